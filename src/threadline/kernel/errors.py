@@ -1,0 +1,108 @@
+"""Every error a caller can meet: what happened, what to do about it, and the HTTP status it travels under."""
+
+from __future__ import annotations
+
+
+class ThreadlineError(Exception):
+    """The root. ``code`` is stable and machine-readable, ``status`` the HTTP status, ``hint`` what to do."""
+
+    code = "internal"
+    status = 500
+    hint = ""
+
+    def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+        super().__init__(message or type(self).__doc__ or self.code)
+        if hint is not None:
+            self.hint = hint
+
+
+class InvalidValue(ThreadlineError):
+    """A value does not have the form that is asked for."""
+
+    code, status = "invalid_value", 400
+
+
+class InvalidDefinition(InvalidValue):
+    """A declaration in the definitions is wrong; the message names file, line and what to write instead."""
+
+    code = "invalid_definition"
+
+
+class InvalidSetting(InvalidValue):
+    """A setting is unknown or has a value that cannot be used."""
+
+    code = "invalid_setting"
+
+
+class EventRejected(InvalidValue):
+    """An event cannot be recorded; ``code`` says why and the rejected log keeps it for correction."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class LimitExceeded(InvalidValue):
+    """Something is larger than its limit; nothing of it was written."""
+
+    code, status = "limit_exceeded", 413
+
+
+class Unauthorized(ThreadlineError):
+    """No usable credential came with the request."""
+
+    code, status = "unauthorized", 401
+
+
+class Forbidden(ThreadlineError):
+    """The credential is good but its scopes do not allow this."""
+
+    code, status = "forbidden", 403
+
+
+class NotFound(ThreadlineError):
+    """There is nothing under that name in this workspace."""
+
+    code, status = "not_found", 404
+
+
+class Conflict(ThreadlineError):
+    """The state is not the one the caller expected; read it again and decide again."""
+
+    code, status = "conflict", 409
+
+
+class MergeRefused(Conflict):
+    """Joining these people would break an identity limit."""
+
+    code = "merge_refused"
+
+
+class TooManyRequests(ThreadlineError):
+    """A rate limit is used up for now."""
+
+    code, status = "too_many_requests", 429
+
+
+class Unavailable(ThreadlineError):
+    """The store cannot answer now; nothing was half written, and the same request may succeed later."""
+
+    code, status = "unavailable", 503
+
+
+class StoreFull(Unavailable):
+    """The store has no room left; free space and send the same events again."""
+
+    code = "store_full"
+
+
+class StoreBusy(Unavailable):
+    """Another process holds the store; wait for it or stop it, then retry."""
+
+    code = "store_busy"
+
+
+class StoreDamaged(ThreadlineError):
+    """The store's content breaks an invariant; run `threadline verify`, restore a backup if it fails."""
+
+    code = "store_damaged"

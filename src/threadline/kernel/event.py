@@ -1,0 +1,90 @@
+"""What a producer says happened (`Event`) and its place in one thread (`Recorded`)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+
+class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """One way to name a person: a kind such as ``user_id`` and the value under that kind."""
+
+    kind: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.value}"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Something that happened to one person, as a producer tells it. Immutable.
+
+    ``key`` is the producer's idempotency key: (workspace, source, key) is unique for ever, so the
+    same event said twice is recorded once. All times are microseconds since 1970-01-01 UTC.
+    """
+
+    type: str
+    identifiers: tuple[Identifier, ...]
+    occurred_at: int
+    key: str
+    source: str = "direct"
+    source_type: str = "direct"
+    """``external`` (came over a wire), ``internal`` (made by Threadline) or ``direct`` (Python)."""
+    workspace: str = "default"
+    properties: dict[str, Any] = {}
+    context: dict[str, Any] = {}
+    received_at: int = 0
+    """When it reached us. 0 means: stamp it with the clock when it is recorded."""
+    sent_time: int | None = None
+    """The producer's own, uncorrected time, kept when `occurred_at` was corrected or clamped."""
+    marks: tuple[str, ...] = ()
+    """What was done to it on the way in, e.g. ``clock_corrected``, ``clamped``."""
+    historical: bool = False
+    """True for back-filled history: it counts as known from `occurred_at`, not from `recorded_at`."""
+    schema_version: str = ""
+    object_id: str = ""
+    object_ref: str = ""
+    """The provider's own name of the object that the event is about."""
+    wire: dict[str, Any] = {}
+    """Fields of the wire message with no place of their own, so that it can be given back as it came."""
+
+
+class Recorded(msgspec.Struct, frozen=True, gc=False):
+    """An `Event` with its place in one thread. Sequences run 1, 2, 3 … without gaps per thread."""
+
+    event: Event
+    id: str
+    thread: str
+    sequence: int
+    recorded_at: int
+    cause: str = ""
+    """The id of the event that made this one (policies, timers); empty for what came from outside."""
+
+    @property
+    def known_at(self) -> int:
+        """The instant from which this event counts as known in point-in-time reads, microseconds."""
+        return self.event.occurred_at if self.event.historical else self.recorded_at
+
+
+def event_id(workspace: str, source: str, key: str) -> str:
+    """The id of the event with this idempotency key: 128 bits, 32 hex digits, the same for ever.
+
+    Because the id is a function of the key, a duplicate finds the first event by its own id, and the
+    uniqueness of ids in the log *is* the uniqueness of keys.
+    """
+    text = f"{workspace}\0{source}\0{key}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def thread_id(workspace: str, identifier: Identifier) -> str:
+    """The id of the thread that belongs to an identifier: 128 bits, 32 hex digits.
+
+    A thread is a function of its identifier, so two first contacts at once meet in one thread and the
+    order in which events arrive never decides where one is kept.
+    """
+    text = f"{workspace}\0{identifier.kind}\0{identifier.value}"
+    return hashlib.blake2b(
+        text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"thread"
+    ).hexdigest()

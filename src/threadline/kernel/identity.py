@@ -1,0 +1,76 @@
+"""Who is meant: the kinds of identifiers, what each may hold, and which guards stand before a merge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from threadline.kernel.event import Identifier
+from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
+
+MERGED = "threadline.person_merged"
+SPLIT = "threadline.person_split"
+SYSTEM_PREFIX = "threadline."
+"""Types of events that Threadline itself puts in a thread; no producer may use them."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifierKind:
+    """One kind of identifier. Events are kept in the thread of their identifier with the lowest ``priority``."""
+
+    name: str
+    priority: int = 50
+    """0 is the strongest. It decides the thread of an event that carries several identifiers."""
+    limit: int = 5
+    """How many of this kind one person may have; a merge that would exceed it is quarantined."""
+    normalise: str = "strip"
+    """``strip`` (blanks around), ``email`` (and case folded), ``phone`` (digits and a leading +)."""
+    identifying: bool = True
+    """False: recorded with the event but never used to find or join people."""
+    shared: bool = False
+    """True: the same value names the same human in every workspace (a common lead id)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityRules:
+    """The kinds in force, by name; an unknown kind is treated like ``default``."""
+
+    kinds: Mapping[str, IdentifierKind]
+    junk: frozenset[str]
+    """Case-folded values that name nobody, such as ``null`` or ``undefined``."""
+    default: IdentifierKind = IdentifierKind("external_id")
+    blocked: frozenset[Identifier] = field(default=frozenset())
+    """Single identifiers declared non-identifying, such as a shared mail box."""
+
+    def kind(self, name: str) -> IdentifierKind:
+        """The rules for a kind of this name."""
+        return self.kinds.get(name, self.default)
+
+    def normalise(self, identifier: Identifier) -> Identifier | None:
+        """The form under which it is stored, or None if it is junk and names nobody."""
+        value = _NORMALISE[self.kind(identifier.kind).normalise](identifier.value)
+        folded = value.casefold()
+        if not value or len(value) > IDENTIFIER_LENGTH_MAX or folded in self.junk or _ZEROS.fullmatch(folded):
+            return None
+        return identifier if value == identifier.value else Identifier(identifier.kind, value)
+
+    def identifies(self, identifier: Identifier) -> bool:
+        """Whether this one may find and join people."""
+        return self.kind(identifier.kind).identifying and identifier not in self.blocked
+
+
+_ZEROS = re.compile(r"[0\s.-]+")
+
+
+def _email(value: str) -> str:
+    return value.strip().casefold()
+
+
+def _phone(value: str) -> str:
+    value = value.strip()
+    digits = re.sub(r"[^0-9]", "", value)
+    return ("+" if value.startswith(("+", "00")) else "") + (digits[2:] if value.startswith("00") else digits)
+
+
+_NORMALISE = {"strip": str.strip, "email": _email, "phone": _phone}

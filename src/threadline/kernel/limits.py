@@ -1,0 +1,48 @@
+"""A limit on everything, in one place. The store's are DynamoDB's, the narrowest, and hold on every store."""
+
+from __future__ import annotations
+
+# --- the store port -------------------------------------------------------------------------
+BATCH_WRITES_MAX = 100
+"""Writes in one atomic batch; an event counts as two (itself and its unique id)."""
+BATCH_BYTES_MAX = 4_000_000
+ITEM_BYTES_MAX = 400_000
+KEY_BYTES_MAX = 1_024
+PAGE_ITEMS_MAX = 1_000
+
+# --- events ---------------------------------------------------------------------------------
+EVENT_BYTES_MAX = 32 * 1_024
+"""One event as it came, bytes; Segment's own limit."""
+BATCH_BODY_BYTES_MAX = 500 * 1_024
+"""The body of one batch request after decompression, bytes; Segment's own limit."""
+REQUEST_BYTES_MAX = 4 * 1_024 * 1_024
+"""The body of any request, before and after decompression, bytes."""
+BATCH_EVENTS_MAX = 2_500
+JSON_DEPTH_MAX = 64
+EVENT_KEY_LENGTH_MAX = 100
+"""messageId and the like, characters."""
+EVENT_TYPE_LENGTH_MAX = 200
+IDENTIFIER_LENGTH_MAX = 512
+IDENTIFIERS_PER_EVENT_MAX = 16
+CASCADE_EVENTS_MAX = 32
+"""Events that policies may add because of one event."""
+FUTURE_MAX_SECONDS = 24 * 3_600
+"""A time further ahead of the clock than this is clamped to the time of receipt and marked."""
+
+# --- people ---------------------------------------------------------------------------------
+TRAITS_PER_PERSON_MAX = 500
+TAGS_PER_PERSON_MAX = 500
+GROUPS_PER_PERSON_MAX = 200
+THREADS_PER_PERSON_MAX = 64
+EVENT_TYPES_COUNTED_MAX = 200
+"""Event types that are counted by name for one person; further ones are counted together."""
+
+# --- features -------------------------------------------------------------------------------
+FEATURES_MAX = 1_000
+WINDOW_BUCKET_ENTRIES_MAX = 8
+"""Entries of one window bucket that are kept one by one; a fuller bucket keeps its summary."""
+DISTINCT_VALUES_MAX = 1_000
+
+# --- reading --------------------------------------------------------------------------------
+EVENTS_PAGE_MAX = 1_000
+TRAINING_ROWS_MAX = 1_000_000

@@ -1,0 +1,46 @@
+"""An operation: one declaration of something a caller can ask, rendered alike by every surface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Surface = Literal["http", "cli", "python"]
+Scope = Literal["write", "read", "admin"]
+
+
+class Context(Protocol):
+    """What an operation is handed: whose data, at what instant, and the engine's ways in.
+
+    Kept as `Any`-typed doors so that the kernel knows nothing of the engine; the engine's
+    ``engine/context.py`` is the one implementation.
+    """
+
+    workspace: str
+    now: int
+    engine: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """``run(context, params) -> result``; params and result are msgspec Structs, so JSON Schema follows.
+
+    ``path`` has the names of path parameters in braces; other fields of ``params`` travel in the query
+    (GET, DELETE) or in the JSON body (POST). On the command line a path parameter is an argument and the
+    rest are options. ``scope`` is what a token must hold.
+    """
+
+    name: str
+    summary: str
+    """One line, imperative, ends with a full stop."""
+    params: type
+    result: Any
+    run: Callable[[Any, Any], Any]
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    scope: Scope = "read"
+    shown_on: frozenset[Surface] = frozenset({"http", "cli", "python"})
+    status: int = 200
+    example: Any = None
+    """Params of a call that makes sense, shown in the API's documentation."""

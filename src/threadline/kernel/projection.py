@@ -1,0 +1,57 @@
+"""A projection: a pure fold of events into state, read at an instant. A value, not a class to inherit from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from threadline.kernel.event import Recorded
+
+State = Any
+"""Plain data that MessagePack can hold: dict, list, int, float, str, bool, None. Keys of dicts are text."""
+
+Ranges = list[tuple[int, int]]
+"""Half-open ranges of occurred time, microseconds, whose events a view needs one by one."""
+
+
+class Row(NamedTuple):
+    """An index row that a state asks for: (table, partition, sort) -> value. Partitions are per workspace."""
+
+    table: str
+    partition: str
+    sort: str
+    value: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """How one kind of knowledge about a person is derived from the person's events.
+
+    `fold` has no clock, no I/O, no randomness. It may change the state it is given and must return the
+    state to keep; it must never raise, whatever a payload holds. Unless `ordered` is set it commutes: any
+    order of the same events gives an equal state. An `ordered` projection is folded in (occurred_at, id)
+    order, and folded again from the log when an event arrives late.
+
+    `view` answers what the state means at ``now``. Only events before ``now`` may count; the engine
+    sees to it that the state holds none later. Where it needs single events again (the cut edge of a
+    window) `edges` names the ranges and the engine hands them over, in (occurred_at, id) order.
+    """
+
+    name: str
+    version: int
+    handles: frozenset[str] | None
+    """The event types folded; None for every type. System types (``threadline.``) only if named."""
+    empty: Callable[[], State]
+    fold: Callable[[State, Recorded], State]
+    view: Callable[[State, int, list[Recorded]], Any]
+    edges: Callable[[State, int], Ranges] | None = None
+    rows: Callable[[State, str, str], Iterable[Row]] | None = None
+    """Index rows of a state: (state, workspace, person id) -> rows; only the difference is written."""
+    due: Callable[[State, int], int | None] | None = None
+    """The next instant after ``now`` at which the view changes by time alone; None: never."""
+    ordered: bool = False
+    fingerprint: str = ""
+    """A hash of whatever definitions shape the fold; states of another fingerprint are folded again."""
+    compile: Callable[[str], Callable[[State, Recorded], State] | None] | None = None
+    """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""

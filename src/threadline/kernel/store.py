@@ -1,0 +1,173 @@
+"""The store port: items under (table, partition, sort), an append-only log of events, atomic batches.
+
+The semantics are DynamoDB's, the narrowest of the stores: versions are conditions, a batch is all or
+nothing and bounded (`kernel/limits.py`), ranges are ordered, nothing is joined. Everything above this
+port is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Key(NamedTuple):
+    """Where an item lives. All three are non-empty text, ordered by their UTF-8 bytes."""
+
+    table: str
+    partition: str
+    sort: str = "-"
+
+
+class Item(NamedTuple):
+    """A stored value and its version, which starts at 1 and grows by 1 with every write."""
+
+    key: Key
+    version: int
+    value: bytes
+
+
+class Put(NamedTuple):
+    """Write an item. ``expected`` is the version it must have now: 0 for absent, None for whatever it is."""
+
+    key: Key
+    value: bytes
+    expected: int | None = None
+
+
+class Delete(NamedTuple):
+    """Remove an item; ``expected`` as for `Put`. Removing what is absent with None is no error."""
+
+    key: Key
+    expected: int | None = None
+
+
+class Check(NamedTuple):
+    """Write nothing, but let the batch through only if the item has this version (0: is absent)."""
+
+    key: Key
+    expected: int
+
+
+class LogEntry(NamedTuple):
+    """An event as the log keeps it. ``id`` is unique in the store; (thread, sequence) is unique too."""
+
+    thread: str
+    """32 hex digits."""
+    sequence: int
+    occurred_at: int
+    type: str
+    id: str
+    """32 hex digits."""
+    digest: int
+    """A signed 64-bit hash of the payload, to tell a duplicate from a conflict."""
+    body: bytes
+    """The packed `Recorded`; see `engine/packing.py`."""
+
+
+class FeedEntry(NamedTuple):
+    """A log entry as the feed gives it, with the cursor from which reading goes on after it."""
+
+    cursor: str
+    entry: LogEntry
+
+
+class Batch(NamedTuple):
+    """What commits together or not at all, as one transaction."""
+
+    events: Sequence[LogEntry] = ()
+    writes: Sequence[Put | Delete | Check] = ()
+
+
+class Refusal(NamedTuple):
+    """Why a batch was not committed: ``version`` (a condition failed) or ``event_exists`` (an id is taken)."""
+
+    reason: str
+    detail: str
+
+
+class Span(NamedTuple):
+    """Which events of a thread to read: [start, stop) in occurred time, types (empty: all), and how.
+
+    Events come ordered by (occurred_at, sequence); ``reverse`` gives the newest first. ``after`` goes on
+    from the (occurred_at, sequence) of the last event seen, in the direction of reading. ``limit`` counts
+    the entries given, after the filter on types.
+    """
+
+    start: int | None = None
+    stop: int | None = None
+    types: frozenset[str] = frozenset()
+    after: tuple[int, int] | None = None
+    limit: int = 1_000
+    reverse: bool = False
+
+
+class Store(Protocol):
+    """What a backend must do. One conformance suite, `threadline.testing.store_laws`, holds for all."""
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        """The items under these keys, in their order; None where there is none. Sees every commit."""
+        ...
+
+    def query(
+        self, table: str, partition: str, start: str = "", stop: str | None = None, limit: int = 1_000, reverse: bool = False
+    ) -> list[Item]:
+        """Items of one partition with start <= sort < stop, by sort, at most ``limit``; go on from the last sort."""
+        ...
+
+    def scan(self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000) -> list[Item]:
+        """Items of a whole table, every item in exactly one of ``shards``, in a stable order, after a key."""
+        ...
+
+    def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
+        """The log entries with these ids, wherever they are; an id that is not there is left out."""
+        ...
+
+    def seen(self, ids: Sequence[str]) -> dict[str, int]:
+        """The digests of those ids that are in the log: `find` without the bodies, for duplicates."""
+        ...
+
+    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
+        """Events of one thread in occurred order; see `Span`."""
+        ...
+
+    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """Commit batches, each all or nothing, in order; None for each that is durable, else why not.
+
+        Returns only when what was committed is synced. A store may group the batches of one call.
+        Raises `StoreFull` or `StoreBusy` with nothing written of this call's unanswered batches.
+        """
+        ...
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        """Every committed event once, in an order that never skips one, from a cursor on ("": the start)."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. Further calls are errors."""
+        ...
+
+
+def event_pages(store: Store, thread: str, span: Span = Span()) -> Iterator[LogEntry]:
+    """All events of a span, page by page, whatever its limit: the flat-memory way to read a thread."""
+    while True:
+        page = store.events(thread, span)
+        yield from page
+        if len(page) < span.limit:
+            return
+        span = span._replace(after=(page[-1].occurred_at, page[-1].sequence))
+
+
+def scan_pages(store: Store, table: str, shard: int = 0, shards: int = 1) -> Iterator[Item]:
+    """All items of a table's shard, page by page."""
+    after: Key | None = None
+    while page := store.scan(table, shard, shards, after):
+        yield from page
+        after = page[-1].key
+
+
+def feed_pages(store: Store, cursor: str = "") -> Iterator[FeedEntry]:
+    """All of the feed from a cursor to its present end, page by page."""
+    while page := store.feed(cursor):
+        yield from page
+        cursor = page[-1].cursor

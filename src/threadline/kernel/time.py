@@ -1,0 +1,113 @@
+"""Time as integers: microseconds since 1970-01-01 UTC, with text forms at the edges only."""
+
+from __future__ import annotations
+
+import re
+import time as _time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+
+from threadline.kernel.errors import InvalidValue
+
+MICROSECOND = 1
+MILLISECOND = 1_000
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+WEEK = 7 * DAY
+YEAR = 365 * DAY
+
+EARLIEST = -62_135_596_800 * SECOND
+"""0001-01-01T00:00:00Z."""
+LATEST = 253_402_300_800 * SECOND - 1
+"""9999-12-31T23:59:59.999999Z."""
+
+Clock = Callable[[], int]
+"""Answers the current instant in microseconds. Only the composition root and the edges hold a real one."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK, "y": YEAR}
+_DURATION = re.compile(r"([0-9]{1,9})(us|ms|s|m|h|d|w|y)")
+_TIME = re.compile(
+    r"(\d{4})-?(\d\d)-?(\d\d)(?:[Tt ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,12}))?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
+)
+
+
+def system_clock() -> int:
+    """The machine's clock, microseconds UTC. For composition roots; everything else is handed a clock."""
+    return _time.time_ns() // 1_000
+
+
+def parse_time(text: str) -> int:
+    """Microseconds of an RFC 3339 / ISO 8601 instant; a date alone is its midnight, no offset means UTC.
+
+    Digits beyond microseconds are cut. A leap second (``:60``) reads as the first instant of the next minute.
+    Raises `InvalidValue` for anything else.
+    """
+    match = _TIME.fullmatch(text.strip()) if len(text) <= 64 else None
+    if match is None:
+        raise InvalidValue(f"{text[:64]!r} is not a time; write it like 2026-03-01T12:00:00Z")
+    year, month, day, hour, minute, second, fraction, offset = match.groups()
+    try:
+        leap = second == "60"
+        moment = datetime(
+            int(year), int(month), int(day), int(hour or 0), int(minute or 0), 59 if leap else int(second or 0), tzinfo=UTC
+        )
+        micro = int((fraction or "0").ljust(6, "0")[:6]) if not leap else SECOND
+    except ValueError as error:
+        raise InvalidValue(f"{text[:64]!r} is not a time: {error}") from None
+    return from_datetime(moment) + micro - _offset(offset)
+
+
+def _offset(text: str | None) -> int:
+    if text is None or text in "Zz":
+        return 0
+    digits = text[1:].replace(":", "")
+    size = int(digits[:2]) * HOUR + int(digits[2:4] or 0) * MINUTE
+    return -size if text[0] == "-" else size
+
+
+def format_time(at: int) -> str:
+    """RFC 3339 UTC with microseconds, e.g. ``2026-03-01T12:00:00.000000Z``; sorts as text."""
+    moment = to_datetime(at)
+    # strftime does not pad years below 1000 on every platform; isoformat does.
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def to_datetime(at: int, offset_seconds: int = 0) -> datetime:
+    """An aware datetime of an instant, by integer arithmetic, so that no microsecond is lost."""
+    zone = UTC if offset_seconds == 0 else timezone(timedelta(seconds=offset_seconds))
+    return (_EPOCH + timedelta(microseconds=at)).astimezone(zone)
+
+
+def from_datetime(moment: datetime) -> int:
+    """Microseconds of an aware datetime. A naive one is refused: its zone would be a guess."""
+    if moment.tzinfo is None:
+        raise InvalidValue(f"{moment!r} has no time zone; attach one, e.g. tzinfo=timezone.utc")
+    delta = moment - _EPOCH
+    return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
+
+
+def parse_duration(text: str) -> int:
+    """Microseconds of a duration such as ``30d``, ``12h``, ``1y`` (365 days) or ``1d12h``.
+
+    Units: us ms s m h d w y. Raises `InvalidValue` for anything else and for zero.
+    """
+    parts = _DURATION.findall(text)
+    total = sum(int(count) * _UNITS[unit] for count, unit in parts)
+    if not parts or "".join(count + unit for count, unit in parts) != text or total == 0:
+        raise InvalidValue(f"{text[:32]!r} is not a duration; write it like 30d, 12h or 1y")
+    return total
+
+
+def format_duration(size: int) -> str:
+    """The shortest text that `parse_duration` reads back to the same size."""
+    parts = []
+    for unit in ("y", "w", "d", "h", "m", "s", "ms", "us"):
+        count, size = divmod(size, _UNITS[unit])
+        if count and not (unit in "yw" and size):
+            parts.append(f"{count}{unit}")
+        elif count:
+            size += count * _UNITS[unit]
+    return "".join(parts) or "0s"
