@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -66,6 +66,20 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
     def known_at(self) -> int:
         """The instant from which this event counts as known in point-in-time reads, microseconds."""
         return self.event.occurred_at if self.event.historical else self.recorded_at
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one event that was handed in. An answer means: durable."""
+
+    status: Literal["accepted", "duplicate", "conflict", "rejected"]
+    id: str = ""
+    """The event's id; for a duplicate or a conflict the first event's."""
+    person: str = ""
+    thread: str = ""
+    sequence: int = 0
+    code: str = ""
+    """Why it was rejected, machine-readable."""
+    message: str = ""
 
 
 def event_id(workspace: str, source: str, key: str) -> str:
