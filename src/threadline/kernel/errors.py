@@ -42,6 +42,12 @@ class EventRejected(InvalidValue):
         self.code = code
 
 
+class MalformedBody(InvalidValue):
+    """The body of a request is not what this address reads; nothing of it was recorded."""
+
+    code = "malformed_body"
+
+
 class LimitExceeded(InvalidValue):
     """Something is larger than its limit; nothing of it was written."""
 

@@ -18,11 +18,11 @@ class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True):
         return f"{self.kind}:{self.value}"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """Something that happened to one person, as a producer tells it. Immutable.
 
     ``key`` is the producer's idempotency key: (workspace, source, key) is unique for ever, so the
-    same event said twice is recorded once. All times are microseconds since 1970-01-01 UTC.
+    same event said twice is recorded once. It is stored as an array: new fields go to the end. All times are microseconds since 1970-01-01 UTC.
     """
 
     type: str
@@ -38,7 +38,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     received_at: int = 0
     """When it reached us. 0 means: stamp it with the clock when it is recorded."""
     sent_time: int | None = None
-    """The producer's own, uncorrected time, kept when `occurred_at` was corrected or clamped."""
+    """The time as the producer told it, before any correction; None if it told none. Part of the payload."""
     marks: tuple[str, ...] = ()
     """What was done to it on the way in, e.g. ``clock_corrected``, ``clamped``."""
     historical: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from threadline.kernel.event import Identifier
@@ -73,4 +73,4 @@ def _phone(value: str) -> str:
     return ("+" if value.startswith(("+", "00")) else "") + (digits[2:] if value.startswith("00") else digits)
 
 
-_NORMALISE = {"strip": str.strip, "email": _email, "phone": _phone}
+_NORMALISE: Mapping[str, Callable[[str], str]] = {"strip": str.strip, "email": _email, "phone": _phone}

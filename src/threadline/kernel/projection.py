@@ -53,5 +53,7 @@ class Projection:
     ordered: bool = False
     fingerprint: str = ""
     """A hash of whatever definitions shape the fold; states of another fingerprint are folded again."""
+    timeless: Callable[[State], State] | None = None
+    """A state without what depends on the order of arrival by intent (times of recording); None: nothing does."""
     compile: Callable[[str], Callable[[State, Recorded], State] | None] | None = None
     """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""

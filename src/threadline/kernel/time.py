@@ -32,6 +32,7 @@ _DURATION = re.compile(r"([0-9]{1,9})(us|ms|s|m|h|d|w|y)")
 _TIME = re.compile(
     r"(\d{4})-?(\d\d)-?(\d\d)(?:[Tt ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,12}))?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
 )
+_USUAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:[0-5]\d)", re.ASCII)
 
 
 def system_clock() -> int:
@@ -43,8 +44,28 @@ def parse_time(text: str) -> int:
     """Microseconds of an RFC 3339 / ISO 8601 instant; a date alone is its midnight, no offset means UTC.
 
     Digits beyond microseconds are cut. A leap second (``:60``) reads as the first instant of the next minute.
-    Raises `InvalidValue` for anything else.
+    Raises `InvalidValue` for anything else, and for what is not between `EARLIEST` and `LATEST`.
     """
+    at = _parse_usual_time(text)
+    if at is None:
+        at = _parse_any_time(text)
+    if not EARLIEST <= at <= LATEST:
+        raise InvalidValue(f"{text[:64]!r} is not between the years 1 and 9999 in UTC")
+    return at
+
+
+def _parse_usual_time(text: str) -> int | None:
+    """Nearly all times on a wire have this form, and the interpreter reads it several times faster than we do."""
+    # By itself it would also read much that is no RFC 3339, so the form is looked at first.
+    if _USUAL.fullmatch(text) is None:
+        return None
+    try:
+        return from_datetime(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def _parse_any_time(text: str) -> int:
     match = _TIME.fullmatch(text.strip()) if len(text) <= 64 else None
     if match is None:
         raise InvalidValue(f"{text[:64]!r} is not a time; write it like 2026-03-01T12:00:00Z")
@@ -64,7 +85,10 @@ def _offset(text: str | None) -> int:
     if text is None or text in "Zz":
         return 0
     digits = text[1:].replace(":", "")
-    size = int(digits[:2]) * HOUR + int(digits[2:4] or 0) * MINUTE
+    hours, minutes = int(digits[:2]), int(digits[2:4] or 0)
+    if hours > 23 or minutes > 59:
+        raise InvalidValue(f"{text!r} is not an offset from UTC; write it like +02:00")
+    size = hours * HOUR + minutes * MINUTE
     return -size if text[0] == "-" else size
 
 

@@ -1,0 +1,97 @@
+# The one list of commands, the same at home and in CI. Every target does its own set-up, once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# The lock holds every part with its hash; the package itself comes last, from this folder.
+INSTALL = $(PIP) install --require-hashes --only-binary=:all: -r $(1) && \
+	$(PIP) install --no-deps --no-build-isolation --editable .
+COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--group build --custom-compile-command 'make lock' --no-emit-index-url --no-config $(if $(UPGRADE),--upgrade)
+NODE_STAMP = $(if $(wildcard tests/clients/package.json),tests/clients/node_modules/.installed)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast lint format bench docs lock clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.test $(NODE_STAMP) ## Make .venv with all that the tests need, node packages and a browser too
+	@.ci/need curl curl
+	@.ci/need chromium chromium
+
+demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real history
+	@$(BIN)/threadline demo
+
+test: setup ## Run every test
+	@THREADLINE_TEST_PROFILE=$${THREADLINE_TEST_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+test-fast: $(VENV)/.test ## Run what takes under a minute
+	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow and not client and not browser'
+
+lint: $(VENV)/.test ## Check style, types and the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict src
+	@$(BIN)/lint-imports --no-timings
+
+format: $(VENV)/.test ## Let ruff put the code in form
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.bench ## Measure, beside other libraries doing the same work; writes bench/results.md
+	@$(BIN)/python -m bench.run $(ARGS)
+
+docs: $(VENV)/.docs $(VENV)/.test ## Run the snippets of the docs, check their links, render them into site/
+	@$(BIN)/python -m pytest -q tests/docs
+	@$(BIN)/mkdocs build --quiet --strict
+	@echo 'The pages are in site/index.html.'
+
+lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)
+	@$(COMPILE) --extra dev --output-file requirements/test.txt
+	@$(COMPILE) --constraints requirements/test.txt --output-file requirements/run.txt
+	@$(COMPILE) --extra bench --constraints requirements/test.txt --output-file requirements/bench.txt
+	@$(COMPILE) --extra docs --constraints requirements/test.txt --output-file requirements/docs.txt
+
+clean: ## Remove everything that the other targets made
+	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf tests/clients/node_modules
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- set-up, each step once ---------------------------------------------------------------------
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo 'Threadline needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 ...'; exit 1; }
+	@echo 'Making $(VENV) ...'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo 'This Python cannot make virtual environments; on Debian: apt-get install python3-venv'; exit 1; }
+	@touch $@
+
+$(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
+	@echo 'Installing Threadline ...'
+	@$(call INSTALL,requirements/run.txt)
+	@touch $@
+
+$(VENV)/.test: requirements/test.txt pyproject.toml | $(VENV)/.made
+	@echo 'Installing Threadline with what its tests need ...'
+	@$(call INSTALL,requirements/test.txt)
+	@touch $@
+
+$(VENV)/.bench: requirements/bench.txt pyproject.toml | $(VENV)/.made
+	@echo 'Installing Threadline with what its benchmarks need ...'
+	@$(call INSTALL,requirements/bench.txt)
+	@touch $@
+
+$(VENV)/.docs: requirements/docs.txt pyproject.toml | $(VENV)/.made
+	@echo 'Installing what renders the docs ...'
+	@$(call INSTALL,requirements/docs.txt)
+	@touch $@
+
+tests/clients/node_modules/.installed: tests/clients/package-lock.json
+	@.ci/need node nodejs
+	@.ci/need npm npm
+	@if command -v npm >/dev/null; then echo 'Installing the node clients ...' \
+		&& npm --prefix tests/clients ci --no-audit --no-fund --loglevel=error && touch $@; fi

@@ -1,0 +1,187 @@
+"""A contest: sides take turns at the same events in one run, each in a process of its own."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own
+
+from bench.side import Side, file_bytes
+from threadline.kernel.event import Event
+from threadline.testing.world import World
+
+FILL_BATCH = 1_000
+TURN_SECONDS = 1.0
+CHUNK_EVENTS = 5_000
+"""Events made ready at a time, outside the timed part."""
+
+
+class Entrant(NamedTuple):
+    """Who takes part: where the class is (``module:Class``), its file, and from which event of the world on."""
+
+    name: str
+    side: str
+    path: Path
+    filled: int
+    """Events that are in the file before the clock starts."""
+    fill: bool = True
+    """False: the file holds them already."""
+
+
+class Phase(NamedTuple):
+    """One measured stretch: so many rounds of turns with batches of this size, over [start, start + events)."""
+
+    batch: int
+    rounds: int
+    start: int
+    events: int
+
+
+class Score(NamedTuple):
+    """What one side did in one phase. Only `record` is timed."""
+
+    events: int
+    seconds: float
+    slowest_turn: float
+    """Events per second of its slowest turn."""
+    fastest_turn: float
+    idle_cpu_seconds: float
+    """CPU it used while others had their turn: work put off beyond its own clock shows here."""
+    rss_bytes: int
+    file_bytes: int
+
+    @property
+    def rate(self) -> float:
+        """Events per second."""
+        return self.events / self.seconds
+
+
+def contest(world: World, entrants: Sequence[Entrant], phases: Sequence[Phase]) -> list[dict[str, Score]]:
+    """The scores of every side by name, for each phase. Turns alternate, so a slow moment of the machine hits all."""
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[str, Connection] = {}
+    processes = []
+    for entrant in entrants:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_take_part, args=(theirs, entrant, world), daemon=True)
+        process.start()
+        # Our copy of their end must be closed, or the death of a side would leave us waiting for ever.
+        theirs.close()
+        processes.append(process)
+        pipes[entrant.name] = ours
+    for pipe in pipes.values():
+        assert pipe.recv() == "ready"
+    scores = [_play(pipes, phase) for phase in phases]
+    for pipe in pipes.values():
+        pipe.send(None)
+    for process in processes:
+        process.join()
+    return scores
+
+
+def _play(pipes: dict[str, Connection], phase: Phase) -> dict[str, Score]:
+    for pipe in pipes.values():
+        pipe.send(phase)
+    for pipe in pipes.values():
+        assert pipe.recv() == "ready"
+    for _ in range(phase.rounds):
+        for pipe in pipes.values():
+            pipe.send("turn")
+            assert pipe.recv() == "done"
+    scores = {}
+    for name, pipe in pipes.items():
+        pipe.send("score")
+        scores[name] = pipe.recv()
+    return scores
+
+
+class Tape:
+    """The events of a world, played once from the start, with the position it is at."""
+
+    def __init__(self, world: World) -> None:
+        self._told = world.events(1 << 62)
+        self.position = 0
+
+    def skip_to(self, position: int) -> None:
+        """Pass over events that others have used."""
+        assert position >= self.position, "a tape does not run backwards: stretches must not overlap"
+        for _ in islice(self._told, position - self.position):
+            pass
+        self.position = position
+
+    def batches(self, count: int, size: int) -> Iterator[list[Event]]:
+        """The next ``count`` events in batches."""
+        part = islice(self._told, count)
+        while batch := list(islice(part, size)):
+            self.position += len(batch)
+            yield batch
+
+
+def _take_part(pipe: Connection, entrant: Entrant, world: World) -> None:
+    """The life of one side: fill, then phases of turns until told to stop."""
+    side, tape = open_side(entrant), Tape(world)
+    if entrant.fill:
+        side.fill(tape.batches(entrant.filled, FILL_BATCH))
+    pipe.send("ready")
+    while (phase := pipe.recv()) is not None:
+        tape.skip_to(phase.start)
+        _play_phase(pipe, side, entrant, tape, phase)
+    side.close()
+
+
+def open_side(entrant: Entrant) -> Side:
+    """The side's class, opened on its file."""
+    module, _, name = entrant.side.partition(":")
+    side: Side = getattr(importlib.import_module(module), name)(entrant.path)
+    return side
+
+
+def _play_phase(pipe: Connection, side: Side, entrant: Entrant, tape: Tape, phase: Phase) -> None:
+    """Take turns until the score is asked for, and check that everything recorded is there, and there once."""
+    turns: list[tuple[int, float]] = []
+    held, idle_cpu, last = side.count(), 0.0, list[Event]()
+    pipe.send("ready")
+    rested_at = time.process_time()
+    while (word := pipe.recv()) == "turn":
+        idle_cpu += time.process_time() - rested_at
+        done, seconds, last = _turn(side, tape, phase.batch, phase.events // phase.rounds)
+        turns.append((done, seconds))
+        rested_at = time.process_time()
+        pipe.send("done")
+    assert word == "score"
+    events, seconds = sum(turn[0] for turn in turns), sum(turn[1] for turn in turns)
+    side.record(last)
+    assert side.count() == held + events, f"{entrant.name} holds {side.count() - held} of {events} events"
+    rates = [count / spent for count, spent in turns]
+    rss = psutil.Process().memory_info().rss
+    pipe.send(Score(events, seconds, min(rates), max(rates), idle_cpu, rss, file_bytes(entrant.path)))
+
+
+def _turn(side: Side, tape: Tape, batch: int, events: int) -> tuple[int, float, list[Event]]:
+    """Record for about `TURN_SECONDS` or until these events are used up; events, seconds and the last batch."""
+    stop, done, seconds, part = tape.position + events, 0, 0.0, list[Event]()
+    while tape.position < stop and seconds < TURN_SECONDS:
+        chunk = list(tape.batches(min(max(CHUNK_EVENTS, batch), stop - tape.position), batch))
+        started_at = time.perf_counter()
+        for part in chunk:
+            side.record(part)
+            done += len(part)
+            # A slow side must not spend minutes on a chunk that a fast one finishes in a blink.
+            if time.perf_counter() - started_at > TURN_SECONDS:
+                break
+        seconds += time.perf_counter() - started_at
+    return done, seconds, part
+
+
+def in_child(function: Any, *arguments: Any) -> Any:
+    """Run a function in a fresh process and answer what it returns: its memory is its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(function, arguments)

@@ -1,0 +1,207 @@
+"""The library peer: `eventsourcing`, one aggregate a person, as its documentation shows it or cached in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from eventsourcing.application import AggregateNotFoundError, Application
+from eventsourcing.domain import Aggregate, event
+
+from bench.side import FILLING_PRAGMAS, SYNCED_PRAGMAS, strongest
+from threadline.kernel.event import Event
+
+
+class Person(Aggregate):
+    """A person as an aggregate in the library's own idiom: a decorated command is the event and its fold.
+
+    It folds the lifetime part of what Threadline derives: first and last seen, counts by type, purchases with exact
+    total and gross, conversations, sentiment, campaigns and traits. There is no window, no memory, no identity, no
+    index row, no policy and no outbox: in all of that it is spared work. The keys it has seen make it idempotent.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        # Lists and dicts rather than tuples and sets: a snapshot goes through the library's JSON and back.
+        self.keys: dict[str, None] = {}
+        self.first_seen = 0
+        self.last_seen = 0
+        self.counts: dict[str, int] = {}
+        self.spent_cents: dict[str, int] = {}
+        self.last_purchase: list[Any] = [0, ""]
+        self.messages = 0
+        self.response_seconds = 0
+        self.sentiment_sum = 0
+        self.campaigns: dict[str, int] = {}
+        self.traits: dict[str, list[Any]] = {}
+
+    @staticmethod
+    def create_id(name: str) -> UUID:
+        """The same person is the same aggregate."""
+        return uuid5(NAMESPACE_URL, f"/people/{name}")
+
+    def record(self, told: Event) -> None:
+        """The command: an event whose key was seen before does nothing."""
+        key = f"{told.source}/{told.key}"
+        if key not in self.keys:
+            identifiers = [str(identifier) for identifier in told.identifiers]
+            self.track(key, told.type, told.occurred_at, told.received_at, identifiers, told.properties, told.context)
+
+    @event("Tracked")
+    def track(
+        self,
+        key: str,
+        kind: str,
+        occurred_at: int,
+        received_at: int,
+        identifiers: list[str],
+        properties: dict[str, Any],
+        context: dict[str, Any],
+    ) -> None:
+        """The event and its fold, in one, as the library's documentation writes it."""
+        self.keys[key] = None
+        self.first_seen = min(self.first_seen or occurred_at, occurred_at)
+        self.last_seen = max(self.last_seen, occurred_at)
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        if kind == "purchase_completed":
+            currency = properties["currency"]
+            self.spent_cents[currency] = self.spent_cents.get(currency, 0) + round(properties["total"] * 100)
+            self.last_purchase = max(self.last_purchase, [occurred_at, properties["order_id"]])
+        elif kind == "conversation_ended":
+            self.messages += properties["messages"]
+            self.response_seconds += properties["response_time_seconds"]
+        elif kind == "sentiment_detected":
+            self.sentiment_sum += round(properties["score"] * 100)
+        elif kind in ("campaign_delivered", "campaign_engaged"):
+            self.campaigns[kind] = self.campaigns.get(kind, 0) + 1
+        elif kind == "identify":
+            for trait, value in properties.items():
+                if occurred_at >= self.traits.get(trait, [0])[0]:
+                    self.traits[trait] = [occurred_at, value]
+
+
+class _People(Application[UUID]):
+    """The application of the library that keeps them."""
+
+
+class _SnapshottingPeople(Application[UUID]):
+    """The same with the library's snapshots, so that a long history need not be replayed for each event."""
+
+    name = "People"
+    is_snapshotting_enabled = True
+    snapshotting_intervals = {Person: 50}  # noqa: RUF012  (the library declares it as a class variable)
+
+
+class EventsourcingDocumented:
+    """Get, track, save, one event at a time: the form of the library's tutorial, with its default settings.
+
+    Its default is WAL with ``synchronous = FULL``, so each save is durable.
+    """
+
+    application: type[Application[UUID]] = _People
+
+    def __init__(self, path: Path) -> None:
+        self._people = self.application(env=_environment(path))
+
+    def fill(self, batches: Iterable[list[Event]]) -> None:
+        """Record the history in the same way: there is no other in this form."""
+        for batch in batches:
+            self.record(batch)
+
+    def record(self, events: list[Event]) -> None:
+        """Get the aggregate, trigger one event, save; for each event."""
+        for told in events:
+            name = strongest(told)
+            try:
+                person: Person = self._people.repository.get(Person.create_id(name))
+            except AggregateNotFoundError:
+                person = Person(name)
+            person.record(told)
+            self._people.save(person)
+
+    def person(self, name: str) -> Person:
+        """One aggregate, from its events."""
+        person: Person = self._people.repository.get(Person.create_id(name))
+        return person
+
+    def count(self) -> int:
+        """Tracked events of all aggregates."""
+        return _count(self._people)
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._people.close()
+
+
+class EventsourcingSnapshotted(EventsourcingDocumented):
+    """The documented form with a snapshot every 50 events."""
+
+    application = _SnapshottingPeople
+
+
+class EventsourcingCached:
+    """Aggregates stay in the library's cache and a whole batch is saved in one transaction.
+
+    This is the library at its fastest: no copy, no fast-forward, an unbounded cache, the tuned connection.
+    """
+
+    def __init__(self, path: Path) -> None:
+        unbounded = {
+            "AGGREGATE_CACHE_MAXSIZE": "0", "AGGREGATE_CACHE_FASTFORWARD": "n", "DEEPCOPY_FROM_AGGREGATE_CACHE": "n"
+        }  # fmt: skip
+        self._people = _People(env={**_environment(path), **unbounded})
+        self._tune(SYNCED_PRAGMAS)
+
+    def _tune(self, pragmas: Iterable[str]) -> None:
+        # The pool is a stack and this peer has one thread, so the connection tuned here is the one that is used.
+        with self._people.factory.datastore.get_connection(commit=True) as connection:  # type: ignore[attr-defined]
+            for pragma in pragmas:
+                connection.cursor().execute(f"PRAGMA {pragma}")
+
+    def fill(self, batches: Iterable[list[Event]]) -> None:
+        """Record without syncing; the cache is warm after, as in a process that has run for long."""
+        self._tune(FILLING_PRAGMAS)
+        for batch in batches:
+            self.record(batch)
+        self._tune((*SYNCED_PRAGMAS, "wal_checkpoint(TRUNCATE)"))
+
+    def record(self, events: list[Event]) -> None:
+        """Trigger every event on its cached aggregate, then save all that were touched at once."""
+        touched: dict[UUID, Person] = {}
+        for told in events:
+            name = strongest(told)
+            identity = Person.create_id(name)
+            person = touched.get(identity)
+            if person is None:
+                try:
+                    person = self._people.repository.get(identity)
+                except AggregateNotFoundError:
+                    person = Person(name)
+                touched[identity] = person
+            person.record(told)
+        self._people.save(*touched.values())
+
+    def person(self, name: str) -> Person:
+        """One aggregate, from the cache."""
+        person: Person = self._people.repository.get(Person.create_id(name))
+        return person
+
+    def count(self) -> int:
+        """Tracked events of all aggregates."""
+        return _count(self._people)
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._people.close()
+
+
+def _count(people: Application[UUID]) -> int:
+    with people.factory.datastore.transaction(commit=False) as cursor:  # type: ignore[attr-defined]
+        cursor.execute("SELECT count(*) FROM stored_events WHERE topic LIKE '%Tracked'")
+        return int(cursor.fetchone()[0])
+
+
+def _environment(path: Path) -> dict[str, str]:
+    return {"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": str(path)}

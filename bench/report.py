@@ -1,0 +1,80 @@
+"""The results as a page: what was measured, on what, beside whom."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from bench.row import Row
+
+PARTS = ("apsw", "msgspec", "uvicorn", "uvloop", "starlette", "eventsourcing", "sqlalchemy")
+
+
+def machine() -> list[str]:
+    """What the numbers depend on, one line each."""
+    model = next(
+        (line.partition(":")[2].strip() for line in _read("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor() or platform.machine(),
+    )
+    memory = next((int(line.split()[1]) for line in _read("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    parts = ", ".join(f"{part} {version(part)}" for part in PARTS)
+    return [
+        f"- {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        f"- {model}, {os.cpu_count()} cores, {memory / 1024**2:.0f} GiB, {platform.system()} {platform.release()}",
+        f"- load average when it began {os.getloadavg()[0]:.2f}",
+        f"- Python {platform.python_version()}, SQLite {sqlite3.sqlite_version} (standard library's)",
+        f"- {parts}",
+    ]
+
+
+def _read(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The rows as a Markdown table."""
+    lines = [
+        "| what | ours | theirs | unit | ratio | goal | | note |",
+        "|---|---:|---:|---|---:|---:|---|---|",
+    ]
+    for row in rows:
+        theirs = "" if row.theirs is None else number(row.theirs)
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f} ×"
+        met = "" if row.met is None else "met" if row.met else "**missed**"
+        goal = "" if row.goal is None else str(row.goal)
+        cells = (row.name, number(row.ours), theirs, row.unit, ratio, goal, met, row.note)
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def number(value: float) -> str:
+    """A number with about three digits that mean something."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def page(head: Sequence[str], settings: str, sections: dict[str, list[Row]], remarks: str) -> str:
+    """The whole page. ``remarks`` is what people wrote below the tables, kept from the page before."""
+    lines = ["# Results", "", "Written by `make bench`; do not edit above the remarks.", "", *head, f"- {settings}"]
+    for name, rows in sections.items():
+        lines += ["", f"## {name}", "", *table(rows)]
+    return "\n".join(lines) + "\n\n" + remarks
+
+
+REMARKS = "## Remarks"
+
+
+def write(path: Path, head: Sequence[str], settings: str, sections: dict[str, list[Row]]) -> None:
+    """Write the page; whatever follows the heading of the remarks stays as it was."""
+    kept = path.read_text(encoding="utf-8") if path.exists() else ""
+    _, found, remarks = kept.partition(REMARKS)
+    path.write_text(
+        page(head, settings, sections, REMARKS + (remarks if found else "\n\nNone yet.\n")), encoding="utf-8"
+    )

@@ -1,0 +1,70 @@
+"""What the cases of one run share: a world, a folder and one file that holds its history."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.contest import FILL_BATCH, Entrant, Tape, in_child, open_side
+from bench.side import file_bytes
+from threadline.kernel.time import DAY, HOUR
+from threadline.testing.world import World
+
+THREADLINE = "bench.threadline_side:Threadline"
+HISTORY_DAYS = 90
+
+
+def live_world(seed: int, history: int, people: int, late: float = 0.0) -> World:
+    """A world whose history ends about now, so that windows and timers are what they are in service."""
+    now = time.time_ns() // 1_000
+    return World(
+        seed,
+        people=people,
+        history=history,
+        days=HISTORY_DAYS,
+        late=late,
+        starts_at=now - now % HOUR - HISTORY_DAYS * DAY,
+    )
+
+
+@dataclass
+class Stage:
+    """Where the cases play. Each case claims the stretch of live events that it will use, so none is used twice."""
+
+    world: World
+    folder: Path
+    seconds: float
+    """How long one measured stretch lasts, roughly."""
+    claimed: int = 0
+    """Events beyond the history that are taken."""
+    fill_rate: float = 0.0
+    """Events per second while the file was filled, in batches of `FILL_BATCH`."""
+    filled_bytes: int = 0
+    _file: Path | None = field(default=None, repr=False)
+
+    def claim(self, count: int) -> int:
+        """Reserve live events; answers the position of the first."""
+        start = self.world.history + self.claimed
+        self.claimed += count
+        return start
+
+    def file(self) -> Path:
+        """Our file with the whole history in it, made once. One process may have it open at a time."""
+        if self._file is None:
+            path = self.folder / "threadline.db"
+            print(f"  filling {path.name} with {self.world.history:,} events …", flush=True)
+            seconds = in_child(_fill, self.world, path)
+            self.fill_rate = self.world.history / seconds
+            self.filled_bytes = file_bytes(path)
+            self._file = path
+        return self._file
+
+
+def _fill(world: World, path: Path) -> float:
+    side = open_side(Entrant("threadline", THREADLINE, path, 0))
+    started_at = time.perf_counter()
+    side.fill(Tape(world).batches(world.history, FILL_BATCH))
+    seconds = time.perf_counter() - started_at
+    side.close()
+    return seconds

@@ -1,0 +1,68 @@
+"""Our side: the few calls of Threadline that the benchmarks make, in one place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from threadline.app import open_engine
+from threadline.kernel.event import Event
+
+WORKSPACE = "default"
+WRITE_KEY = "bench-write-key"
+READ_TOKEN = "bench-read-token"
+
+
+class Threadline:
+    """The engine with everything that ships switched on."""
+
+    def __init__(self, path: Path) -> None:
+        self.engine = open_engine(path)
+        self._accepted = 0
+
+    def fill(self, batches: Iterable[list[Event]]) -> None:
+        """Record the history as anything else is recorded, synced: there is no faster door."""
+        for batch in batches:
+            self.record(batch)
+
+    def record(self, events: list[Event]) -> None:
+        """Record one batch; anything but acceptance or a duplicate ends the benchmark."""
+        for receipt in self.engine.record(events):
+            if receipt.status == "accepted":
+                self._accepted += 1
+            elif receipt.status != "duplicate":
+                raise AssertionError(f"an event of the world was not accepted: {receipt}")
+
+    def count(self) -> int:
+        """Events accepted since the file was opened. An accepted event is durable."""
+        return self._accepted
+
+    def close(self) -> None:
+        """Release the file."""
+        self.engine.close()
+
+
+def read_person(engine: Any, user_id: str, now: int) -> Any:
+    """Everything that is known of one person."""
+    person = engine.asker.person(WORKSPACE, f"user_id:{user_id}")
+    return engine.asker.views(person, now)
+
+
+def read_features(engine: Any, user_id: str, now: int) -> Any:
+    """One person's feature vector."""
+    person = engine.asker.person(WORKSPACE, f"user_id:{user_id}")
+    return engine.asker.views(person, now, names=("features",))
+
+
+def serve_command(path: Path, port: int) -> tuple[list[str], dict[str, str]]:
+    """How the server is started on a file: arguments and environment."""
+    command = [sys.executable, "-m", "threadline.surfaces.cli", "serve", "--file", str(path), "--port", str(port)]
+    return command, {**os.environ, "THREADLINE_WRITE_KEYS": WRITE_KEY, "THREADLINE_TOKENS": READ_TOKEN}
+
+
+def person_path(user_id: str) -> str:
+    """Where one person is read over HTTP."""
+    return f"/v1/people/user_id:{user_id}"

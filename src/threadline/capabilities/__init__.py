@@ -1,0 +1,1 @@
+"""What Threadline knows how to derive and decide: one folder each, pure, all of one inner shape."""

@@ -1,0 +1,27 @@
+"""Features: numbers and facts about one person, declared in YAML, folded from events, exact at the instant of reading.
+
+What it promises: a feature is one declaration (events, aggregate, window, rule for nothing), those that ship included.
+Any order of the same events gives the same state; windows are half-open and exact to the microsecond; money is exact
+and per currency; each value says whether it is PRESENT, STALE or NOT_FOUND, when it was last computed, and when it
+will next change by time alone. A campaign that nobody reacts to becomes one ``campaign_ignored`` event.
+"""
+
+from threadline.capabilities.features.campaigns import campaigns_projection
+from threadline.capabilities.features.definition import Currencies, Feature, FeatureSet
+from threadline.capabilities.features.loading import SECTIONS, load_definitions, read_definitions
+from threadline.capabilities.features.policy import ignored_policy
+from threadline.capabilities.features.projection import projection
+from threadline.capabilities.features.schema import schema
+
+__all__ = [
+    "SECTIONS",
+    "Currencies",
+    "Feature",
+    "FeatureSet",
+    "campaigns_projection",
+    "ignored_policy",
+    "load_definitions",
+    "projection",
+    "read_definitions",
+    "schema",
+]

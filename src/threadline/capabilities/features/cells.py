@@ -1,0 +1,170 @@
+"""What a state keeps of many events: tallies of small cells, each of which can be merged in any order.
+
+An *entry* is what one event hands to a slot, in one of these shapes, so that entries sort by time:
+
+    time    t                      its time alone
+    clock   [t, hour of the week]
+    number  [t, units]
+    money   [t, units, currency]
+    scalar  [t, event id, value]
+    key     [t, hash]
+
+A *tally* is a list of cells, one per kind of cell that the features of the slot need. Absorbing an entry may change a
+cell in place; merging never does, because a view must not change the state it reads.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from threadline.kernel.limits import DISTINCT_VALUES_MAX
+
+Entry = Any
+Tally = list[Any]
+
+CURRENCIES_MAX = 32
+"""Currencies kept in one cell: the first in the alphabet, so that the cap does not depend on any order."""
+BUCKET_KEYS_MAX = 128
+"""Hashes kept in the tally of one window bucket; 130 buckets must fit an item of the store."""
+
+_SUM_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One kind of cell. ``merge`` answers a new value and leaves both of its own alone."""
+
+    start: Callable[[Entry], Any]
+    absorb: Callable[[Any, Entry], Any]
+    merge: Callable[[Any, Any], Any]
+    limited: bool = False
+    """A sorted list that the tally of a bucket cuts to `BUCKET_KEYS_MAX`."""
+
+
+def add_units(total: int | str, units: int) -> int | str:
+    """The sum; as text where it outgrows 64 bits, which MessagePack cannot hold as a number."""
+    result = int(total) + units
+    return result if -_SUM_MAX <= result <= _SUM_MAX else str(result)
+
+
+def add_key(keys: list[int], key: int, limit: int = DISTINCT_VALUES_MAX) -> list[int]:
+    """Insert a hash into a sorted list that keeps the smallest; changes and answers the list."""
+    at = bisect_left(keys, key)
+    if at == len(keys):
+        if at < limit:
+            keys.append(key)
+    elif keys[at] != key:
+        keys.insert(at, key)
+        if len(keys) > limit:
+            keys.pop()
+    return keys
+
+
+def add_money(amounts: dict[str, list[Any]], units: int, currency: str) -> dict[str, list[Any]]:
+    """Count and sum per currency; changes and answers the dict."""
+    held = amounts.get(currency)
+    if held is None:
+        amounts[currency] = [1, units]
+        return _capped(amounts)
+    held[0] += 1
+    held[1] = add_units(held[1], units)
+    return amounts
+
+
+def add_range(ranges: dict[str, list[int]], units: int, currency: str) -> dict[str, list[int]]:
+    """Smallest and largest per currency; changes and answers the dict."""
+    held = ranges.get(currency)
+    if held is None:
+        ranges[currency] = [units, units]
+        return _capped(ranges)
+    held[0] = min(held[0], units)
+    held[1] = max(held[1], units)
+    return ranges
+
+
+def _capped(by_currency: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    # A code that is pushed out has 32 smaller ones before it and can therefore never come back.
+    if len(by_currency) > CURRENCIES_MAX:
+        del by_currency[max(by_currency)]
+    return by_currency
+
+
+def _add_at(counts: list[int], index: int) -> list[int]:
+    counts[index] += 1
+    return counts
+
+
+def _started(size: int, index: int) -> list[int]:
+    return _add_at([0] * size, index)
+
+
+def _add_lists(one: list[int], other: list[int]) -> list[int]:
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _merge_keys(one: list[int], other: list[int]) -> list[int]:
+    return sorted({*one, *other})[:DISTINCT_VALUES_MAX]
+
+
+def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Callable[[Any, Any], Any]:
+    def merge(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        merged = {code: list(held) for code, held in one.items()}
+        for code, held in other.items():
+            merged[code] = join(merged[code], held) if code in merged else list(held)
+        return {code: merged[code] for code in sorted(merged)[:CURRENCIES_MAX]}
+
+    return merge
+
+
+CELLS: Mapping[str, Cell] = {
+    "n": Cell(lambda e: 1, lambda c, e: c + 1, lambda a, b: a + b),
+    "sum": Cell(lambda e: e[1], lambda c, e: add_units(c, e[1]), lambda a, b: add_units(a, int(b))),
+    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min),
+    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max),
+    # Entries of one slot differ in their event id at the latest, so values are never compared.
+    "first": Cell(lambda e: e, min, min),
+    "last": Cell(lambda e: e, max, max),
+    "keys": Cell(lambda e: [e[1]], lambda c, e: add_key(c, e[1]), _merge_keys, limited=True),
+    "hours": Cell(lambda e: _started(24, e[1] % 24), lambda c, e: _add_at(c, e[1] % 24), _add_lists),
+    "days": Cell(lambda e: _started(7, e[1] // 24), lambda c, e: _add_at(c, e[1] // 24), _add_lists),
+    "money": Cell(
+        lambda e: {e[2]: [1, e[1]]},
+        lambda c, e: add_money(c, e[1], e[2]),
+        _merge_by_currency(lambda a, b: [a[0] + b[0], add_units(a[1], int(b[1]))]),
+    ),
+    "range": Cell(
+        lambda e: {e[2]: [e[1], e[1]]},
+        lambda c, e: add_range(c, e[1], e[2]),
+        _merge_by_currency(lambda a, b: [min(a[0], b[0]), max(a[1], b[1])]),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The cells of one slot, in their order, as operations on whole tallies."""
+
+    cells: tuple[Cell, ...]
+
+    def start(self, entry: Entry) -> Tally:
+        """The tally of one entry."""
+        return [cell.start(entry) for cell in self.cells]
+
+    def absorb(self, tally: Tally, entry: Entry) -> None:
+        """Add one entry to a tally, in place."""
+        for at, cell in enumerate(self.cells):
+            tally[at] = cell.absorb(tally[at], entry)
+
+    def merge(self, one: Tally, other: Tally) -> Tally:
+        """A new tally of both."""
+        return [cell.merge(a, b) for cell, a, b in zip(self.cells, one, other, strict=True)]
+
+
+@lru_cache(maxsize=1_024)
+def ledger(names: tuple[str, ...]) -> Ledger:
+    """The ledger of these cells."""
+    return Ledger(tuple(CELLS[name] for name in names))

@@ -1,0 +1,182 @@
+"""What users declare: features with their sources, windows and rules for nothing, as plain frozen values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+from threadline.kernel.time import DAY
+
+ANY = "*"
+"""Stands for every event type except system types and those a source excludes."""
+
+Path = tuple[str, ...]
+"""Steps into an event's properties; a first step ``context`` leads into its context instead."""
+
+Scalar = str | int | float | bool | None
+
+ValueKind = Literal["none", "number", "money", "scalar", "key"]
+"""What an event hands to a feature: nothing but itself, an amount, an amount in a currency, a plain value, a hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One way to turn events into a value: what it reads, whether it takes a window, its value of nothing."""
+
+    meaning: str
+    reads: ValueKind = "none"
+    windowed: bool = True
+    empty: Scalar = None
+    composed: bool = False
+    """Built on other features rather than on events."""
+
+
+AGGREGATES: Mapping[str, Aggregate] = {
+    "count": Aggregate("how many events", empty=0),
+    "sum": Aggregate("the sum of a number, exact to a millionth", "number", empty=0),
+    "average": Aggregate("the mean of a number", "number"),
+    "min": Aggregate("the smallest number", "number"),
+    "max": Aggregate("the largest number", "number"),
+    "first": Aggregate("the value in the earliest event", "scalar"),
+    "last": Aggregate("the value in the latest event", "scalar"),
+    "distinct": Aggregate("how many different values", "key", empty=0),
+    "any": Aggregate("whether there was an event", empty=False),
+    "days_since": Aggregate("whole days since the latest event", windowed=False),
+    "preferred_hour": Aggregate("the local hour, 0 to 23, with the most events"),
+    "preferred_day": Aggregate("the local weekday, 1 (Monday) to 7, with the most events"),
+    "ratio": Aggregate("one feature divided by another", composed=True),
+    "score": Aggregate("0 to 100 from weighted, saturating features", windowed=False, empty=0, composed=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A test of one field. A field that is absent or null passes none but ``exists: false``."""
+
+    path: Path
+    operator: str
+    operand: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One event type that feeds a feature, with the path of the value in it and what must hold."""
+
+    type: str
+    path: Path = ()
+    sign: int = 1
+    where: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """All that feeds a feature; ``excluded`` types matter only beside the feed of `ANY`."""
+
+    feeds: tuple[Feed, ...]
+    excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One term of a score: weight × x ÷ (x + half), or weight × half ÷ (x + half) if ``falling``."""
+
+    feature: str
+    weight: float
+    half: float
+    falling: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One declared feature. A ``hidden`` one was written inside a ratio and is not shown."""
+
+    name: str
+    aggregate: str
+    source: Source | None = None
+    currency: Path = ()
+    window: int | None = None
+    """Microseconds; None is a lifetime."""
+    empty: Scalar = None
+    unit: str = ""
+    description: str = ""
+    version: int = 1
+    stale_after: int | None = None
+    numerator: str = ""
+    denominator: str = ""
+    parts: tuple[Part, ...] = ()
+    hidden: bool = False
+    place: str = field(default="", compare=False)
+    """File and line of the declaration, for messages."""
+
+    @property
+    def reads(self) -> ValueKind:
+        """The kind of value it takes from events."""
+        kind = AGGREGATES[self.aggregate].reads
+        return "money" if kind == "number" and self.currency else kind
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The names of the features it is built on."""
+        return tuple(name for name in (self.numerator, self.denominator) if name) + tuple(
+            part.feature for part in self.parts
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Currencies:
+    """How amounts of several currencies become one: ``rates[EUR] = "1.08"`` says that 1 EUR is 1.08 of ``total_in``."""
+
+    total_in: str = ""
+    default: str = ""
+    """The currency of amounts that name none."""
+    rates: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """All features in force, each after those it is built on."""
+
+    features: tuple[Feature, ...]
+    currencies: Currencies = Currencies()
+    timezone: str = "UTC"
+    """The zone of events that name none."""
+    ignored_after: int = 7 * DAY
+    """A campaign delivered this long ago without engagement counts as ignored, microseconds."""
+
+    @cached_property
+    def by_name(self) -> dict[str, Feature]:
+        """The features by name, hidden ones included."""
+        return {feature.name: feature for feature in self.features}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names that a view shows, in the order of the alphabet."""
+        return tuple(sorted(feature.name for feature in self.features if not feature.hidden))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of everything declared, the same however files and keys were arranged."""
+        return content_hash(
+            {
+                "features": sorted(
+                    (_content(feature) for feature in self.features), key=lambda each: str(each["name"])
+                ),
+                "currencies": self.currencies,
+                "timezone": self.timezone,
+                "ignored_after": self.ignored_after,
+            }
+        )
+
+
+def content_hash(value: object, size: int = 8) -> str:
+    """Hex digits of a hash over the canonical form of plain values and dataclasses."""
+    return hashlib.blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=size).hexdigest()
+
+
+def _content(feature: Feature) -> dict[str, object]:
+    return {name: value for name, value in msgspec.to_builtins(feature).items() if name != "place"}

@@ -1,0 +1,109 @@
+"""A YAML document whose every value knows its line, so that a mistake can be named where it stands."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+PROBLEMS_MAX = 50
+"""Problems told in one message; whoever has more starts with these."""
+
+
+@dataclass
+class Document:
+    """One file of definitions and what is wrong with it."""
+
+    name: str
+    problems: list[str] = field(default_factory=list)
+
+    def compose(self, text: str) -> yaml.Node | None:
+        """The root node; None for an empty document or one that is no YAML, which then is a problem."""
+        try:
+            root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            self.problems.append(f"{self.name}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}")
+            return None
+        except (yaml.YAMLError, RecursionError) as error:
+            self.problems.append(f"{self.name}:1: this is not YAML: {str(error).splitlines()[0]}")
+            return None
+        return root
+
+    def place(self, node: yaml.Node) -> str:
+        """File and line of a node."""
+        return f"{self.name}:{node.start_mark.line + 1}"
+
+    def fail(self, node: yaml.Node, text: str) -> None:
+        """Note a problem at a node."""
+        self.problems.append(f"{self.place(node)}: {text}")
+
+    def mapping(self, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """Keys with their key and value nodes; anything that is no mapping of texts is a problem."""
+        found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        if not isinstance(node, yaml.MappingNode):
+            self.fail(node, f"{what} must be a mapping, `key: value` on lines of its own")
+            return found
+        for key, value in node.value:
+            name = self.literal(key)
+            if name is True or name is False:
+                # YAML 1.1 reads on, off, yes and no as booleans; as a key they are meant as written.
+                name = key.value
+            if not isinstance(name, str):
+                self.fail(key, f"{what}: a key must be a text; write it in quotes")
+            elif name in found:
+                self.fail(key, f"{what}: {name!r} stands there twice; keep one")
+            else:
+                found[name] = (key, value)
+        return found
+
+    def known(self, keys: dict[str, tuple[yaml.Node, yaml.Node]], allowed: Collection[str], what: str) -> None:
+        """Every key that is not allowed is a problem, told with the nearest one that is."""
+        for name, (key, _) in keys.items():
+            if name not in allowed:
+                self.fail(key, f"{what}: unknown key {name!r}; {suggestion(name, allowed)}")
+
+    def literal(self, node: yaml.Node) -> Any:
+        """The plain value of a scalar node; the node itself if it is none."""
+        if not isinstance(node, yaml.ScalarNode):
+            return node
+        try:
+            value = yaml.SafeLoader("").construct_object(node)
+        except (yaml.YAMLError, ValueError):
+            return node.value
+        # Dates have no place in definitions; one that is not in quotes is meant as its text.
+        return value if value is None or isinstance(value, (str, bool, int, float)) else node.value
+
+    def text(self, node: yaml.Node, what: str) -> str:
+        """A non-empty text; anything else is a problem and gives an empty one."""
+        value = self.literal(node)
+        if isinstance(value, str) and value:
+            return value
+        self.fail(node, f"{what} must be a text")
+        return ""
+
+    def whole(self, node: yaml.Node, what: str) -> int:
+        """A whole number of at least 1; anything else is a problem and gives 1."""
+        value = self.literal(node)
+        if type(value) is int and value >= 1:
+            return value
+        self.fail(node, f"{what} must be a whole number from 1 on")
+        return 1
+
+    def positive(self, node: yaml.Node, what: str) -> float:
+        """A number above 0; anything else is a problem and gives 1."""
+        value = self.literal(node)
+        if type(value) in (int, float) and 0 < value < 1e12:
+            return float(value)
+        self.fail(node, f"{what} must be a number above 0")
+        return 1.0
+
+
+def suggestion(name: str, allowed: Iterable[str]) -> str:
+    """What to write instead of an unknown name: the nearest known one, else all."""
+    known = sorted(allowed)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"

@@ -1,0 +1,133 @@
+"""How the value of a feature is made of a tally: means, totals over currencies, favourites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from threadline.capabilities.features.cells import CURRENCIES_MAX, Tally
+from threadline.capabilities.features.definition import Currencies, Feature
+from threadline.capabilities.features.plan import Slot
+from threadline.kernel.fixed import SCALE, from_fixed
+from threadline.kernel.limits import DISTINCT_VALUES_MAX
+
+
+class Finished(NamedTuple):
+    """A value made of a tally, with what has to stand beside it."""
+
+    value: Any
+    extra: dict[str, Any] | None = None
+
+
+Finish = Callable[[Tally], Finished]
+
+
+def finisher(feature: Feature, slot: Slot, currencies: Currencies) -> Finish:
+    """How the value of a feature is made of the tally of its slot."""
+    place = {cell: at for at, cell in enumerate(slot.cells)}
+    if slot.kind == "money":
+        return _money_finisher(feature.aggregate, place, currencies)
+    match feature.aggregate:
+        case "count":
+            return lambda tally: Finished(tally[place["n"]])
+        case "sum":
+            return lambda tally: Finished(from_fixed(int(tally[place["sum"]])))
+        case "average":
+            return lambda tally: Finished(int(tally[place["sum"]]) / (tally[place["n"]] * SCALE))
+        case "min" | "max":
+            return lambda tally: Finished(from_fixed(tally[place[feature.aggregate]]))
+        case "first" | "last":
+            return lambda tally: Finished(tally[place[feature.aggregate]][2])
+        case "distinct":
+            return lambda tally: _distinct(tally[place["keys"]])
+        case "preferred_hour":
+            return lambda tally: Finished(_most(tally[place["hours"]]))
+        case "preferred_day":
+            return lambda tally: Finished(_most(tally[place["days"]]) + 1)
+        case _:
+            # `any` and `days_since` are read from the head of the slot.
+            return lambda tally: Finished(None)
+
+
+def _distinct(keys: list[int]) -> Finished:
+    return Finished(len(keys), {"capped": True} if len(keys) >= DISTINCT_VALUES_MAX else None)
+
+
+def _most(counts: list[int]) -> int:
+    return counts.index(max(counts))
+
+
+def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencies) -> Finish:
+    cell = place["money" if aggregate in ("sum", "average") else "range"]
+    one: Callable[[list[Any]], Fraction]
+    match aggregate:
+        case "sum":
+            one = _units
+        case "average":
+
+            def one(held: list[Any]) -> Fraction:
+                return _units(held) / held[0]
+        case "min":
+
+            def one(held: list[Any]) -> Fraction:
+                return Fraction(held[0])
+        case _:
+
+            def one(held: list[Any]) -> Fraction:
+                return Fraction(held[1])
+
+    rates = {code: Fraction(rate) for code, rate in currencies.rates.items()}
+    if currencies.total_in:
+        rates[currencies.total_in] = Fraction(1)
+
+    def finish(tally: Tally) -> Finished:
+        amounts: dict[str, list[Any]] = tally[cell]
+        named = {code or currencies.default: held for code, held in amounts.items()}
+        if len(named) < len(amounts):
+            named = _renamed(amounts, currencies.default, aggregate)
+        return _total(named, one, rates, currencies.total_in, aggregate)
+
+    return finish
+
+
+def _units(held: list[Any]) -> Fraction:
+    return Fraction(int(held[1]))
+
+
+def _renamed(amounts: dict[str, list[Any]], default: str, aggregate: str) -> dict[str, list[Any]]:
+    """Amounts that name no currency join those of the default one."""
+    a, b = amounts[""], amounts[default]
+    both = [min(a[0], b[0]), max(a[1], b[1])] if aggregate in ("min", "max") else [a[0] + b[0], int(a[1]) + int(b[1])]
+    return {code: both if code == default else held for code, held in amounts.items() if code}
+
+
+def _total(
+    amounts: dict[str, list[Any]],
+    one: Callable[[list[Any]], Fraction],
+    rates: dict[str, Fraction],
+    total_in: str,
+    aggregate: str,
+) -> Finished:
+    single = next(iter(amounts)) if len(amounts) == 1 else None
+    if single is not None and (not total_in or single == total_in):
+        return Finished(_amount(one(amounts[single])), {"currency": single or None})
+    shown = {code or "unknown": _amount(one(held)) for code, held in sorted(amounts.items())}
+    if len(amounts) >= CURRENCIES_MAX or not all(code in rates for code in amounts):
+        return Finished(None, {"currency": None, "amounts": shown})
+    match aggregate:
+        case "sum":
+            total = sum((one(held) * rates[code] for code, held in amounts.items()), Fraction(0))
+        case "average":
+            total = sum((_units(held) * rates[code] for code, held in amounts.items()), Fraction(0))
+            total /= sum(held[0] for held in amounts.values())
+        case "min":
+            total = min(one(held) * rates[code] for code, held in amounts.items())
+        case _:
+            total = max(one(held) * rates[code] for code, held in amounts.items())
+    return Finished(_amount(total), {"currency": total_in, "amounts": shown})
+
+
+def _amount(units: Fraction) -> float:
+    """The nearest float to an exact amount of units; a converted one may have more digits than a millionth."""
+    return units.numerator / (units.denominator * SCALE)

@@ -1,0 +1,239 @@
+"""From files of definitions to one `FeatureSet`: what ships, what users replace or leave out, what is built on what."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from importlib import resources
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import yaml
+
+from threadline.capabilities.features.definition import AGGREGATES, Currencies, Feature, FeatureSet
+from threadline.capabilities.features.document import PROBLEMS_MAX, Document, suggestion
+from threadline.capabilities.features.reading import NAME, FeatureReader, Keys
+from threadline.capabilities.features.values import read_currency
+from threadline.kernel.errors import InvalidDefinition, InvalidValue
+from threadline.kernel.limits import FEATURES_MAX
+from threadline.kernel.time import DAY, parse_duration
+
+SECTIONS = ("features", "currencies", "timezone", "campaigns")
+"""The top-level keys that are read here."""
+
+_RATE_MAX_DIGITS = 30
+
+
+@dataclass
+class _Declared:
+    """Everything found so far, over all files."""
+
+    features: dict[str, Feature] = field(default_factory=dict)
+    shipped: set[str] = field(default_factory=set)
+    disabled: dict[str, str] = field(default_factory=dict)
+    currencies: Currencies = field(default_factory=Currencies)
+    timezone: str = "UTC"
+    ignored_after: int = 7 * DAY
+    problems: list[str] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+    """Where users declared what may be declared once only."""
+
+
+def load_definitions(paths: Iterable[str | Path] = (), *, others: Collection[str] = ()) -> FeatureSet:
+    """The shipped features with what these files, or all ``*.yaml`` and ``*.yml`` in these folders, declare.
+
+    ``others`` are top-level keys that belong to other capabilities and are passed over; any further one is an
+    error. Raises `InvalidDefinition` with every problem of every file, one a line.
+    """
+    texts = []
+    for path in map(Path, paths):
+        files = sorted(each for each in path.iterdir() if each.suffix in (".yaml", ".yml")) if path.is_dir() else [path]
+        for file in files:
+            try:
+                texts.append((str(file), file.read_text(encoding="utf-8")))
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidDefinition(f"{file}:1: the file cannot be read as UTF-8 text: {error}") from None
+    return read_definitions(texts, others=others)
+
+
+def read_definitions(texts: Iterable[tuple[str, str]] = (), *, others: Collection[str] = ()) -> FeatureSet:
+    """As `load_definitions`, from pairs of a name for messages and the text."""
+    declared = _Declared()
+    shipped = resources.files("threadline.capabilities.features").joinpath("shipped.yaml").read_text(encoding="utf-8")
+    _read("shipped.yaml", shipped, declared, others)
+    declared.shipped = set(declared.features)
+    declared.places.clear()
+    for name, text in texts:
+        _read(name, text, declared, others)
+    ordered = _ordered(declared)
+    if len(ordered) > FEATURES_MAX:
+        declared.problems.append(f"{len(ordered)} features are declared, {FEATURES_MAX} may be; remove some")
+    if declared.problems:
+        raise InvalidDefinition("\n".join(declared.problems[:PROBLEMS_MAX]))
+    return FeatureSet(tuple(ordered), declared.currencies, declared.timezone, declared.ignored_after)
+
+
+def _read(name: str, text: str, declared: _Declared, others: Collection[str]) -> None:
+    document = Document(name)
+    root = document.compose(text)
+    if root is not None:
+        sections = document.mapping(root, "a file of definitions")
+        document.known(sections, (*SECTIONS, *others), "top level")
+        if "features" in sections:
+            _read_features(document, sections["features"][1], declared)
+        for section in ("currencies", "timezone", "campaigns"):
+            if section in sections and _once(document, sections[section][0], f"section {section!r}", declared):
+                _SECTION_READERS[section](document, sections[section][1], declared)
+    declared.problems += document.problems
+
+
+def _once(document: Document, node: yaml.Node, what: str, declared: _Declared) -> bool:
+    if what in declared.places:
+        document.fail(node, f"{what} is declared at {declared.places[what]} already; keep one")
+        return False
+    declared.places[what] = document.place(node)
+    return True
+
+
+def _read_features(document: Document, node: yaml.Node, declared: _Declared) -> None:
+    for name, (key, value) in document.mapping(node, "`features`").items():
+        if not NAME.fullmatch(name):
+            document.fail(
+                key, f"{name!r} is no name of a feature; use lower-case letters, digits and _, such as spend_30d"
+            )
+            continue
+        if not _once(document, key, f"feature {name!r}", declared):
+            continue
+        if document.literal(value) is False:
+            _disable(document, key, name, declared)
+            continue
+        reader = FeatureReader(document)
+        reader.read(name, value)
+        for inner in ("numerator", "denominator"):
+            # What a replaced ratio had in place goes with it.
+            declared.features.pop(f"{name}.{inner}", None)
+        declared.features.update((feature.name, feature) for feature in reader.features)
+
+
+def _disable(document: Document, key: yaml.Node, name: str, declared: _Declared) -> None:
+    if name not in declared.shipped:
+        document.fail(
+            key, f"feature {name!r} does not ship and cannot be left out; {suggestion(name, declared.shipped)}"
+        )
+        return
+    for each in (name, f"{name}.numerator", f"{name}.denominator"):
+        declared.features.pop(each, None)
+    declared.disabled[name] = document.place(key)
+
+
+def _read_currencies(document: Document, node: yaml.Node, declared: _Declared) -> None:
+    keys = document.mapping(node, "`currencies`")
+    document.known(keys, ("total_in", "default", "rates"), "`currencies`")
+    total_in = _currency(document, keys, "total_in")
+    rates: dict[str, str] = {}
+    if "rates" in keys:
+        if not total_in:
+            document.fail(keys["rates"][0], "`rates` need to know into what; add `total_in: USD`")
+        for code, (key, value) in document.mapping(keys["rates"][1], "`rates`").items():
+            if read_currency(code) != code or not code:
+                document.fail(key, f"{code!r} is no currency; write its code in capitals, such as EUR")
+            elif code == total_in:
+                document.fail(key, f"1 {code} is 1 {code}; remove the line")
+            else:
+                rates[code] = _rate(document, value, code, total_in)
+    declared.currencies = Currencies(total_in, _currency(document, keys, "default"), rates)
+
+
+def _currency(document: Document, keys: Keys, key: str) -> str:
+    if key not in keys:
+        return ""
+    code = document.text(keys[key][1], f"`{key}`")
+    if code and read_currency(code) != code:
+        document.fail(keys[key][1], f"{code!r} is no currency; write its code in capitals, such as USD")
+    return code
+
+
+def _rate(document: Document, node: yaml.Node, code: str, total_in: str) -> str:
+    # The text as it stands: a float would not be the number that was written.
+    text = node.value if isinstance(node, yaml.ScalarNode) else ""
+    try:
+        rate = Decimal(text)
+    except InvalidOperation:
+        rate = Decimal(0)
+    if rate.is_finite() and rate > 0 and len(text) <= _RATE_MAX_DIGITS and abs(rate.adjusted()) < _RATE_MAX_DIGITS:
+        return text.replace("_", "")
+    document.fail(
+        node, f'the rate of {code} must be a decimal above 0: how many {total_in} 1 {code} is, such as "1.08"'
+    )
+    return "1"
+
+
+def _read_timezone(document: Document, node: yaml.Node, declared: _Declared) -> None:
+    name = document.text(node, "`timezone`")
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        document.fail(node, f"{name!r} is no time zone; write an IANA name such as Europe/Rome")
+    declared.timezone = name or "UTC"
+
+
+def _read_campaigns(document: Document, node: yaml.Node, declared: _Declared) -> None:
+    keys = document.mapping(node, "`campaigns`")
+    document.known(keys, ("ignored_after",), "`campaigns`")
+    if "ignored_after" in keys:
+        text = document.text(keys["ignored_after"][1], "`ignored_after`")
+        try:
+            declared.ignored_after = parse_duration(text)
+        except InvalidValue as error:
+            document.fail(keys["ignored_after"][1], f"`ignored_after`: {error}")
+
+
+_SECTION_READERS = {"currencies": _read_currencies, "timezone": _read_timezone, "campaigns": _read_campaigns}
+
+
+def _ordered(declared: _Declared) -> list[Feature]:
+    """The features, each after those it is built on; what is unknown or goes round in circles is a problem."""
+    ordered: dict[str, Feature] = {}
+    failed: set[str] = set()
+
+    def visit(feature: Feature, path: tuple[str, ...]) -> None:
+        if feature.name in ordered or feature.name in failed:
+            return
+        if feature.name in path:
+            failed.add(feature.name)
+            circle = " → ".join((*path[path.index(feature.name) :], feature.name))
+            declared.problems.append(
+                f"{feature.place}: features are built on each other in a circle: {circle}; break it"
+            )
+            return
+        for name in feature.needs:
+            needed = declared.features.get(name)
+            problem = _unfit(feature, name, declared)
+            if problem or needed is None:
+                declared.problems.append(f"{feature.place}: {problem}")
+                failed.add(feature.name)
+            else:
+                visit(needed, (*path, feature.name))
+        ordered[feature.name] = feature
+
+    for name in sorted(declared.features):
+        visit(declared.features[name], ())
+    return list(ordered.values())
+
+
+def _unfit(feature: Feature, name: str, declared: _Declared) -> str:
+    """Why a feature cannot be built on another; empty if it can."""
+    owner = feature.name.split(".")[0]
+    if name in declared.disabled:
+        return (
+            f"feature {owner!r} needs {name!r}, which {declared.disabled[name]} leaves out; "
+            f"leave out {owner!r} as well, or declare it anew"
+        )
+    needed = declared.features.get(name)
+    if needed is None:
+        known = [each.name for each in declared.features.values() if not each.hidden and each.name != owner]
+        return f"feature {owner!r} is built on {name!r}, which is not declared; {suggestion(name, known)}"
+    if AGGREGATES[needed.aggregate].reads == "scalar":
+        return f"feature {owner!r} is built on {name!r}, which need not be a number; build it on a count or a sum"
+    return ""

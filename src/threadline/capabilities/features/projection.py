@@ -1,0 +1,46 @@
+"""The projection ``features``: all declared features of one person, folded exactly, read at any instant."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from threadline.capabilities.features.definition import FeatureSet
+from threadline.capabilities.features.fusing import fuse
+from threadline.capabilities.features.plan import LAYOUT, Plan, make_plan
+from threadline.capabilities.features.view import Reader
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Projection
+
+
+def projection(features: FeatureSet) -> Projection:
+    """The projection of a feature set. Its fingerprint changes only with what the state has to hold."""
+    plan = make_plan(features)
+    reader = Reader(features, plan)
+    return Projection(
+        name="features",
+        version=LAYOUT,
+        handles=plan.handles,
+        empty=dict,
+        fold=partial(fold, plan),
+        view=reader.view,
+        edges=reader.edges,
+        due=reader.due,
+        fingerprint=plan.fingerprint,
+        compile=partial(fuse, plan),
+    )
+
+
+def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
+    """The plain form of the fold, slot by slot: what `fuse` writes out for one type must equal it."""
+    for slot in plan.slots:
+        entry = slot.entry(recorded)
+        if entry is None:
+            continue
+        at = recorded.event.occurred_at
+        held = state.get(slot.name)
+        if held is None:
+            state[slot.name] = slot.open(recorded.recorded_at, at, entry)
+        else:
+            slot.add(held, recorded.recorded_at, at, entry)
+    return state

@@ -1,0 +1,153 @@
+"""A JSON Schema of the definitions' language, for editors that complete and check while one types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.features.definition import AGGREGATES
+from threadline.capabilities.features.reading import NAME, allowed_keys
+from threadline.capabilities.features.values import OPERATORS
+
+_DURATION = {"type": "string", "pattern": "^([0-9]{1,9}(us|ms|s|m|h|d|w|y))+$", "examples": ["30d", "12h", "1y"]}
+_PATH = {"type": "string", "minLength": 1, "examples": ["total", "order.total", "context.ip"]}
+_SCALAR = {"type": ["string", "number", "boolean", "null"]}
+_VALUE = {"type": ["string", "number", "boolean"]}
+_VALUES = {"type": "array", "items": _VALUE, "minItems": 1}
+_CURRENCY = {"type": "string", "pattern": "^[A-Z]{1,8}$", "examples": ["USD"]}
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema 2020-12 of a file of definitions; sections of other capabilities are let through."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Threadline definitions",
+        "type": "object",
+        "properties": {
+            "features": {
+                "type": "object",
+                "description": "Features by name; false leaves out one that ships.",
+                "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+                "additionalProperties": {"oneOf": [{"const": False}, {"$ref": "#/$defs/feature"}]},
+            },
+            "currencies": _object(
+                "How amounts of several currencies become one.",
+                {
+                    "total_in": {**_CURRENCY, "description": "The currency of totals."},
+                    "default": {**_CURRENCY, "description": "The currency of amounts that name none."},
+                    "rates": {
+                        "type": "object",
+                        "description": "How much of total_in one unit of each currency is.",
+                        "propertyNames": _CURRENCY,
+                        "additionalProperties": {"type": ["string", "number"], "examples": ["1.08"]},
+                    },
+                },
+            ),
+            "timezone": {"type": "string", "description": "IANA zone of events that name none.", "default": "UTC"},
+            "campaigns": _object(
+                "When a campaign counts as ignored.", {"ignored_after": {**_DURATION, "default": "7d"}}
+            ),
+        },
+        "$defs": {
+            "feature": {
+                "type": "object",
+                "required": ["aggregate"],
+                "properties": {"aggregate": {"enum": list(AGGREGATES)}},
+                "allOf": [_when(aggregate) for aggregate in AGGREGATES],
+            },
+            "events": _events(),
+            "where": _where(),
+        },
+    }
+
+
+def _object(description: str, properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "additionalProperties": False,
+        **more,
+    }
+
+
+def _when(aggregate: str) -> dict[str, Any]:
+    keys = allowed_keys(aggregate)
+    options = _options()
+    required = {"ratio": ["numerator", "denominator"], "score": ["parts"]}.get(aggregate, ["events"])
+    then = {
+        "description": AGGREGATES[aggregate].meaning,
+        "properties": {key: options[key] for key in keys},
+        "required": required,
+        "additionalProperties": False,
+    }
+    return {"if": {"properties": {"aggregate": {"const": aggregate}}, "required": ["aggregate"]}, "then": then}
+
+
+def _options() -> dict[str, Any]:
+    side = {"oneOf": [{"type": "string"}, {"$ref": "#/$defs/feature"}]}
+    part = _object(
+        "weight × x ÷ (x + half); weight × half ÷ (x + half) if falling.",
+        {
+            "weight": {"type": "number", "exclusiveMinimum": 0},
+            "half": {"type": "number", "exclusiveMinimum": 0},
+            "falling": {"type": "boolean", "default": False},
+        },
+        required=["weight", "half"],
+    )
+    return {
+        "aggregate": {"description": "How events become a value."},
+        "events": {"$ref": "#/$defs/events"},
+        "except": {**_types(), "description": "Types that `events: any` leaves out."},
+        "where": {"$ref": "#/$defs/where"},
+        "of": {**_PATH, "description": "Path of the value in each event."},
+        "currency": {**_PATH, "description": "Path of the currency; makes the value money."},
+        "window": {
+            "oneOf": [{"const": "lifetime"}, _DURATION],
+            "default": "lifetime",
+            "description": "Half-open: [now − window, now), 1m to 10y.",
+        },
+        "empty": {**_SCALAR, "description": "The value where there is nothing to reckon."},
+        "unit": {"type": "string", "minLength": 1},
+        "description": {"type": "string", "minLength": 1},
+        "version": {"type": "integer", "minimum": 1, "default": 1},
+        "stale_after": {**_DURATION, "description": "STALE once the newest event of its own is older."},
+        "numerator": side,
+        "denominator": side,
+        "parts": {"type": "object", "minProperties": 1, "additionalProperties": part},
+    }
+
+
+def _types() -> dict[str, Any]:
+    name = {"type": "string", "minLength": 1}
+    return {"oneOf": [name, {"type": "array", "items": name, "minItems": 1}]}
+
+
+def _events() -> dict[str, Any]:
+    options = _object(
+        "How this type feeds the feature.",
+        {
+            "value": {**_PATH, "description": "Path of the value in this type; `of` where it is absent."},
+            "sign": {"enum": [1, -1], "default": 1},
+            "where": {"$ref": "#/$defs/where"},
+        },
+    )
+    mapped = {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {"oneOf": [{"type": "null"}, options]},
+    }
+    return {"oneOf": [*_types()["oneOf"], mapped], "description": "The types that feed it; any for every type."}
+
+
+def _where() -> dict[str, Any]:
+    one_or_many = {"oneOf": [_VALUE, _VALUES]}
+    operand = {"equals": _VALUE, "in": one_or_many, "not": one_or_many, "exists": {"type": "boolean"}}
+    bound = {"type": ["number", "string"]}
+    tests = _object(
+        "Tests that must all pass.", {each: operand.get(each, bound) for each in OPERATORS}, minProperties=1
+    )
+    return {
+        "type": "object",
+        "description": "Conditions on fields, by path; all must hold.",
+        "additionalProperties": {"oneOf": [_VALUE, _VALUES, tests]},
+    }

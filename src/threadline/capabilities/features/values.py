@@ -1,0 +1,144 @@
+"""What a feature reads in an event: fields, conditions, currencies, keys and the local hour."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from threadline.capabilities.features.definition import Condition, Path
+from threadline.kernel.event import Event
+from threadline.kernel.time import DAY, HOUR, SECOND
+
+CURRENCY_LENGTH_MAX = 8
+SCALAR_LENGTH_MAX = 256
+"""Longer texts are not kept by ``first`` and ``last``: the state of a person must stay small."""
+ZONE_LENGTH_MAX = 64
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MONDAY = 3 * DAY
+"""1970-01-01 was a Thursday, three days after a Monday."""
+_INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
+
+
+def dig(event: Event, path: Path) -> Any:
+    """The field at a path, None if there is none."""
+    value: Any = event.context if path[0] == "context" else event.properties
+    for step in path[1:] if path[0] == "context" else path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
+    return value
+
+
+def read_scalar(value: object) -> Any:
+    """A plain value that may be kept as it is; None for anything nested, too long or too large."""
+    if type(value) is str:
+        return value if len(value) <= SCALAR_LENGTH_MAX else None
+    if type(value) is int:
+        return value if _INTEGER_MIN <= value <= _INTEGER_MAX else None
+    if type(value) is float:
+        return value if isfinite(value) else None
+    return value if type(value) is bool else None
+
+
+@lru_cache(maxsize=16_384)
+def _text_hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
+
+
+def read_key(value: object) -> int | None:
+    """A 56-bit hash by which ``distinct`` knows a value: 1 and 1.0 are the same, 1, "1" and true are not."""
+    if type(value) is str:
+        return _text_hash("s" + value)
+    if type(value) is bool:
+        return _text_hash(f"b{value:d}")
+    if type(value) is int:
+        return _text_hash(f"n{value}")
+    if type(value) is float and isfinite(value):
+        return _text_hash(f"n{int(value)}" if value.is_integer() else f"n{value!r}")
+    return None
+
+
+def read_currency(value: object) -> str:
+    """The code of a currency in capitals; empty for what is none."""
+    if type(value) is str and len(value) <= CURRENCY_LENGTH_MAX and value.isascii() and value.isalpha():
+        return value.upper()
+    return ""
+
+
+def matches(event: Event, conditions: tuple[Condition, ...]) -> bool:
+    """Whether an event passes all conditions."""
+    return all(_TESTS[each.operator](dig(event, each.path), each.operand) for each in conditions)
+
+
+def _same(value: Any, operand: Any) -> bool:
+    # Python holds True == 1; a condition on 1 must not pass for true.
+    return (type(value) is bool) == (type(operand) is bool) and bool(value == operand)
+
+
+def _within(value: Any, operand: Any) -> bool:
+    return any(_same(value, each) for each in operand)
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def test(value: Any, operand: Any) -> bool:
+        number = type(operand) in (int, float)
+        return type(value) in ((int, float) if number else (str,)) and compare(value, operand)
+
+    return test
+
+
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "equals": lambda value, operand: value is not None and _same(value, operand),
+    "in": lambda value, operand: value is not None and _within(value, operand),
+    "not": lambda value, operand: value is not None and not _within(value, operand),
+    "exists": lambda value, operand: (value is not None) == operand,
+    "gt": _ordered(lambda value, operand: value > operand),
+    "gte": _ordered(lambda value, operand: value >= operand),
+    "lt": _ordered(lambda value, operand: value < operand),
+    "lte": _ordered(lambda value, operand: value <= operand),
+}
+OPERATORS = tuple(_TESTS)
+
+
+def week_hour(context: Mapping[str, Any], at: int, default: str) -> int:
+    """The local hour of the week, 0 (Monday, midnight) to 167, in the zone that ``context.timezone`` names."""
+    zone = context.get("timezone")
+    if type(zone) is not str or len(zone) > ZONE_LENGTH_MAX:
+        zone = default
+    offset = _day_offset(zone, default, at // DAY)
+    if offset is None:
+        offset = _offset(_zone(zone, default), at)
+    return (at + offset + _MONDAY) // HOUR % 168
+
+
+@lru_cache(maxsize=65_536)
+def _day_offset(zone: str, default: str, day: int) -> int | None:
+    """The offset all through one UTC day; None on a day with a transition, when the instant decides."""
+    known = _zone(zone, default)
+    offset = _offset(known, day * DAY)
+    return offset if offset == _offset(known, (day + 1) * DAY - 1) else None
+
+
+@lru_cache(maxsize=4_096)
+def _zone(name: str, default: str) -> ZoneInfo:
+    for candidate in (name, default):
+        try:
+            return ZoneInfo(candidate)
+        except (KeyError, ValueError, OSError):
+            continue
+    return ZoneInfo("UTC")
+
+
+def _offset(zone: ZoneInfo, at: int) -> int:
+    try:
+        moment = (_EPOCH + timedelta(microseconds=at)).astimezone(zone)
+    except (OverflowError, ValueError):
+        return 0
+    offset = moment.utcoffset() or timedelta()
+    return (offset.days * 86_400 + offset.seconds) * SECOND

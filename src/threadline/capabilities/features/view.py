@@ -1,0 +1,276 @@
+"""What a state means at an instant: the value of every feature, its standing and when time alone will change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from threadline.capabilities.features.cells import Entry
+from threadline.capabilities.features.definition import Feature, FeatureSet, Part
+from threadline.capabilities.features.finishing import Finish, finisher
+from threadline.capabilities.features.plan import Plan, Slot
+from threadline.capabilities.features.windows import Gathered, Series
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Ranges
+from threadline.kernel.time import DAY
+
+State = dict[str, Any]
+
+PRESENT, STALE, NOT_FOUND = "PRESENT", "STALE", "NOT_FOUND"
+
+SCORE_DIGITS = 4
+"""Decimals of a score."""
+
+
+class Reading(NamedTuple):
+    """One feature at one instant."""
+
+    value: Any
+    computed_at: int | None = None
+    """When the newest event of its own was recorded; None: it has none."""
+    newest: int | None = None
+    """When the newest event of its own occurred."""
+    changes_at: int | None = None
+    extra: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class _Moment:
+    """One reading of one state: what features have in common is gathered once."""
+
+    state: State
+    now: int
+    events: list[Recorded]
+    """Single events of the cut edges."""
+    gathered: dict[tuple[str, int], Gathered] = field(default_factory=dict)
+
+    def window(self, slot: Slot, held: list[Any], size: int) -> Gathered:
+        """What the window of a slot holds."""
+        key = (slot.name, size)
+        known = self.gathered.get(key)
+        if known is None:
+            at, series = next(
+                (at, series) for at, series in enumerate(slot.series, slot.series_at) if size in series.windows
+            )
+            known = self.gathered[key] = series.gather(held[at], size, self.now, self._entries(slot))
+        return known
+
+    def _entries(self, slot: Slot) -> Callable[[int, int], Iterable[Entry]]:
+        def between(start: int, stop: int) -> Iterable[Entry]:
+            read = (slot.entry(each) for each in self.events if start <= each.event.occurred_at < stop)
+            return [entry for entry in read if entry is not None]
+
+        return between
+
+
+class Reader:
+    """Reads states of one plan."""
+
+    def __init__(self, features: FeatureSet, plan: Plan) -> None:
+        self._plan = plan
+        self._features = features.features
+        self._visible = [features.by_name[name] for name in features.names]
+        self._finishes = {
+            feature.name: finisher(feature, slot, features.currencies)
+            for feature in features.features
+            if (slot := plan.slot_of.get(feature.name)) is not None
+        }
+        self._windowed = [
+            (slot, at, each) for slot in plan.slots for at, each in enumerate(slot.series, slot.series_at)
+        ]
+        self._instants = [(slot.name, instant) for slot in plan.slots for instant in _instants(features, plan, slot)]
+        self._staleness = [
+            (_slots_under(features, plan, feature), feature.stale_after)
+            for feature in features.features
+            if feature.stale_after is not None
+        ]
+
+    def view(self, state: State, now: int, events: list[Recorded]) -> dict[str, dict[str, Any]]:
+        """Every shown feature by name; ``events`` are those of the ranges that `edges` names."""
+        readings = self._read(_Moment(state, now, events))
+        return {feature.name: _shown(feature, readings[feature.name], now) for feature in self._visible}
+
+    def edges(self, state: State, now: int) -> Ranges:
+        """The ranges of occurred time whose events a view needs one by one, sorted and apart."""
+        ranges: Ranges = []
+        for slot, at, series in self._windowed:
+            held = state.get(slot.name)
+            if held is not None:
+                cuts = (series.cut(held[at], window, now) for window in series.windows)
+                ranges += [cut for cut in cuts if cut is not None]
+        return _joined(ranges)
+
+    def due(self, state: State, now: int) -> int | None:
+        """The next instant after ``now`` at which a view may differ by time alone.
+
+        Inside a tallied bucket that a window cuts, events are not at hand: there it is the next step at which to look.
+        """
+        soonest = None
+        for name, instant in self._instants:
+            held = state.get(name)
+            if held is not None:
+                # An event that lies ahead of `now` comes into force right after its time.
+                at = held[1] + 1 if held[1] >= now else instant(held, now)
+                if at is not None and (soonest is None or at < soonest):
+                    soonest = at
+        for names, stale_after in self._staleness:
+            newest = max((state[name][1] for name in names if name in state), default=None)
+            if newest is not None and now - newest <= stale_after:
+                soonest = _soonest(soonest, newest + stale_after + 1)
+        return soonest
+
+    def _read(self, moment: _Moment) -> dict[str, Reading]:
+        readings: dict[str, Reading] = {}
+        for feature in self._features:
+            slot = self._plan.slot_of.get(feature.name)
+            if slot is not None:
+                reading = _of_events(feature, slot, self._finishes[feature.name], moment)
+            elif feature.aggregate == "ratio":
+                reading = _ratio(feature, readings[feature.numerator], readings[feature.denominator])
+            else:
+                reading = _score(feature, [(part, readings[part.feature]) for part in feature.parts])
+            readings[feature.name] = _ageing(feature, reading, moment.now)
+        return readings
+
+
+Instant = Callable[[list[Any], int], int | None]
+
+
+def _instants(features: FeatureSet, plan: Plan, slot: Slot) -> Iterable[Instant]:
+    """For one slot, the ways in which time alone changes what is read from it."""
+    fed = [feature for feature in features.features if plan.slot_of.get(feature.name) is slot]
+    if any(feature.aggregate == "days_since" for feature in fed):
+        yield lambda held, now: held[1] + ((now - held[1]) // DAY + 1) * DAY
+    for window in sorted({feature.window for feature in fed if feature.aggregate == "any" and feature.window}):
+        yield partial(_any_ends, window)
+    for at, series in enumerate(slot.series, slot.series_at):
+        for window in series.windows:
+            yield partial(_window_leaves, at, series, window)
+
+
+def _any_ends(window: int, held: list[Any], now: int) -> int | None:
+    ends = int(held[1]) + window + 1
+    return ends if ends > now else None
+
+
+def _window_leaves(at: int, series: Series, window: int, held: list[Any], now: int) -> int | None:
+    leaving = series.leaving(held[at], window, now)
+    return None if leaving is None else leaving + window + 1
+
+
+def _slots_under(features: FeatureSet, plan: Plan, feature: Feature) -> tuple[str, ...]:
+    slot = plan.slot_of.get(feature.name)
+    if slot is not None:
+        return (slot.name,)
+    return tuple(name for needed in feature.needs for name in _slots_under(features, plan, features.by_name[needed]))
+
+
+def _joined(ranges: Ranges) -> Ranges:
+    joined: Ranges = []
+    for start, stop in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    return joined
+
+
+def _shown(feature: Feature, reading: Reading, now: int) -> dict[str, Any]:
+    status = PRESENT
+    if reading.newest is None:
+        status = NOT_FOUND
+    elif feature.stale_after is not None and now - reading.newest > feature.stale_after:
+        status = STALE
+    shown = {
+        "value": reading.value,
+        "status": status,
+        "computed_at": reading.computed_at,
+        "changes_at": reading.changes_at,
+        "version": feature.version,
+    }
+    if feature.unit:
+        shown["unit"] = feature.unit
+    if reading.extra:
+        shown.update(reading.extra)
+    return shown
+
+
+def _ageing(feature: Feature, reading: Reading, now: int) -> Reading:
+    """Growing stale is a change by time, too."""
+    if feature.stale_after is None or reading.newest is None or now - reading.newest > feature.stale_after:
+        return reading
+    return reading._replace(changes_at=_soonest(reading.changes_at, reading.newest + feature.stale_after + 1))
+
+
+def _soonest(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _newer(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)
+
+
+def _of_events(feature: Feature, slot: Slot, finish: Finish, moment: _Moment) -> Reading:
+    held = moment.state.get(slot.name)
+    if held is None:
+        return Reading(feature.empty)
+    computed_at, newest = held[0], held[1]
+    if feature.aggregate == "days_since":
+        days = (moment.now - newest) // DAY
+        return Reading(days, computed_at, newest, newest + (days + 1) * DAY)
+    window = feature.window
+    if feature.aggregate == "any":
+        if window is None:
+            return Reading(True, computed_at, newest)
+        inside = newest >= moment.now - window
+        return Reading(inside or feature.empty, computed_at, newest, newest + window + 1 if inside else None)
+    if window is None:
+        value, extra = finish(held[2])
+        return Reading(value, computed_at, newest, None, extra)
+    gathered = moment.window(slot, held, window)
+    leaves = None if gathered.leaves is None else gathered.leaves + window + 1
+    if gathered.tally is None:
+        return Reading(feature.empty, computed_at, newest, leaves)
+    value, extra = finish(gathered.tally)
+    if gathered.capped and feature.aggregate == "distinct":
+        extra = {"capped": True}
+    return Reading(value, computed_at, newest, leaves, extra)
+
+
+def _ratio(feature: Feature, above: Reading, below: Reading) -> Reading:
+    value = feature.empty
+    if above.value is not None and below.value:
+        value = above.value / below.value
+    return _composed(value, (above, below))
+
+
+def _score(feature: Feature, parts: list[tuple[Part, Reading]]) -> Reading:
+    readings = [reading for _, reading in parts]
+    if all(reading.newest is None for reading in readings):
+        return Reading(feature.empty)
+    points = sum(part.weight * _saturated(part, reading.value) for part, reading in parts)
+    whole = sum(part.weight for part, _ in parts)
+    return _composed(round(100 * points / whole, SCORE_DIGITS), readings)
+
+
+def _saturated(part: Part, value: Any) -> float:
+    """How much of a part's weight it earns, 0 to 1: half of it where the feature equals ``half``."""
+    if value is None:
+        return 0.0
+    amount = max(float(value), 0.0)
+    return (part.half if part.falling else amount) / (amount + part.half)
+
+
+def _composed(value: Any, readings: Iterable[Reading]) -> Reading:
+    computed_at = newest = changes_at = None
+    for reading in readings:
+        computed_at = _newer(computed_at, reading.computed_at)
+        newest = _newer(newest, reading.newest)
+        changes_at = _soonest(changes_at, reading.changes_at)
+    return Reading(value, computed_at, newest, changes_at)

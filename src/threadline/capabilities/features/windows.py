@@ -1,0 +1,173 @@
+"""Windows: a series of UTC-aligned buckets that keeps single entries where few, a tally where many.
+
+A bucket is ``[index, [entry, …]]`` with at most `WINDOW_BUCKET_ENTRIES_MAX` sorted entries, or ``[index, t of its
+first, tally]``. Which of the two depends on how many entries it has had and never on their order. A bucket that ends at or
+before (newest − span) is dropped: since a view is asked only at instants after the newest event, no window of the
+series can reach it any more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, Entry, Ledger, Tally
+from threadline.kernel.limits import WINDOW_BUCKET_ENTRIES_MAX
+from threadline.kernel.time import DAY, HOUR
+
+Bucket = list[Any]
+
+# At most about 130 buckets in a series, whatever its window: a state has to stay far below an item of the store.
+_WIDTHS = ((2 * DAY, HOUR), (100 * DAY, DAY), (800 * DAY, 7 * DAY))
+_WIDTH_LONGEST = 28 * DAY
+
+DUE_STEPS = 24
+"""Where single events are not at hand, the leaving of an event is looked for in steps of 1/24 of a bucket."""
+
+
+def bucket_width(window: int) -> int:
+    """The width of the buckets for a window of this size, microseconds."""
+    return next((width for longest, width in _WIDTHS if window <= longest), _WIDTH_LONGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a window holds: its tally (None if nothing), and the time of the event that leaves it first."""
+
+    tally: Tally | None
+    leaves: int | None
+    capped: bool = False
+    """Whether a bucket has had more different values than it keeps, so that ``distinct`` is a lower bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The buckets of one width in one slot. ``span`` is the longest of its windows."""
+
+    width: int
+    span: int
+    windows: tuple[int, ...]
+    ledger: Ledger
+    timed: bool
+    """Entries are bare times; otherwise lists that begin with the time."""
+
+    def push(self, buckets: list[Bucket], at: int, entry: Entry, newest: int) -> None:
+        """Add an entry of time ``at``, in place; ``newest`` is the newest time of the slot, this entry included."""
+        index = at // self.width
+        if not buckets or index > buckets[-1][0]:
+            buckets.append([index, [entry]])
+        elif index == buckets[-1][0]:
+            self._add(buckets[-1], at, entry)
+        else:
+            place = bisect_left(buckets, index, key=_index)
+            if buckets[place][0] == index:
+                self._add(buckets[place], at, entry)
+            else:
+                buckets.insert(place, [index, [entry]])
+        # (index + 1) × width <= newest − span, for whole numbers.
+        floor = (newest - self.span) // self.width
+        while buckets[0][0] < floor:
+            del buckets[0]
+
+    def _add(self, bucket: Bucket, at: int, entry: Entry) -> None:
+        if len(bucket) == 3:
+            bucket[1] = min(bucket[1], at)
+            self._absorb(bucket[2], entry)
+            return
+        entries = bucket[1]
+        if entry >= entries[-1]:
+            entries.append(entry)
+        else:
+            insort(entries, entry)
+        if len(entries) > WINDOW_BUCKET_ENTRIES_MAX:
+            tally = self.ledger.start(entries[0])
+            for each in entries[1:]:
+                self._absorb(tally, each)
+            bucket[1:] = [self.time_of(entries[0]), tally]
+
+    def _absorb(self, tally: Tally, entry: Entry) -> None:
+        self.ledger.absorb(tally, entry)
+        for at, cell in enumerate(self.ledger.cells):
+            if cell.limited:
+                # The smallest hashes stay, so the cap does not depend on any order.
+                del tally[at][BUCKET_KEYS_MAX:]
+
+    def time_of(self, entry: Entry) -> int:
+        """The time of an entry, whatever its shape."""
+        return int(entry if self.timed else entry[0])
+
+    def cut(self, buckets: list[Bucket], window: int, now: int) -> tuple[int, int] | None:
+        """The range whose single events a view at ``now`` needs: the rest of a tallied bucket that the window cuts."""
+        start = now - window
+        index = start // self.width
+        if start == index * self.width:
+            return None
+        place = bisect_left(buckets, index, key=_index)
+        if place == len(buckets) or buckets[place][0] != index or len(buckets[place]) != 3:
+            return None
+        return start, min((index + 1) * self.width, now)
+
+    def leaving(self, buckets: list[Bucket], window: int, now: int) -> int | None:
+        """When the first of what is in [now − window, now) occurred, None if nothing is.
+
+        In a tallied bucket that the window cuts, events are not at hand: there it is the next step of 1/24 bucket.
+        """
+        start = now - window
+        first = start // self.width
+        for at in range(bisect_left(buckets, first, key=_index), len(buckets)):
+            bucket = buckets[at]
+            if len(bucket) == 2:
+                for entry in bucket[1]:
+                    if (time := self.time_of(entry)) >= start:
+                        return time
+            elif bucket[0] > first or start == first * self.width:
+                return int(bucket[1])
+            else:
+                step = self.width // DUE_STEPS
+                return (start // step + 1) * step
+        return None
+
+    def gather(
+        self, buckets: list[Bucket], window: int, now: int, cut_entries: Callable[[int, int], Iterable[Entry]]
+    ) -> Gathered:
+        """Everything in [now − window, now). ``cut_entries`` answers the entries of the range that `cut` names."""
+        start = now - window
+        first = start // self.width
+        entries: list[Entry] = []
+        tallies: list[Tally] = []
+        leaves: list[int] = []
+        for bucket in buckets[bisect_left(buckets, first, key=_index) :]:
+            if len(bucket) == 2:
+                kept = bucket[1]
+                if bucket[0] == first and self.time_of(kept[0]) < start:
+                    kept = [entry for entry in kept if self.time_of(entry) >= start]
+                entries += kept
+            elif bucket[0] > first or start == first * self.width:
+                tallies.append(bucket[2])
+                leaves.append(bucket[1])
+            else:
+                entries += cut_entries(start, min((first + 1) * self.width, now))
+        if entries:
+            leaves.append(min(map(self.time_of, entries)))
+        return Gathered(self._total(entries, tallies), min(leaves, default=None), any(map(self._capped, tallies)))
+
+    def _capped(self, tally: Tally) -> bool:
+        return any(
+            cell.limited and len(held) >= BUCKET_KEYS_MAX for cell, held in zip(self.ledger.cells, tally, strict=True)
+        )
+
+    def _total(self, entries: list[Entry], tallies: list[Tally]) -> Tally | None:
+        total: Tally | None = None
+        if entries:
+            total = self.ledger.start(entries[0])
+            for entry in entries[1:]:
+                self.ledger.absorb(total, entry)
+        for tally in tallies:
+            total = tally if total is None else self.ledger.merge(total, tally)
+        return total
+
+
+def _index(bucket: Bucket) -> int:
+    return int(bucket[0])

@@ -1,0 +1,154 @@
+"""What is known of a person as such: traits, tags, groups, identifiers in use, first and last activity.
+
+Every fold here commutes: "newest" compares (occurred_at, event id), "first" and "last" are minimum and maximum,
+and limits keep the smallest names, so that no arrival order shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from threadline.capabilities.people.events import GROUP, IDENTIFY, TAG_ADDED, TAG_REMOVED
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import (
+    EVENT_TYPES_COUNTED_MAX,
+    GROUPS_PER_PERSON_MAX,
+    IDENTIFIER_LENGTH_MAX,
+    TAGS_PER_PERSON_MAX,
+    TRAITS_PER_PERSON_MAX,
+)
+from threadline.kernel.projection import Projection, Row
+from threadline.kernel.time import format_time
+
+Marks = dict[str, list[Any]]
+"""Name -> [occurred_at, event id, value] of the newest word on it; a null value is a removal that is remembered."""
+
+
+def _newest(marks: Marks, name: str, recorded: Recorded, value: Any, most: int) -> None:
+    at, id = recorded.event.occurred_at, recorded.id
+    kept = marks.get(name)
+    if kept is not None:
+        if (kept[0], kept[1]) < (at, id):
+            marks[name] = [at, id, value]
+        return
+    marks[name] = [at, id, value]
+    if len(marks) > most:
+        del marks[max(marks)]
+
+
+def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Marks]:
+    event = recorded.event
+    if event.type == IDENTIFY:
+        for name, value in event.properties.items():
+            _newest(state["traits"], name, recorded, value, TRAITS_PER_PERSON_MAX)
+    elif event.type == GROUP:
+        if event.object_ref and len(event.object_ref) <= IDENTIFIER_LENGTH_MAX:
+            value = None if event.properties.get("left") is True else event.properties
+            _newest(state["groups"], event.object_ref, recorded, value, GROUPS_PER_PERSON_MAX)
+    else:
+        tag = event.properties.get("tag")
+        if isinstance(tag, str) and 0 < len(tag) <= IDENTIFIER_LENGTH_MAX:
+            value = True if event.type == TAG_ADDED else None
+            _newest(state["tags"], tag, recorded, value, TAGS_PER_PERSON_MAX)
+    return state
+
+
+def _present(marks: Marks) -> dict[str, Any]:
+    return {name: kept[2] for name, kept in sorted(marks.items()) if kept[2] is not None}
+
+
+def _profile_view(state: dict[str, Marks], now: int, edges: list[Recorded]) -> dict[str, Any]:
+    return {
+        "traits": _present(state["traits"]),
+        "tags": sorted(_present(state["tags"])),
+        "groups": _present(state["groups"]),
+    }
+
+
+def _profile_rows(state: dict[str, Marks], workspace: str, person: str) -> Iterable[Row]:
+    for tag in _present(state["tags"]):
+        yield Row("tag", f"{workspace}/{tag}", person)
+    for group in _present(state["groups"]):
+        yield Row("group", f"{workspace}/{group}", person)
+
+
+PROFILE = Projection(
+    name="profile",
+    version=1,
+    handles=frozenset({IDENTIFY, GROUP, TAG_ADDED, TAG_REMOVED}),
+    empty=lambda: {"traits": {}, "tags": {}, "groups": {}},
+    fold=_profile_fold,
+    view=_profile_view,
+    rows=_profile_rows,
+)
+
+_USES_MAX = 200
+"""Identifiers whose use is remembered per person: own ones and those that were refused."""
+
+
+def _uses_fold(state: dict[str, list[int]], recorded: Recorded) -> dict[str, list[int]]:
+    at = recorded.event.occurred_at
+    for identifier in recorded.event.identifiers:
+        name = f"{identifier.kind}:{identifier.value}"
+        kept = state.get(name)
+        if kept is None:
+            state[name] = [at, at]
+            if len(state) > _USES_MAX:
+                del state[max(state)]
+        elif at > kept[1]:
+            kept[1] = at
+        elif at < kept[0]:
+            kept[0] = at
+    return state
+
+
+def _uses_view(state: dict[str, list[int]], now: int, edges: list[Recorded]) -> dict[str, Any]:
+    return {
+        name: {"first_used_at": format_time(first), "last_used_at": format_time(last)}
+        for name, (first, last) in sorted(state.items())
+    }
+
+
+IDENTIFIERS = Projection(name="identifiers", version=1, handles=None, empty=dict, fold=_uses_fold, view=_uses_view)
+
+
+def _activity_fold(state: list[Any], recorded: Recorded) -> list[Any]:
+    event = recorded.event
+    at = event.occurred_at
+    if state[0] is None:
+        state[0] = state[1] = at
+    elif at > state[1]:
+        state[1] = at
+    elif at < state[0]:
+        state[0] = at
+    counts = state[2]
+    seen = counts.get(event.type)
+    if seen is not None:
+        counts[event.type] = seen + 1
+    else:
+        counts[event.type] = 1
+        if len(counts) > EVENT_TYPES_COUNTED_MAX:
+            state[3] += counts.pop(max(counts))
+    return state
+
+
+def _activity_view(state: list[Any], now: int, edges: list[Recorded]) -> dict[str, Any]:
+    first, last, counts, other = state
+    return {
+        "first_seen_at": None if first is None else format_time(first),
+        "last_seen_at": None if last is None else format_time(last),
+        "events": sum(counts.values()) + other,
+        "events_by_type": dict(sorted(counts.items())),
+        "events_of_other_types": other,
+    }
+
+
+ACTIVITY = Projection(
+    name="activity",
+    version=1,
+    handles=None,
+    empty=lambda: [None, None, {}, 0],
+    fold=_activity_fold,
+    view=_activity_view,
+)

@@ -1,0 +1,1 @@
+"""The moving parts, written once: catalogue, record, ask, refold, dispatch, feed."""

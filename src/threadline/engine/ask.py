@@ -1,0 +1,162 @@
+"""The one read path: a person, their events and their views at an instant, all at one position of the log."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.packing import unpack_event
+from threadline.engine.person import Person, person_key, thread_key, unpack_person
+from threadline.engine.refold import occurred_order, refold_person, states_as_of, thread_events
+from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.event import Identifier, Recorded, thread_id
+from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.projection import State
+from threadline.kernel.store import Span, Store
+
+Cursor = tuple[int, str]
+"""(occurred_at, id) of the last event seen; unique among all events of a person."""
+
+
+class Asker:
+    """Reads people. Holds no state of its own: every answer comes from what is committed."""
+
+    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+        self.store = store
+        self.catalogue = catalogue
+
+    def person(self, workspace: str, ref: str) -> Person:
+        """The person meant by ``ref``: a person's id (one who was merged leads to the survivor) or ``kind:value``.
+
+        Raises `NotFound`, also for people of other workspaces.
+        """
+        person = self._by_identifier(workspace, ref) if ":" in ref else self.by_id(ref)
+        if person is None or person.workspace != workspace:
+            raise NotFound(f"nobody is known as {ref!r} in workspace {workspace!r}")
+        return person
+
+    def _by_identifier(self, workspace: str, ref: str) -> Person | None:
+        kind, _, value = ref.partition(":")
+        identifier = self.catalogue.rules.normalise(Identifier(kind, value))
+        if identifier is None:
+            return None
+        return self.by_thread(thread_id(workspace, identifier))
+
+    def by_thread(self, thread: str) -> Person | None:
+        """The person a thread belongs to."""
+        item = self.store.get([thread_key(thread)])[0]
+        return None if item is None else self.by_id(item.value.decode())
+
+    def by_id(self, id: str) -> Person | None:
+        """The person of an id, through merges, with every state caught up with the definitions in force."""
+        if not id:
+            return None
+        for _ in range(64):  # a chain of merges; each step leads to an older person, so it ends
+            item = self.store.get([person_key(id)])[0]
+            if item is None:
+                return None
+            found = unpack_person(item, self.catalogue)
+            if isinstance(found, Person):
+                if found.stale:
+                    refold_person(self.store, self.catalogue, found, only=found.stale)
+                    found.stale = ()
+                return found
+            id = found
+        return None
+
+    def states(self, person: Person, now: int, *, known_at: int | None = None) -> list[State]:
+        """The states that hold at ``now``: the stored ones, or a refold where these know of later events."""
+        if known_at is None and person.latest[0] < now:
+            return person.states
+        return states_as_of(self.store, self.catalogue, person, now, known_at if known_at is not None else _FOREVER)
+
+    def views(
+        self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Each projection's view of a person at ``now``, by projection name.
+
+        ``known_at`` asks what was known by then (point in time, as it was served); None takes all that is known.
+        """
+        states = self.states(person, now, known_at=known_at)
+        found: dict[str, Any] = {}
+        for projection, state in zip(self.catalogue.projections, states, strict=True):
+            if names is None or projection.name in names:
+                edges: list[Recorded] = []
+                if projection.edges is not None and (ranges := projection.edges(state, now)):
+                    edges = self._edge_events(person, ranges, known_at)
+                found[projection.name] = projection.view(state, now, edges)
+        return found
+
+    def _edge_events(self, person: Person, ranges: Sequence[tuple[int, int]], known_at: int | None) -> list[Recorded]:
+        found: dict[str, Recorded] = {}
+        for start, stop in ranges:
+            for recorded in thread_events(self.store, person.heads, start, stop):
+                if known_at is None or recorded.known_at <= known_at:
+                    found[recorded.id] = recorded
+        return sorted(found.values(), key=occurred_order)
+
+    def events(
+        self,
+        person: Person,
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+        types: frozenset[str] = frozenset(),
+        after: Cursor | None = None,
+        limit: int = 100,
+        reverse: bool = False,
+    ) -> list[Recorded]:
+        """A page of a person's events by (occurred_at, id), over all their threads, forward or backward."""
+        if not 1 <= limit <= EVENTS_PAGE_MAX:
+            raise InvalidValue(f"limit must be between 1 and {EVENTS_PAGE_MAX}")
+        if after is not None:
+            # Go on within the instant of the last event: its ties are sorted by id here, not by the store.
+            start, stop = (start, after[0] + 1) if reverse else (after[0], stop)
+        past: Callable[[Recorded], bool] = _past(after, reverse)
+        span = Span(start, stop, types, None, min(limit + 1, EVENTS_PAGE_MAX), reverse)
+        streams = [self._ties(thread, head, span) for thread, head in person.heads.items() if head]
+        merged = heapq.merge(*streams, key=occurred_order, reverse=reverse)
+        page: list[Recorded] = []
+        for recorded in merged:
+            if past(recorded):
+                page.append(recorded)
+                if len(page) == limit:
+                    break
+        return page
+
+    def _ties(self, thread: str, head: int, span: Span) -> Iterator[Recorded]:
+        ties: list[Recorded] = []
+        while True:
+            page = self.store.events(thread, span)
+            for entry in page:
+                if entry.sequence > head:
+                    continue
+                if ties and entry.occurred_at != ties[0].event.occurred_at:
+                    yield from sorted(ties, key=occurred_order, reverse=span.reverse)
+                    ties = []
+                ties.append(unpack_event(entry))
+            if len(page) < span.limit:
+                break
+            span = span._replace(after=(page[-1].occurred_at, page[-1].sequence))
+        yield from sorted(ties, key=occurred_order, reverse=span.reverse)
+
+    def event(self, workspace: str, id: str) -> Recorded:
+        """One event by its id; raises `NotFound`."""
+        entry = self.store.find([id]).get(id)
+        recorded = None if entry is None else unpack_event(entry)
+        if recorded is None or recorded.event.workspace != workspace:
+            raise NotFound(f"there is no event {id} in workspace {workspace!r}")
+        return recorded
+
+
+def _past(after: Cursor | None, reverse: bool) -> Callable[[Recorded], bool]:
+    if after is None:
+        return lambda recorded: True
+    if reverse:
+        return lambda recorded: occurred_order(recorded) < after
+    return lambda recorded: occurred_order(recorded) > after
+
+
+_FOREVER = 1 << 62

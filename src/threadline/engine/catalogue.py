@@ -1,0 +1,112 @@
+"""The catalogue: every projection, policy and operation in force, found by discovery and indexed by event type."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import TypeVar
+
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.event import Recorded
+from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
+from threadline.kernel.operation import Operation
+from threadline.kernel.policy import Policy
+from threadline.kernel.projection import Projection, State
+
+Fold = Callable[[State, Recorded], State]
+Plan = tuple[tuple[int, Fold], ...]
+
+BUILT_IN = "threadline.capabilities"
+
+
+class Catalogue:
+    """What the engine folds, does and answers. Immutable once built, apart from its caches of plans."""
+
+    def __init__(self, values: Iterable[object], rules: IdentityRules) -> None:
+        found = list(values)
+        self.rules = rules
+        self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
+        self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
+        self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
+        self.fingerprints = tuple(f"{p.version}:{p.fingerprint}" for p in self.projections)
+        self.index = {p.name: i for i, p in enumerate(self.projections)}
+        self.with_rows = tuple(i for i, p in enumerate(self.projections) if p.rows is not None)
+        self.ordered = tuple(i for i, p in enumerate(self.projections) if p.ordered)
+        self._plans: dict[str, Plan] = {}
+        self._reactors: dict[str, tuple[Policy, ...]] = {}
+
+    def empty(self) -> list[State]:
+        """The states of a person of whom nothing is known, in the order of `projections`."""
+        return [p.empty() for p in self.projections]
+
+    def plan(self, event_type: str) -> Plan:
+        """Which states an event of this type changes, and the fold for each, compiled where there is one."""
+        plan = self._plans.get(event_type)
+        if plan is None:
+            plan = tuple(
+                (i, fold) for i, p in enumerate(self.projections) if (fold := _fold_of(p, event_type)) is not None
+            )
+            if len(self._plans) >= 10_000:  # event types are free, so a cache of them has to be bounded
+                self._plans.clear()
+            self._plans[event_type] = plan
+        return plan
+
+    def reactors(self, event_type: str) -> tuple[Policy, ...]:
+        """The policies that react to an event of this type."""
+        found = self._reactors.get(event_type)
+        if found is None:
+            found = tuple(p for p in self.policies if event_type in p.handles)
+            if len(self._reactors) >= 10_000:
+                self._reactors.clear()
+            self._reactors[event_type] = found
+        return found
+
+    def policy(self, name: str) -> Policy | None:
+        """The policy of this name."""
+        return next((p for p in self.policies if p.name == name), None)
+
+
+def _fold_of(projection: Projection, event_type: str) -> Fold | None:
+    if projection.handles is None:
+        if event_type.startswith(SYSTEM_PREFIX):
+            return None
+    elif event_type not in projection.handles:
+        return None
+    return projection.compile(event_type) if projection.compile is not None else projection.fold
+
+
+Named = TypeVar("Named", Projection, Policy, Operation)
+
+
+def _unique(values: Iterable[Named]) -> tuple[Named, ...]:
+    by_name: dict[str, Named] = {}
+    for value in values:
+        if by_name.setdefault(value.name, value) is not value:
+            kind = type(value).__name__.lower()
+            raise InvalidDefinition(f"two {kind}s are named {value.name!r}; rename one")
+    return tuple(by_name[name] for name in sorted(by_name))
+
+
+def discover(*packages: str, definitions: object = None) -> list[object]:
+    """Every projection, policy and operation declared in the modules of these packages.
+
+    A module declares by holding such values at its top level, or by a function ``declare(definitions)``
+    that makes them from what users declared. No list is kept anywhere: a new file is enough.
+    """
+    values: list[object] = []
+    for package in packages or (BUILT_IN,):
+        for module in _modules(package):
+            values += [v for v in vars(module).values() if isinstance(v, Projection | Policy | Operation)]
+            declare = vars(module).get("declare")
+            if declare is not None and declare.__module__ == module.__name__:
+                values += list(declare(definitions))
+    return list({id(v): v for v in values}.values())
+
+
+def _modules(package: str) -> Iterable[ModuleType]:
+    root = importlib.import_module(package)
+    yield root
+    for info in pkgutil.walk_packages(getattr(root, "__path__", []), prefix=f"{package}."):
+        yield importlib.import_module(info.name)

@@ -1,0 +1,130 @@
+"""The engine: one store, one catalogue, one clock, and every way in and out that operations build on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from threadline.engine import joining, rejected
+from threadline.engine.ask import Asker, Cursor
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.person import PERSON, Person, unpack_person
+from threadline.engine.record import Recorder
+from threadline.engine.group import Request
+from threadline.kernel.event import Event, Receipt, Recorded, event_id
+from threadline.kernel.store import FeedEntry, Key, Store
+from threadline.kernel.time import Clock
+
+
+class Engine:
+    """Everything that works on one store. Thread-safe. Close it to release the store."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+        self.store = store
+        self.catalogue = catalogue
+        self.clock = clock
+        self.recorder = Recorder(store, catalogue, clock)
+        self.asker = Asker(store, catalogue)
+
+    # --- writing ---------------------------------------------------------------------------
+
+    def record(self, events: Sequence[Event], *, expected: int | None = None) -> list[Receipt]:
+        """Record events; one receipt each, in order. What is accepted is durable when this returns.
+
+        ``expected`` is the position the events' person must be at (optimistic concurrency); None for any.
+        """
+        return self.recorder.record([Request(event, "", expected) for event in events])
+
+    def reject(self, entries: Sequence[rejected.RejectedEntry]) -> None:
+        """Keep in the rejected log what a wire could not even read as an event."""
+        rejected.keep(self.store, entries)
+
+    def merge(
+        self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
+    ) -> tuple[str, str]:
+        """Join two people; answers (survivor, merged)."""
+        return joining.merge(self.recorder, workspace, one, other, request=request, reason=reason, by=by, force=force)
+
+    def split(
+        self, workspace: str, person: str, identifiers: Sequence[str], *, request: str, reason: str = "", by: str = ""
+    ) -> tuple[str, str]:
+        """Take identifiers out of a person; answers (person, new person)."""
+        return joining.split(self.recorder, workspace, person, identifiers, request=request, reason=reason, by=by)
+
+    def unmerge(self, workspace: str, event: str, *, request: str, reason: str = "", by: str = "") -> tuple[str, str]:
+        """Undo the merge that this event tells of; answers (survivor, the person who is back)."""
+        return joining.unmerge(self.recorder, workspace, event, request=request, reason=reason, by=by)
+
+    def review(self, workspace: str, id: str, *, join: bool, by: str = "") -> dict[str, Any]:
+        """Decide about a join that was set aside."""
+        return joining.review(self.recorder, workspace, id, join=join, by=by)
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def person(self, workspace: str, ref: str) -> Person:
+        """The person of an id or of ``kind:value``; raises `NotFound`."""
+        return self.asker.person(workspace, ref)
+
+    def views(
+        self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Each projection's view of a person at an instant; see `Asker.views`."""
+        return self.asker.views(person, now, known_at=known_at, names=names)
+
+    def events(
+        self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
+        after: Cursor | None = None, limit: int = 100, reverse: bool = False,
+    ) -> list[Recorded]:  # fmt: skip
+        """A page of a person's events; see `Asker.events`."""
+        return self.asker.events(
+            person, start=start, stop=stop, types=types, after=after, limit=limit, reverse=reverse
+        )
+
+    def event(self, workspace: str, id: str) -> Recorded:
+        """One event by id; raises `NotFound`."""
+        return self.asker.event(workspace, id)
+
+    def event_of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
+        """The event that a source told under an idempotency key."""
+        id = event_id(workspace, source, key)
+        return self.asker.event(workspace, id) if self.store.seen([id]) else None
+
+    def people(self, workspace: str, after: str = "", limit: int = 1_000) -> tuple[list[Person], str]:
+        """A page of the people of a workspace in a stable order, and the id to go on from ("": the end)."""
+        start = Key(PERSON, after) if after else None
+        items = self.store.scan(PERSON, after=start, limit=limit)
+        found = []
+        for item in items:
+            person = unpack_person(item, self.catalogue)
+            if isinstance(person, Person) and person.workspace == workspace:
+                found.append(self.asker.by_id(person.id) or person if person.stale else person)
+        return found, items[-1].key.partition if len(items) == limit else ""
+
+    def all_people(self, workspace: str) -> Iterator[Person]:
+        """Every person of a workspace, page by page."""
+        after = ""
+        while True:
+            page, after = self.people(workspace, after)
+            yield from page
+            if not after:
+                return
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        """Every committed event once, in the order of commits, of all workspaces."""
+        return self.store.feed(cursor, limit)
+
+    def quarantined(self, workspace: str, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
+        """Joins that were set aside for review."""
+        return joining.quarantined(self.recorder, workspace, after, limit)
+
+    def preview_merge(self, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
+        """Whom a merge would make, who would go, and what speaks against it. Writes nothing."""
+        return joining.preview_merge(self.asker, workspace, one, other)
+
+    def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
+        """The two people a split would leave. Writes nothing."""
+        return joining.preview_split(self.asker, workspace, person, identifiers)
+
+    def close(self) -> None:
+        """Release the store."""
+        self.store.close()

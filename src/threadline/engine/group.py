@@ -1,0 +1,331 @@
+"""One attempt to place a group of events: whose they are, what they change, what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from threadline.engine import wishes
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.draft import Draft
+from threadline.engine.identity import Joiner
+from threadline.engine.memo import Memo
+from threadline.engine.packing import pack_body, payload_digest
+from threadline.engine.person import Person, person_key, thread_key, unpack_person
+from threadline.engine.refold import refold_person
+from threadline.kernel.errors import EventRejected, StoreDamaged, ThreadlineError
+from threadline.kernel.event import Event, Receipt, Recorded, event_id, thread_id
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.limits import CASCADE_EVENTS_MAX, EVENT_BYTES_MAX, ITEM_BYTES_MAX
+from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Store
+
+
+class Request(NamedTuple):
+    """One event to record and what must hold or be written with it."""
+
+    event: Event
+    cause: str = ""
+    expected: int | None = None
+    """The position its person must be at, for callers that decide on what they have read."""
+    writes: tuple[Put | Delete | Check, ...] = ()
+    """Further writes of the same batch, such as taking a fired timer away under a lease."""
+
+
+class Screened(NamedTuple):
+    """A request whose event has passed every check that needs no store."""
+
+    position: int
+    """Of its request in the call."""
+    request: Request
+    event: Event
+    id: str
+    digest: int
+    body: bytes
+
+
+class Poisoned(Exception):
+    """Some events cannot be taken; the attempt is void and is made again without them."""
+
+    def __init__(self, indices: Sequence[int], code: str, message: str) -> None:
+        super().__init__(message)
+        self.indices = indices
+        self.code = code
+
+
+class Group:
+    """Places events one after the other into drafts. Nothing is written before `seal`."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, people: Memo[Person], owners: Memo[str], now: int) -> None:
+        self.store = store
+        self.catalogue = catalogue
+        self.people = people
+        self.owners = owners
+        self.now = now
+        self.receipts: dict[int, Receipt] = {}
+        self.ids: set[str] = set()
+        """Ids this group records, so that a call may hold the same event twice."""
+        self.sealed: list[tuple[Draft, Batch]] = []
+        self.drafts: dict[str, Draft] = {}
+        """The open draft of each person, by person id."""
+        self.pending: dict[str, list[Recorded]] = {}
+        """Events placed by this group, by thread: they are not in the store yet."""
+        self.touched: dict[str, Person] = {}
+        self.claimed: list[str] = []
+        """Threads whose owner this group has changed in the cache."""
+        self.departed: dict[str, Person] = {}
+        """Those who were merged away, and into whom."""
+        self.loose: dict[Key, Put] = {}
+        """Writes that belong to no person, such as what is set aside for review."""
+        self.joiner = Joiner(self)
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def prefetch(self, screened: Sequence[Screened]) -> None:
+        """Read every thread and person that these events need, in two fat reads."""
+        missing: dict[str, None] = {}
+        wanted: dict[str, None] = {}
+        for one in screened:
+            for identifier in one.event.identifiers:
+                thread = thread_id(one.event.workspace, identifier)
+                owner = self.owners.get(thread)
+                if owner is None:
+                    missing[thread] = None
+                elif self.people.get(owner) is None:
+                    wanted[owner] = None
+        threads = list(missing)
+        for thread, item in zip(threads, self.store.get([thread_key(t) for t in threads]), strict=True):
+            if item is not None:
+                owner = item.value.decode()
+                self.owners.put(thread, owner)
+                if self.people.get(owner) is None:
+                    wanted[owner] = None
+        ids = list(wanted)
+        for item in self.store.get([person_key(p) for p in ids]):
+            if item is not None and isinstance(person := unpack_person(item, self.catalogue), Person):
+                self.people.put(person.id, self._fresh(person))
+
+    def owner(self, thread: str) -> Person | None:
+        """The person a thread belongs to, or None on first contact."""
+        owner = self.owners.get(thread)
+        if owner is None:
+            item = self.store.get([thread_key(thread)])[0]
+            if item is None:
+                return None
+            owner = item.value.decode()
+            self.owners.put(thread, owner)
+        return self.person(owner)
+
+    def person(self, id: str) -> Person:
+        """The living person of an id; the group's own changes included."""
+        while id in self.departed:
+            id = self.departed[id].id
+        found = self.touched.get(id) or self.people.get(id)
+        if found is not None:
+            return found
+        item = self.store.get([person_key(id)])[0]
+        person = None if item is None else unpack_person(item, self.catalogue)
+        if not isinstance(person, Person):
+            raise StoreDamaged(f"person {id} is named as an owner but is not there")
+        self.people.put(id, self._fresh(person))
+        return person
+
+    def _fresh(self, person: Person) -> Person:
+        if person.stale:
+            # Definitions changed since this state was written: catch it up before anything is added to it.
+            refold_person(self.store, self.catalogue, person, only=person.stale)
+            person.stale = ()
+        return person
+
+    # --- placing ---------------------------------------------------------------------------
+
+    def place(self, one: Screened) -> None:
+        """Record one event: resolve its person, append, fold, and let policies react."""
+        event = one.event
+        person, thread = self.joiner.resolve(event, one.id)
+        expected = one.request.expected
+        if expected is not None and expected != person.position:
+            message = f"expected position {expected}, but the person is at {person.position}; read again and decide again"
+            raise EventRejected("position_conflict", message)
+        try:
+            recorded = self.append(person, thread, one)
+            self.cascade(person, recorded)
+        except (ThreadlineError, Poisoned):
+            raise
+        except Exception as error:
+            raise Poisoned([one.position], "projection_failed", f"{type(error).__name__}: {error}") from error
+        self.draft(person).requests.append(one.position)
+        self.receipts[one.position] = Receipt(
+            status="accepted", id=one.id, person=person.id, thread=thread, sequence=recorded.sequence
+        )
+
+    def append(self, person: Person, thread: str, one: Screened) -> Recorded:
+        """Give an event the next place in a thread and fold it."""
+        event, request = one.event, one.request
+        sequence = person.heads[thread] + 1
+        recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
+        # An event and all that policies add because of it commit together: their room is taken beforehand.
+        cascade = 2 * CASCADE_EVENTS_MAX if not request.cause and self.catalogue.reactors(event.type) else 0
+        draft = self.draft(person, 3 + len(request.writes) + cascade)
+        for write in request.writes:
+            if isinstance(write, Check):
+                draft.checks[write.key] = write
+            else:
+                draft.writes[write.key] = write
+        draft.entries.append(LogEntry(thread, sequence, event.occurred_at, event.type, one.id, one.digest, one.body))
+        person.heads[thread] = sequence
+        self.pending.setdefault(thread, []).append(recorded)
+        self._fold(person, recorded, draft)
+        return recorded
+
+    def emit(self, person: Person, thread: str, event: Event, cause: str) -> Recorded:
+        """Append an event that Threadline itself makes."""
+        id = event_id(event.workspace, event.source, event.key)
+        body = pack_body(event, self.now, cause)
+        return self.append(person, thread, Screened(-1, Request(event, cause), event, id, payload_digest(event), body))
+
+    def _fold(self, person: Person, recorded: Recorded, draft: Draft) -> None:
+        catalogue = self.catalogue
+        plan = catalogue.plan(recorded.event.type)
+        if not plan:
+            return
+        states = person.states
+        latest = (recorded.event.occurred_at, recorded.id)
+        late = latest < person.latest
+        for index, fold in plan:
+            if index in catalogue.with_rows:
+                draft.note_rows(person, catalogue)
+            if late and index in catalogue.ordered:
+                self._refold_ordered(person, index)
+            else:
+                states[index] = fold(states[index], recorded)
+        if not late and not recorded.event.type.startswith(SYSTEM_PREFIX):
+            person.latest = latest
+
+    def _refold_ordered(self, person: Person, index: int) -> None:
+        refold_person(self.store, self.catalogue, person, only=(index,), extra=self.pending_of(person))
+
+    def pending_of(self, person: Person) -> list[Recorded]:
+        """This group's events of a person: those that are not in the store yet."""
+        return [recorded for thread in person.heads for recorded in self.pending.get(thread, ())]
+
+    def stored_heads(self, person: Person) -> dict[str, int]:
+        """The heads of a person's threads as far as they are in the store."""
+        return {thread: head - len(self.pending.get(thread, ())) for thread, head in person.heads.items()}
+
+    def cascade(self, person: Person, first: Recorded) -> None:
+        """Let policies react to an event and to what they add: at most `CASCADE_EVENTS_MAX` wishes of one cause."""
+        queue = [first]
+        added = 0
+        while queue:
+            recorded = queue.pop(0)
+            for policy in self.catalogue.reactors(recorded.event.type):
+                if not wishes.concerns(policy, recorded):
+                    continue
+                states = {p.name: s for p, s in zip(self.catalogue.projections, person.states, strict=True)}
+                for wish in policy.react(recorded, states):
+                    if added == CASCADE_EVENTS_MAX - 1:
+                        wishes.report_cut(self, person, recorded, policy.name)
+                        return
+                    added += 1
+                    emitted = wishes.grant(self, person, recorded, policy.name, wish)
+                    if emitted is not None:
+                        queue.append(emitted)
+
+    # --- drafts ----------------------------------------------------------------------------
+
+    def draft(self, person: Person, room: int = 0) -> Draft:
+        """The person's open draft with room for so many more writes; a full one is sealed first."""
+        draft = self.drafts.get(person.id)
+        if draft is not None and not draft.has_room(room):
+            self._seal(draft)
+            draft = None
+        if draft is None:
+            draft = self.drafts[person.id] = Draft()
+            draft.people[person.id] = person
+            self.touched[person.id] = person
+        return draft
+
+    def join_drafts(self, survivor: Person, merged: Person) -> Draft:
+        """One draft for two people who are being joined; it has room for the joining."""
+        one, other = self.draft(survivor), self.draft(merged)
+        room = 2 * len(merged.heads) + 8
+        if one is not other and not one.has_room(other.size + len(other.rows_before) + room):
+            self._seal(one)
+            self._seal(other)
+            one, other = self.draft(survivor), self.draft(merged)
+        if one is not other:
+            one.absorb(other)
+            for id, draft in self.drafts.items():
+                if draft is other:
+                    self.drafts[id] = one
+        return one
+
+    def _seal(self, draft: Draft) -> None:
+        batch = draft.seal(self.catalogue)
+        if any(len(write.value) > ITEM_BYTES_MAX for write in batch.writes if isinstance(write, Put)):
+            message = f"what is known of the person would exceed {ITEM_BYTES_MAX} bytes"
+            raise Poisoned(draft.requests, "person_too_large", message)
+        self.sealed.append((draft, batch))
+        for id in [id for id, other in self.drafts.items() if other is draft]:
+            del self.drafts[id]
+
+    def seal_all(self) -> list[Batch]:
+        """Seal what is still open and answer all batches, in the order in which they must commit."""
+        for draft in list({id(d): d for d in self.drafts.values()}.values()):
+            self._seal(draft)
+        batches = [batch for _, batch in self.sealed]
+        loose = list(self.loose.values())
+        return batches + [Batch(writes=[put]) for put in loose]
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.sealed or self.drafts or self.loose)
+
+    def answers(self, lost: set[int]) -> dict[int, Receipt]:
+        """The receipts of all that is settled; people who were merged meanwhile under the survivor's id."""
+        if not self.departed:
+            return self.receipts
+        named = {}
+        for index, receipt in self.receipts.items():
+            if receipt.person in self.departed:
+                receipt = msgspec.structs.replace(receipt, person=self.person(receipt.person).id)
+            named[index] = receipt
+        return named
+
+    def forget(self) -> None:
+        """Drop from the caches whatever this group has changed: it was not committed."""
+        for id in self.touched:
+            self.people.forget(id)
+        for thread in self.claimed:
+            self.owners.forget(thread)
+
+    def keep(self) -> None:
+        """Everything was committed: let the caches hold it."""
+        for id, person in self.touched.items():
+            if id in self.departed:
+                self.people.forget(id)
+            else:
+                self.people.put(id, person)
+
+
+def screen(position: int, request: Request, catalogue: Catalogue, now: int) -> Screened:
+    """Check what needs no store; raises `EventRejected`. Identifiers come out normalised and without junk."""
+    event = request.event
+    rules = catalogue.rules
+    kept = tuple([n for i in event.identifiers if (n := rules.normalise(i)) is not None])
+    if not any([rules.identifies(i) for i in kept]):
+        raise EventRejected("no_identifier", "no usable identifier: give a user_id, anonymous_id, email, phone or external id")
+    if kept != event.identifiers or not event.received_at:
+        event = msgspec.structs.replace(event, identifiers=kept, received_at=event.received_at or now)
+    try:
+        digest = payload_digest(event)
+        id = event_id(event.workspace, event.source, event.key)
+        body = pack_body(event, now, request.cause)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
+    if len(body) > 2 * EVENT_BYTES_MAX:
+        raise EventRejected("too_large", f"the event is {len(body)} bytes; the limit is {EVENT_BYTES_MAX}")
+    return Screened(position, request, event, id, digest, body)

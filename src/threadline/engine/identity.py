@@ -1,0 +1,219 @@
+"""Whose an event is: threads found, people created, joined and split, doubtful joins set aside for review."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from threadline.engine.person import Person, pack_alias, person_key, thread_key
+from threadline.engine.refold import fold_events, refold_person, thread_events
+from threadline.kernel.errors import Conflict
+from threadline.kernel.event import Event, Identifier, event_id, thread_id
+from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
+from threadline.kernel.limits import THREADS_PER_PERSON_MAX
+from threadline.kernel.store import Key, Put
+
+if TYPE_CHECKING:
+    from threadline.engine.catalogue import Catalogue
+    from threadline.engine.group import Group
+
+QUARANTINE = "quarantine"
+
+
+def identifying(catalogue: Catalogue, event: Event) -> list[Identifier]:
+    """The identifiers that may find and join people, strongest first, each once."""
+    found = event.identifiers
+    if len(found) > 1:
+        rules = catalogue.rules
+        unique = {i for i in found if rules.identifies(i)}
+        return sorted(unique, key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
+    return list(found)
+
+
+def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Identifier], other: Person | None) -> str:
+    """Why these identifiers must not become the person's, or "" if nothing speaks against it.
+
+    ``other`` is the person they come from where a join is not an operator's own will: a split is then respected.
+    """
+    union = set(person.identifiers.values()) | set(identifiers)
+    if len(union) > THREADS_PER_PERSON_MAX:
+        return f"one person may have {THREADS_PER_PERSON_MAX} identifiers"
+    for kind, count in Counter(i.kind for i in union).items():
+        limit = rules.kind(kind).limit
+        if count > limit:
+            return f"one person may have {limit} {kind}, together they have {count}"
+    if other is not None and (set(person.apart) & other.heads.keys() or set(other.apart) & person.heads.keys()):
+        return "they were split by an operator"
+    return ""
+
+
+class Joiner:
+    """The identity side of a `Group`: it decides on threads and people and writes what it decides into drafts."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.rules = group.catalogue.rules
+
+    def resolve(self, event: Event, id: str) -> tuple[Person, str]:
+        """The person and the thread of an event. First contact creates, further identifiers link and join.
+
+        The thread is that of the strongest identifier, whatever arrived before, so that arrival order never
+        decides where an event is kept.
+        """
+        found = identifying(self.group.catalogue, event)
+        threads = [thread_id(event.workspace, i) for i in found]
+        person = self.group.owner(threads[0])
+        if person is None:
+            person = self._first_contact(event.workspace, found, threads, id)
+        for identifier, thread in zip(found[1:], threads[1:], strict=True):
+            other = self.group.owner(thread)
+            if other is person:
+                continue
+            joining = [identifier] if other is None else other.identifiers.values()
+            against = objections(self.rules, person, joining, other)
+            if against:
+                self._set_aside(event.workspace, threads[0], found[0], thread, identifier, against, id)
+            elif other is None:
+                self._link(person, thread, identifier)
+            else:
+                person = self.join(person, other, cause=id, reason="identifiers in one event")
+        return person, threads[0]
+
+    def _first_contact(self, workspace: str, found: list[Identifier], threads: list[str], id: str) -> Person:
+        for identifier, thread in zip(found[1:], threads[1:], strict=True):
+            known = self.group.owner(thread)
+            if known is None:
+                continue
+            against = objections(self.rules, known, [found[0]], None)
+            if not against:
+                self._link(known, threads[0], found[0])
+                return known
+            self._set_aside(workspace, threads[0], found[0], thread, identifier, against, id)
+        # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
+        person = Person(threads[0], workspace, self.group.now, self.group.catalogue.empty())
+        self.group.touched[person.id] = person
+        self._link(person, threads[0], found[0])
+        return person
+
+    def _link(self, person: Person, thread: str, identifier: Identifier) -> None:
+        key = thread_key(thread)
+        self.group.draft(person, 2).writes[key] = Put(key, person.id.encode(), 0)
+        person.add_thread(thread, identifier)
+        self._claim(thread, person)
+
+    def _claim(self, thread: str, person: Person) -> None:
+        self.group.owners.put(thread, person.id)
+        self.group.claimed.append(thread)
+
+    def _set_aside(
+        self, workspace: str, thread: str, identifier: Identifier, other: str, with_: Identifier, why: str, id: str
+    ) -> None:
+        pair = "-".join(sorted((thread, other)))
+        key = Key(QUARANTINE, workspace, pair)
+        if self.group.store.get([key])[0] is not None:
+            return  # reviewed or waiting for review already; the first event that raised it stands
+        value = {
+            "id": pair, "identifiers": [str(identifier), str(with_)], "threads": [thread, other],
+            "reason": why, "event": id, "at": self.group.now, "status": "open",
+        }  # fmt: skip
+        self.group.loose[key] = Put(key, msgspec.json.encode(value))
+
+    def join(self, one: Person, other: Person, *, cause: str, reason: str, by: str = "") -> Person:
+        """Merge two people. The older survives and keeps its id; events stay where they are.
+
+        The survivor's state becomes the fold of the union of both threads' events.
+        """
+        group = self.group
+        survivor, merged = sorted((one, other), key=lambda p: (p.created_at, p.id))
+        draft = group.join_drafts(survivor, merged)
+        draft.note_rows(survivor, group.catalogue)
+        draft.note_rows(merged, group.catalogue)
+        self._fold_union(survivor, merged)
+        for thread, identifier in merged.identifiers.items():
+            survivor.add_thread(thread, identifier, merged.heads[thread])
+            key = thread_key(thread)
+            # A thread that this very batch creates must still be absent; one that exists is guarded by the
+            # version of the person it is taken from.
+            created = draft.writes.get(key)
+            expected = created.expected if isinstance(created, Put) else None
+            draft.writes[key] = Put(key, survivor.id.encode(), expected)
+            self._claim(thread, survivor)
+        survivor.timers.update(merged.timers)
+        survivor.apart = sorted((set(survivor.apart) | set(merged.apart)) - survivor.heads.keys())
+        draft.people.pop(merged.id, None)
+        key = person_key(merged.id)
+        draft.writes[key] = Put(key, pack_alias(survivor.id), merged.version)
+        group.departed[merged.id] = survivor
+        properties = {
+            "survivor": survivor.id, "merged": merged.id, "threads": sorted(merged.heads), "reason": reason, "by": by,
+            "merged_created_at": merged.created_at,
+        }  # fmt: skip
+        self._note(survivor, MERGED, f"merge/{cause}/{merged.id}", properties, cause)
+        return survivor
+
+    def _fold_union(self, survivor: Person, merged: Person) -> None:
+        group, catalogue = self.group, self.group.catalogue
+        larger, smaller = sorted((survivor, merged), key=lambda p: p.position, reverse=True)
+        # Commuting folds allow the short way: fold the fewer events onto the state of the more.
+        commuting = [i for i in range(len(catalogue.projections)) if i not in catalogue.ordered]
+        fewer = [*thread_events(group.store, group.stored_heads(smaller)), *group.pending_of(smaller)]
+        states = larger.states
+        fold_events(catalogue, fewer, states, only=commuting)
+        union = Person(survivor.id, survivor.workspace, survivor.created_at, states)
+        union.heads = {**group.stored_heads(survivor), **group.stored_heads(merged)}
+        if catalogue.ordered:
+            pending = [*group.pending_of(survivor), *group.pending_of(merged)]
+            refold_person(group.store, catalogue, union, only=catalogue.ordered, extra=pending)
+        survivor.states = states
+        survivor.latest = max(survivor.latest, merged.latest)
+
+    def split(
+        self, person: Person, threads: list[str], *, id: str, created_at: int, cause: str, reason: str, by: str = ""
+    ) -> Person:
+        """Take threads out of a person into one of their own, exactly as if they had never been joined.
+
+        The founding thread (whose id is the person's) must not be among them.
+        """
+        group = self.group
+        draft = group.draft(person, len(threads) + 6)
+        draft.note_rows(person, group.catalogue)
+        alias = group.store.get([person_key(id)])[0]
+        new = Person(id, person.workspace, created_at, group.catalogue.empty())
+        new.version = alias.version if alias is not None else 0
+        for thread in threads:
+            new.add_thread(thread, person.identifiers.pop(thread), person.heads.pop(thread))
+            key = thread_key(thread)
+            draft.writes[key] = Put(key, new.id.encode())
+            self._claim(thread, new)
+        for name, due_at in list(person.timers.items()):
+            if name.partition("/")[0] in new.heads:
+                new.timers[name] = due_at
+                del person.timers[name]
+        new.apart, person.apart = sorted(person.heads), sorted({*person.apart, *new.heads})
+        refold_person(group.store, group.catalogue, person)
+        refold_person(group.store, group.catalogue, new)
+        draft.people[new.id] = group.touched[new.id] = new
+        group.drafts[new.id] = draft
+        draft.rows_of.add(new.id)
+        properties = {"person": person.id, "split": new.id, "threads": sorted(threads), "reason": reason, "by": by}
+        self._note(person, SPLIT, f"split/{cause}/{new.id}", properties, cause)
+        return new
+
+    def _note(self, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> None:
+        if self.group.store.seen([event_id(person.workspace, "threadline", key)]):
+            raise Conflict("this request was carried out before; give a new one its own request key")
+        event = Event(
+            type=type,
+            identifiers=(person.identifiers[person.id],),
+            occurred_at=self.group.now,
+            key=key,
+            source="threadline",
+            source_type="internal",
+            workspace=person.workspace,
+            properties=properties,
+            received_at=self.group.now,
+        )
+        self.group.emit(person, person.id, event, cause)

@@ -1,0 +1,43 @@
+"""A bounded cache of two generations: what was used lately survives, at the price of a dictionary look-up."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class Memo(Generic[V]):
+    """Keeps between ``size`` and ``2 * size`` values, roughly the latest used. Not thread-safe."""
+
+    __slots__ = ("_old", "_size", "_young")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._young: dict[str, V] = {}
+        self._old: dict[str, V] = {}
+
+    def get(self, key: str) -> V | None:
+        """The value under a key, which counts as a use."""
+        value = self._young.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
+
+    def put(self, key: str, value: V) -> None:
+        """Keep a value; the generation that was not used since the last turn goes when this one is full."""
+        if len(self._young) >= self._size:
+            self._old, self._young = self._young, {}
+        self._young[key] = value
+
+    def forget(self, key: str) -> None:
+        """Drop a value if it is there."""
+        self._young.pop(key, None)
+        self._old.pop(key, None)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._young.clear()
+        self._old.clear()

@@ -1,0 +1,61 @@
+"""How events and people are written into bytes and read back; the only place that knows these layouts."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.store import LogEntry
+
+
+class _Body(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    event: Event
+    recorded_at: int
+    cause: str = ""
+
+
+# JSON, not MessagePack: the log outlives this code, and anything can read JSON.
+_json = msgspec.json.Encoder()
+_sorted_json = msgspec.json.Encoder(order="sorted")
+_body = msgspec.json.Decoder(_Body)
+_pack = msgspec.msgpack.Encoder()
+_unpack = msgspec.msgpack.Decoder()
+
+
+def pack_body(event: Event, recorded_at: int, cause: str = "") -> bytes:
+    """The bytes the log keeps of an event. Raises ValueError or TypeError for what JSON cannot hold."""
+    return _json.encode(_Body(event, recorded_at, cause))
+
+
+def unpack_event(entry: LogEntry) -> Recorded:
+    """The recorded event of a log entry."""
+    body = _body.decode(entry.body)
+    return Recorded(body.event, entry.id, entry.thread, entry.sequence, body.recorded_at, body.cause)
+
+
+def payload_digest(event: Event) -> int:
+    """A signed 64-bit hash of what the producer said, equal for a retry and different for another payload.
+
+    What transport and correction add is left out: times of receipt and of sending, the corrected time, and the
+    wire's own fields. Raises ValueError or TypeError for what JSON cannot hold.
+    """
+    said = _sorted_json.encode((event.type, event.identifiers, event.properties, event.context, event.sent_time))
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big", signed=True)
+
+
+def pack(value: Any) -> bytes:
+    """Plain data as MessagePack."""
+    return _pack.encode(value)
+
+
+def unpack(data: bytes) -> Any:
+    """What `pack` wrote."""
+    return _unpack.decode(data)
+
+
+def time_key(at: int) -> str:
+    """An instant as text of fixed width that sorts like the instant, before 1970 too."""
+    return f"{at + (1 << 62):016x}"

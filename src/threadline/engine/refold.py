@@ -1,0 +1,141 @@
+"""Refold: derive states again from the log. Rebuild, as-of, merge, split and what-if are this one function."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.packing import unpack_event
+from threadline.engine.person import PERSON, Person, pack_person, person_key, unpack_person
+from threadline.kernel.event import Recorded
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.projection import State
+from threadline.kernel.store import Batch, Item, Put, Span, Store, event_pages, scan_pages
+
+NOTHING = (-(1 << 63), "")
+"""The `latest` of a person of whom nothing is folded."""
+
+
+def thread_events(
+    store: Store, heads: Mapping[str, int], start: int | None = None, stop: int | None = None
+) -> Iterator[Recorded]:
+    """Events of several threads up to these heads, thread after thread, [start, stop) in occurred time."""
+    for thread, head in heads.items():
+        if head:
+            for entry in event_pages(store, thread, Span(start, stop)):
+                if entry.sequence <= head:
+                    yield unpack_event(entry)
+
+
+def occurred_order(recorded: Recorded) -> tuple[int, str]:
+    """The order in which events of one person happened: by time, ties by id; the same on every store."""
+    return (recorded.event.occurred_at, recorded.id)
+
+
+def in_occurred_order(
+    store: Store, heads: Mapping[str, int], start: int | None = None, stop: int | None = None
+) -> Iterator[Recorded]:
+    """The same events as `thread_events`, all threads together, in occurred order, page by page."""
+    streams = [_ties_sorted(thread_events(store, {thread: head}, start, stop)) for thread, head in heads.items()]
+    return heapq.merge(*streams, key=occurred_order)
+
+
+def _ties_sorted(events: Iterator[Recorded]) -> Iterator[Recorded]:
+    # A store orders ties by sequence, that is by arrival; the order of folding must not depend on arrival.
+    ties: list[Recorded] = []
+    for recorded in events:
+        if ties and recorded.event.occurred_at != ties[0].event.occurred_at:
+            yield from sorted(ties, key=occurred_order)
+            ties = []
+        ties.append(recorded)
+    yield from sorted(ties, key=occurred_order)
+
+
+def fold_events(
+    catalogue: Catalogue, events: Iterable[Recorded], states: list[State], only: Sequence[int] | None = None
+) -> tuple[int, str]:
+    """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
+    latest = NOTHING
+    plans: dict[str, tuple[tuple[int, object], ...]] = {}
+    for recorded in events:
+        event = recorded.event
+        plan = plans.get(event.type)
+        if plan is None:
+            plan = plans[event.type] = tuple(
+                step for step in catalogue.plan(event.type) if only is None or step[0] in only
+            )
+        for index, fold in plan:
+            states[index] = fold(states[index], recorded)  # type: ignore[operator]
+        if event.occurred_at >= latest[0] and not event.type.startswith(SYSTEM_PREFIX):
+            latest = max(latest, (event.occurred_at, recorded.id))
+    return latest
+
+
+def refold_person(
+    store: Store,
+    catalogue: Catalogue,
+    person: Person,
+    only: Sequence[int] | None = None,
+    extra: Sequence[Recorded] = (),
+) -> None:
+    """Fold a person again from the log, in place: all projections or ``only`` some.
+
+    ``extra`` are events that belong to the person and are not in the store yet (they commit together with
+    what is folded from them); the heads in ``person`` may already count them.
+    """
+    chosen = tuple(range(len(catalogue.projections))) if only is None else tuple(only)
+    for index in chosen:
+        person.states[index] = catalogue.projections[index].empty()
+    if any(catalogue.projections[index].ordered for index in chosen):
+        stored = in_occurred_order(store, person.heads)
+        events: Iterable[Recorded] = heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order)
+    else:
+        events = _chain(thread_events(store, person.heads), extra)
+    latest = fold_events(catalogue, events, person.states, None if only is None else chosen)
+    if only is None:
+        person.latest = latest
+        person.stale = ()
+
+
+def _chain(first: Iterable[Recorded], second: Iterable[Recorded]) -> Iterator[Recorded]:
+    yield from first
+    yield from second
+
+
+def states_as_of(store: Store, catalogue: Catalogue, person: Person, as_of: int, known_at: int) -> list[State]:
+    """The states as they were at an instant: events that occurred before it and were known by ``known_at``."""
+    states = catalogue.empty()
+    events = in_occurred_order(store, person.heads, stop=as_of)
+    fold_events(catalogue, (r for r in events if r.known_at <= known_at), states)
+    return states
+
+
+def refold_item(store: Store, catalogue: Catalogue, item: Item) -> tuple[bytes, int] | None:
+    """A person's packed item folded anew from the log and the number of events, or None for an alias."""
+    person = unpack_person(item, catalogue)
+    if isinstance(person, str):
+        return None
+    refold_person(store, catalogue, person)
+    return pack_person(person, catalogue), person.position
+
+
+def refold_shard(store: Store, catalogue: Catalogue, shard: int = 0, shards: int = 1) -> Iterator[tuple[Item, bytes, int]]:
+    """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing."""
+    for item in scan_pages(store, PERSON, shard, shards):
+        fresh = refold_item(store, catalogue, item)
+        if fresh is not None:
+            yield item, fresh[0], fresh[1]
+
+
+def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[str]:
+    """Replace items by their refolded bytes where these differ; answers the ids of people that changed meanwhile."""
+    changed = [(item, data) for item, data in fresh if item.value != data]
+    refusals = store.commit([Batch(writes=[Put(item.key, data, item.version)]) for item, data in changed])
+    return [item.key.partition for (item, _), refusal in zip(changed, refusals, strict=True) if refusal is not None]
+
+
+__all__ = [
+    "fold_events", "in_occurred_order", "person_key", "refold_item", "refold_person", "refold_shard",
+    "states_as_of", "thread_events", "write_refolded",
+]  # fmt: skip

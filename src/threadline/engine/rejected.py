@@ -1,0 +1,111 @@
+"""What could not be recorded as it came: rejected events and conflicting payloads, kept until someone decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from threadline.engine.packing import time_key
+from threadline.engine.wishes import short_hash
+from threadline.kernel.errors import EventRejected, NotFound
+from threadline.kernel.event import Event
+from threadline.kernel.store import Batch, Key, Put, Store
+
+REJECTED = "rejected"
+REJECTED_BY_TIME = "rejected_time"
+
+
+class RejectedEntry(msgspec.Struct, kw_only=True):
+    """An event that was not recorded, why, and what became of it since."""
+
+    id: str
+    workspace: str
+    source: str
+    code: str
+    message: str
+    received_at: int
+    payload: Any
+    """The event as it came: the wire's JSON, or Threadline's own form for events from Python."""
+    form: str = "event"
+    """How to read `payload` again: ``segment``, ``cloudevents``, ``event`` or ``text`` for what is not JSON."""
+    event_id: str = ""
+    """For a conflict: the event that holds the same key with another payload."""
+    status: str = "open"
+    """``open``, or ``resubmitted`` once a correction was accepted, or ``dismissed``."""
+    resolution: str = ""
+    """The id of the event that came of a re-submission."""
+
+
+def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
+    """The rejected-log entry of an event."""
+    payload = _plain(event)
+    id = short_hash(event.workspace, event.source, event.key, error.code, repr(payload)[:4_096])
+    return RejectedEntry(
+        id=id, workspace=event.workspace, source=event.source, code=error.code, message=str(error),
+        received_at=event.received_at or now, payload=payload,
+    )  # fmt: skip
+
+
+def _plain(event: Event) -> Any:
+    names = ("type", "occurred_at", "key", "source", "workspace", "properties", "context", "historical")
+    form: dict[str, Any] = {name: getattr(event, name) for name in names}
+    form["identifiers"] = [[i.kind, i.value] for i in event.identifiers]
+    try:
+        msgspec.json.encode(form)
+    except (ValueError, TypeError, RecursionError):
+        return repr(form)[:65_536].encode("utf-8", "backslashreplace").decode()
+    return form
+
+
+def conflict_puts(event: Event, id: str, digest: int, now: int) -> list[Put]:
+    """Keep the second payload that came under a key: the first is in the log, so both are kept."""
+    error = EventRejected("conflict", "the same key was used before with another payload; the first one stands")
+    entry = entry_of(event, error, now)
+    entry.id, entry.event_id = short_hash("conflict", id, str(digest)), id
+    return _puts(entry)
+
+
+def keep(store: Store, entries: Iterable[RejectedEntry]) -> None:
+    """Write entries to the rejected log. The same rejection again is the same entry, so retries add nothing."""
+    unique = {entry.id: entry for entry in entries}
+    found = store.get([Key(REJECTED, e.workspace, e.id) for e in unique.values()])
+    fresh = [e for e, item in zip(unique.values(), found, strict=True) if item is None]
+    if fresh:
+        store.commit([Batch(writes=_puts(entry)) for entry in fresh])
+
+
+def _puts(entry: RejectedEntry) -> list[Put]:
+    at = Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
+    return [Put(Key(REJECTED, entry.workspace, entry.id), msgspec.json.encode(entry)), Put(at, entry.id.encode())]
+
+
+def read(store: Store, workspace: str, id: str) -> tuple[RejectedEntry, int]:
+    """One entry and its version; raises `NotFound`."""
+    item = store.get([Key(REJECTED, workspace, id)])[0]
+    if item is None:
+        raise NotFound(f"the rejected log has no entry {id}")
+    return msgspec.json.decode(item.value, type=RejectedEntry), item.version
+
+
+def settle(store: Store, entry: RejectedEntry, version: int) -> None:
+    """Write back an entry whose status was decided."""
+    store.commit([Batch(writes=[Put(Key(REJECTED, entry.workspace, entry.id), msgspec.json.encode(entry), version)])])
+
+
+def page(store: Store, workspace: str, before: str | None, limit: int) -> list[tuple[str, RejectedEntry]]:
+    """Entries newest first, with the cursor after each."""
+    rows = store.query(REJECTED_BY_TIME, workspace, stop=before, limit=limit, reverse=True)
+    items = store.get([Key(REJECTED, workspace, row.value.decode()) for row in rows])
+    return [
+        (row.key.sort, msgspec.json.decode(item.value, type=RejectedEntry))
+        for row, item in zip(rows, items, strict=True)
+        if item is not None
+    ]
+
+
+def clamped(event: Event, received_at: int) -> Event:
+    """The event at the time of its receipt, marked: its own time lies too far ahead to be believed."""
+    sent = event.sent_time if event.sent_time is not None else event.occurred_at
+    return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=(*event.marks, "clamped"))

@@ -1,0 +1,103 @@
+"""What policies wish for, granted: further events, effects in the outbox, timers set and cancelled."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from threadline.engine.packing import pack, time_key
+from threadline.engine.person import Person
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.store import Delete, Key, Put
+
+if TYPE_CHECKING:
+    from threadline.engine.group import Group
+
+OUTBOX = "outbox"
+TIMER = "timer"
+SHARDS = 16
+"""Partitions of the outbox and of the timers, so that no single one takes every write."""
+
+CASCADE_CUT = "threadline.cascade_cut"
+"""Type of the event that says a policy wished for more events than one cause may have."""
+
+
+def concerns(policy: Policy, recorded: Recorded) -> bool:
+    """Whether a policy is to see this event: a fired timer is only for the policy that set it."""
+    event = recorded.event
+    return event.type != TIMER_FIRED or event.properties.get("policy") == policy.name
+
+
+def grant(group: Group, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
+    """Carry a wish into the person's draft; the recorded event if it was for one."""
+    if isinstance(wish, Emit):
+        return _emit(group, person, cause, policy, wish)
+    if isinstance(wish, Effect):
+        _put_effect(group, person, cause, policy, wish)
+    elif isinstance(wish, Timer):
+        _cancel(group, person, policy, wish.key)
+        _set(group, person, cause.thread, policy, wish)
+    else:
+        assert isinstance(wish, CancelTimer)
+        _cancel(group, person, policy, wish.key)
+    return None
+
+
+def _emit(group: Group, person: Person, cause: Recorded, policy: str, wish: Emit) -> Recorded:
+    event = Event(
+        type=wish.type,
+        identifiers=(person.identifiers[cause.thread],),
+        occurred_at=wish.occurred_at,
+        key=f"{cause.id}/{wish.key}",
+        source=f"policy:{policy}",
+        source_type="internal",
+        workspace=person.workspace,
+        properties=wish.properties,
+        received_at=group.now,
+    )
+    return group.emit(person, cause.thread, event, cause.id)
+
+
+def report_cut(group: Group, person: Person, cause: Recorded, policy: str) -> None:
+    """Put in the thread that a cascade was cut at its limit, and by whom: never silently."""
+    wish = Emit(type=CASCADE_CUT, key="cut", occurred_at=group.now, properties={"policy": policy})
+    _emit(group, person, cause, policy, wish)
+
+
+def short_hash(*parts: str) -> str:
+    """128 bits of a hash over parts, as hex: ids of effects and timers derive from their cause by it."""
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def shard_of(id: str) -> str:
+    """The partition that something with this (hashed) id lies in."""
+    return f"{int(id[:8], 16) % SHARDS:02d}"
+
+
+def _put_effect(group: Group, person: Person, cause: Recorded, policy: str, wish: Effect) -> None:
+    id = short_hash("effect", policy, cause.id, wish.key)
+    key = Key(OUTBOX, shard_of(id), f"{time_key(wish.due_at or group.now)}.{id}")
+    effect = (wish.kind, wish.key, wish.due_at, wish.data)
+    value = pack((person.workspace, cause.thread, policy, cause.id, 0, effect))
+    group.draft(person, 1).writes[key] = Put(key, value)
+
+
+def timer_item(thread: str, policy: str, key: str, due_at: int) -> Key:
+    """Where the timer of a thread lies: by due time within its shard."""
+    id = short_hash("timer", thread, policy, key)
+    return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
+
+
+def _set(group: Group, person: Person, thread: str, policy: str, wish: Timer) -> None:
+    person.timers[f"{thread}/{policy}/{wish.key}"] = wish.due_at
+    key = timer_item(thread, policy, wish.key, wish.due_at)
+    group.draft(person, 1).writes[key] = Put(key, pack((person.workspace, thread, policy, wish.key, wish.data)))
+
+
+def _cancel(group: Group, person: Person, policy: str, name: str) -> None:
+    for thread in person.heads:  # whichever of the person's threads it was set in, before or after a merge
+        due_at = person.timers.pop(f"{thread}/{policy}/{name}", None)
+        if due_at is not None:
+            key = timer_item(thread, policy, name, due_at)
+            group.draft(person, 1).writes[key] = Delete(key)

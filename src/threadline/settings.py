@@ -1,0 +1,210 @@
+"""Every setting with its type, default, unit and reason; the one reader of the environment."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import msgspec
+import yaml
+from msgspec import Meta
+
+from threadline.kernel.errors import InvalidSetting
+
+PREFIX = "THREADLINE_"
+DEFINITIONS_FILE = "threadline.yaml"
+"""Looked for beside the store, because definitions belong to the data and not to the folder one happens to be in."""
+
+_NOT_OURS = "THREADLINE_TEST_"
+"""Variables of the test suite, which a server that a test starts inherits."""
+
+
+def _about(unit: str, reason: str, **limits: Any) -> Meta:
+    return Meta(description=reason, extra={"unit": unit}, **limits)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings. Each can be set by `THREADLINE_<NAME>` or under ``settings:`` in `threadline.yaml`."""
+
+    store: Annotated[str, _about("path", "The file that holds everything; its folder must be on a local disk.", min_length=1)] = (
+        "threadline.db"
+    )
+    definitions: Annotated[
+        str, _about("path", "A YAML file or a folder of them; empty means `threadline.yaml` beside the store, if it is there.")
+    ] = ""
+    workspace: Annotated[
+        str, _about("name", "The workspace of the command line and of Python, where no credential says another one.", min_length=1)
+    ] = "default"
+    write_keys: Annotated[
+        str, _about("list", "Write keys that need no store: `key` or `source=key`, separated by commas. They may only record.")
+    ] = ""
+    tokens: Annotated[
+        str, _about("list", "API tokens with every scope that need no store: `token` or `name=token`, separated by commas.")
+    ] = ""
+    host: Annotated[str, _about("address", "Only this machine by default; `0.0.0.0` opens the server to the network.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, _about("port", "Where the server listens; 0 takes a free port and prints it.", ge=0, le=65_535)] = 8787
+    forwarded_allow_ips: Annotated[
+        str, _about("list", "Proxies whose X-Forwarded-For is believed when a rate limit counts by address; `*` is all.")
+    ] = "127.0.0.1"
+    commit_events_max: Annotated[
+        int, _about("events", "Events in one group commit. More make one commit longer and reads beside it slower.", ge=1, le=1_000)
+    ] = 300
+    queue_events_max: Annotated[
+        int, _about("events", "Events that may wait for a commit; a request that would exceed it is told 503 and comes again.", ge=1)
+    ] = 20_000
+    read_threads: Annotated[
+        int, _about("threads", "Operations that run at once beside the writer. More share the same core.", ge=1, le=64)
+    ] = 4
+    switch_interval_seconds: Annotated[
+        float,
+        _about("seconds", "How soon the interpreter lets the writer go on beside the server's own thread.", gt=0, le=0.1),
+    ] = 0.0005
+    shutdown_seconds: Annotated[
+        int, _about("seconds", "How long requests in flight may take to end once the server is told to stop.", ge=1)
+    ] = 10
+    keep_alive_seconds: Annotated[
+        int, _about("seconds", "How long an idle connection stays open; longer than a client's usual pause saves handshakes.", ge=1)
+    ] = 30
+    source_events_per_second: Annotated[
+        float, _about("events/s", "New events that one write key may send; 0 is no limit. Duplicates cost nothing.", ge=0)
+    ] = 0.0
+    source_burst_events: Annotated[
+        int, _about("events", "How many new events of a write key may come at once before its limit is felt.", ge=1)
+    ] = 2_500
+    address_events_per_second: Annotated[
+        float, _about("events/s", "New events that one network address may send; 0 is no limit. Duplicates cost nothing.", ge=0)
+    ] = 0.0
+    address_burst_events: Annotated[
+        int, _about("events", "How many new events of an address may come at once before its limit is felt.", ge=1)
+    ] = 2_500
+    credential_cache_seconds: Annotated[
+        float, _about("seconds", "How long a key that was revoked by another process may still be taken.", ge=0, le=600)
+    ] = 5.0
+    access_log: Annotated[
+        bool, _about("switch", "One JSON line on stderr for each request, with its route and never a path, key or token.")
+    ] = True
+    page_cache_bytes: Annotated[
+        int, _about("bytes", "Memory in which the store keeps pages of its file; more helps when the file is large.", ge=1_000_000)
+    ] = 64_000_000
+    wal_pages_max: Annotated[
+        int, _about("pages", "Pages of the write-ahead log at which they are moved into the file, beside the commits.", ge=100)
+    ] = 16_000
+    busy_timeout_seconds: Annotated[
+        float, _about("seconds", "How long the store waits for another connection before it says that it is busy.", ge=0)
+    ] = 5.0
+
+
+class Described(NamedTuple):
+    """A setting as documentation and `threadline settings` show it."""
+
+    name: str
+    type: str
+    default: Any
+    unit: str
+    reason: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return PREFIX + self.name.upper()
+
+
+def describe() -> list[Described]:
+    """Every setting, in the order in which they are declared."""
+    hints = get_type_hints(Settings, include_extras=True)
+    defaults = Settings()
+    found = []
+    for name in Settings.__struct_fields__:
+        type_, *metas = hints[name].__origin__, *hints[name].__metadata__
+        meta: Meta = metas[0]
+        unit = (meta.extra or {})["unit"]
+        found.append(Described(name, type_.__name__, getattr(defaults, name), unit, meta.description or ""))
+    return found
+
+
+def load(given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force: what is ``given`` beats the environment, which beats `threadline.yaml`, which beats defaults.
+
+    Raises `InvalidSetting` that names the setting, where it was set and, for an unknown one, the nearest known.
+    """
+    given = {name: value for name, value in (given or {}).items() if value is not None}
+    _check_names(given, "an argument")
+    variables = _from_environment(os.environ if environ is None else environ)
+    first = _convert({**variables, **given}, Settings(), "the environment")
+    declared = _from_file(definitions_file(first))
+    base = _convert(declared, Settings(), "`settings:` in the definitions", strict=True)
+    return _convert({**variables, **given}, base, "the environment")
+
+
+def definitions_file(settings: Settings) -> Path | None:
+    """Where the definitions are: what the setting names, or `threadline.yaml` beside the store; None: nowhere."""
+    if settings.definitions:
+        path = Path(settings.definitions)
+        if not path.exists():
+            raise InvalidSetting(f"definitions: there is no {path}", hint="name a YAML file or a folder of them")
+        return path
+    beside = Path(settings.store).parent / DEFINITIONS_FILE
+    return beside if beside.is_file() else None
+
+
+def definition_files(path: Path | None) -> list[Path]:
+    """The YAML files at a path: itself, or those in the folder, in the order of their names."""
+    if path is None or path.is_file():
+        return [] if path is None else [path]
+    return sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml") and file.is_file())
+
+
+def section(path: Path | None, name: str) -> dict[str, Any]:
+    """One top-level section of all definition files together. Raises `InvalidSetting` for what is no mapping."""
+    merged: dict[str, Any] = {}
+    for file in definition_files(path):
+        try:
+            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise InvalidSetting(f"{file} is not YAML: {error}") from None
+        except OSError as error:
+            raise InvalidSetting(f"{file} cannot be read: {error.strerror}") from None
+        body = content.get(name) if isinstance(content, dict) else None
+        if body is not None and not isinstance(body, dict):
+            raise InvalidSetting(f"{file}: `{name}:` must be a mapping, not {type(body).__name__}")
+        merged.update(body or {})
+    return merged
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    names = [name for name in environ if name.startswith(PREFIX) and not name.startswith(_NOT_OURS)]
+    found = {name.removeprefix(PREFIX).lower(): environ[name] for name in names}
+    _check_names(found, "the environment", lambda name: PREFIX + name.upper())
+    return found
+
+
+def _from_file(path: Path | None) -> dict[str, Any]:
+    found = section(path, "settings")
+    _check_names(found, "`settings:` in the definitions")
+    if "definitions" in found or "store" in found:
+        raise InvalidSetting("`store` and `definitions` say where this file is; set them in the environment instead")
+    return found
+
+
+def _check_names(found: Mapping[str, Any], origin: str, spell: Any = str) -> None:
+    for name in found:
+        if name not in Settings.__struct_fields__:
+            near = difflib.get_close_matches(str(name), Settings.__struct_fields__, 1, 0.5)
+            hint = f"did you mean {spell(near[0])}?" if near else "`threadline settings` lists all of them"
+            raise InvalidSetting(f"{spell(name)} in {origin} is not a setting; {hint}", hint=hint)
+
+
+def _convert(values: Mapping[str, Any], base: Settings, origin: str, strict: bool = False) -> Settings:
+    for name, value in values.items():
+        try:
+            parsed = msgspec.convert({name: value}, Settings, strict=strict)
+        except msgspec.ValidationError as error:
+            said = str(error).split(" - at")[0]
+            raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
+        base = msgspec.structs.replace(base, **{name: getattr(parsed, name)})
+    return base

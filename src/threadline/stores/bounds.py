@@ -1,0 +1,84 @@
+"""What every store refuses before it writes anything, so that the narrowest store's limits hold on all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from threadline.kernel.errors import InvalidValue, LimitExceeded
+from threadline.kernel.limits import (
+    BATCH_BYTES_MAX,
+    BATCH_WRITES_MAX,
+    ITEM_BYTES_MAX,
+    KEY_BYTES_MAX,
+    PAGE_ITEMS_MAX,
+)
+from threadline.kernel.store import Batch, Key, LogEntry, Put
+
+_HEX_ID = re.compile(r"[0-9a-f]{32}")
+_INTEGER_END = 2**63
+
+
+def check_batches(batches: Sequence[Batch]) -> None:
+    """Raise `LimitExceeded` or `InvalidValue` if any of these batches could not be kept by every store."""
+    for batch in batches:
+        count = 2 * len(batch.events) + len(batch.writes)
+        if count > BATCH_WRITES_MAX:
+            raise LimitExceeded(f"a batch has {count} writes (an event counts as two); at most {BATCH_WRITES_MAX} fit")
+        size = sum(map(_event_bytes, batch.events))
+        keys = set()
+        for write in batch.writes:
+            size += _item_bytes(write.key, write.value if isinstance(write, Put) else b"")
+            keys.add(write.key)
+        if len(keys) != len(batch.writes):
+            # Which of two writes of one item a condition would see differs between stores, so none may try.
+            raise InvalidValue("a batch names the same item twice; fold its writes into one")
+        if size > BATCH_BYTES_MAX:
+            raise LimitExceeded(f"a batch has {size:,} bytes; at most {BATCH_BYTES_MAX:,} fit")
+
+
+def check_page(limit: int) -> None:
+    """Raise `LimitExceeded` for a page size that no store would serve."""
+    if not 1 <= limit <= PAGE_ITEMS_MAX:
+        raise LimitExceeded(f"a page of {limit} was asked for; it must be between 1 and {PAGE_ITEMS_MAX}")
+
+
+def check_shard(shard: int, shards: int) -> None:
+    """Raise `InvalidValue` for a shard that is not one of so many."""
+    if not 0 <= shard < shards:
+        raise InvalidValue(f"there is no shard {shard} of {shards}; shards count from 0")
+
+
+def text_bytes(text: str) -> int:
+    """The length of a text in UTF-8. Raises `InvalidValue` for half a surrogate pair, which UTF-8 cannot hold."""
+    if text.isascii():
+        return len(text)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidValue(f"{text!r:.80} is not Unicode text: it holds half a surrogate pair") from None
+
+
+def _part_bytes(text: str, part: str) -> int:
+    size = text_bytes(text)
+    if not 0 < size <= KEY_BYTES_MAX:
+        raise LimitExceeded(f"the {part} {text!r:.80} has {size:,} bytes; it must have between 1 and {KEY_BYTES_MAX:,}")
+    return size
+
+
+def _item_bytes(key: Key, value: bytes) -> int:
+    size = len(value) + sum(map(_part_bytes, key, key._fields))
+    if size > ITEM_BYTES_MAX:
+        raise LimitExceeded(f"the item {'/'.join(key)!r:.200} has {size:,} bytes; at most {ITEM_BYTES_MAX:,} fit")
+    return size
+
+
+def _event_bytes(entry: LogEntry) -> int:
+    if not (_HEX_ID.fullmatch(entry.id) and _HEX_ID.fullmatch(entry.thread)):
+        raise InvalidValue(f"event {entry.id!r:.80} of thread {entry.thread!r:.80}: both must be 32 lower-case hex digits")
+    if not all(-_INTEGER_END <= number < _INTEGER_END for number in (entry.sequence, entry.occurred_at, entry.digest)):
+        raise InvalidValue(f"event {entry.id}: sequence, occurred_at and digest must each fit in 64 signed bits")
+    size = len(entry.body) + len(entry.id) + len(entry.thread) + _part_bytes(entry.type, "event type")
+    if size > ITEM_BYTES_MAX:
+        raise LimitExceeded(f"event {entry.id} has {size:,} bytes; at most {ITEM_BYTES_MAX:,} fit")
+    return size

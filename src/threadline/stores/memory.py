@@ -1,0 +1,175 @@
+"""The reference store: everything in dictionaries under one lock, simple enough to be obviously right."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from zlib import crc32
+
+from threadline.kernel.errors import InvalidValue, Unavailable
+from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span
+from threadline.stores.bounds import check_batches, check_page, check_shard, text_bytes
+
+# Python compares text by code points, which is the order of its UTF-8 bytes as well; so text is kept as it is.
+
+
+class MemoryStore:
+    """A store that lives as long as its process: for tests, for what-if, and as the model of all the others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+        self._items: dict[Key, Item] = {}
+        self._partitions: dict[str, list[str]] = {}
+        """Table -> its partitions that have items, sorted."""
+        self._sorts: dict[tuple[str, str], list[str]] = {}
+        """(table, partition) -> the sorts of its items, sorted."""
+        self._log: list[LogEntry] = []
+        self._positions: dict[str, int] = {}
+        """Event id -> its index in the log."""
+        self._threads: dict[str, list[tuple[int, int, int]]] = {}
+        """Thread -> (occurred_at, sequence, index in the log), sorted."""
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the store is closed")
+            yield
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        """See `Store.get`."""
+        _check_texts(part for key in keys for part in key)
+        with self._open():
+            return [self._items.get(key) for key in keys]
+
+    def query(
+        self, table: str, partition: str, start: str = "", stop: str | None = None, limit: int = 1_000, reverse: bool = False
+    ) -> list[Item]:
+        """See `Store.query`."""
+        check_page(limit)
+        _check_texts((table, partition, start, stop or ""))
+        with self._open():
+            sorts = self._sorts.get((table, partition), [])
+            end = len(sorts) if stop is None else bisect_left(sorts, stop)
+            chosen = sorts[bisect_left(sorts, start) : end]
+            return [self._items[Key(table, partition, sort)] for sort in (chosen[::-1] if reverse else chosen)[:limit]]
+
+    def scan(self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000) -> list[Item]:
+        """See `Store.scan`; ordered by (partition, sort), sharded by a hash of both."""
+        check_page(limit)
+        check_shard(shard, shards)
+        _check_texts((table, *(after or ())))
+        with self._open():
+            keys = (key for key in self._keys_after(table, after) if crc32("\0".join(key).encode()) % shards == shard)
+            return [self._items[key] for key in islice(keys, limit)]
+
+    def _keys_after(self, table: str, after: Key | None) -> Iterator[Key]:
+        partitions = self._partitions.get(table, [])
+        for partition in partitions[bisect_left(partitions, after.partition) if after else 0 :]:
+            sorts = self._sorts[table, partition]
+            first = bisect_right(sorts, after.sort) if after and after.partition == partition else 0
+            for sort in sorts[first:]:
+                yield Key(table, partition, sort)
+
+    def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
+        """See `Store.find`."""
+        with self._open():
+            return {id: self._log[self._positions[id]] for id in ids if id in self._positions}
+
+    def seen(self, ids: Sequence[str]) -> dict[str, int]:
+        """See `Store.seen`."""
+        return {id: entry.digest for id, entry in self.find(ids).items()}
+
+    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
+        """See `Store.events`."""
+        check_page(span.limit)
+        with self._open():
+            places = self._threads.get(thread, [])
+            first = 0 if span.start is None else bisect_left(places, (span.start,))
+            end = len(places) if span.stop is None else bisect_left(places, (span.stop,))
+            if span.after is not None and span.reverse:
+                end = min(end, bisect_left(places, span.after))
+            elif span.after is not None:
+                first = max(first, bisect_left(places, (span.after[0], span.after[1] + 1)))
+            chosen = places[first:end]
+            entries = (self._log[index] for _, _, index in (reversed(chosen) if span.reverse else chosen))
+            return list(islice((entry for entry in entries if not span.types or entry.type in span.types), span.limit))
+
+    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """See `Store.commit`; durable as long as the process lives."""
+        check_batches(batches)
+        with self._open():
+            return [self._commit(batch) for batch in batches]
+
+    def _commit(self, batch: Batch) -> Refusal | None:
+        refusal = self._refusal(batch)
+        if refusal is None:
+            for entry in batch.events:
+                self._append(entry)
+            for write in batch.writes:
+                if isinstance(write, Put):
+                    self._put(write.key, write.value)
+                elif isinstance(write, Delete):
+                    self._delete(write.key)
+        return refusal
+
+    def _refusal(self, batch: Batch) -> Refusal | None:
+        ids = set()
+        for entry in batch.events:
+            if entry.id in self._positions or entry.id in ids:
+                return Refusal("event_exists", entry.id)
+            ids.add(entry.id)
+        for write in batch.writes:
+            item = self._items.get(write.key)
+            version = item.version if item else 0
+            if write.expected is not None and write.expected != version:
+                return Refusal("version", f"{'/'.join(write.key)}: expected {write.expected}, found {version}")
+        return None
+
+    def _append(self, entry: LogEntry) -> None:
+        self._positions[entry.id] = len(self._log)
+        insort(self._threads.setdefault(entry.thread, []), (entry.occurred_at, entry.sequence, len(self._log)))
+        self._log.append(entry)
+
+    def _put(self, key: Key, value: bytes) -> None:
+        item = self._items.get(key)
+        if item is None:
+            sorts = self._sorts.setdefault((key.table, key.partition), [])
+            if not sorts:
+                insort(self._partitions.setdefault(key.table, []), key.partition)
+            insort(sorts, key.sort)
+        self._items[key] = Item(key, item.version + 1 if item else 1, value)
+
+    def _delete(self, key: Key) -> None:
+        if self._items.pop(key, None) is None:
+            return
+        sorts = self._sorts[key.table, key.partition]
+        sorts.remove(key.sort)
+        if not sorts:
+            del self._sorts[key.table, key.partition]
+            self._partitions[key.table].remove(key.partition)
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        """See `Store.feed`; the cursor is how many entries have been read."""
+        check_page(limit)
+        if cursor and not (cursor.isascii() and cursor.isdigit()):
+            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
+        start = int(cursor or 0)
+        with self._open():
+            return [FeedEntry(str(index), entry) for index, entry in enumerate(self._log[start : start + limit], start + 1)]
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        with self._lock:
+            self._closed = True
+
+
+def _check_texts(texts: Iterable[str]) -> None:
+    for text in texts:
+        text_bytes(text)
+
+

@@ -1,0 +1,78 @@
+"""Who may open a store's file: one writing process at a time, on a disk whose locks and syncs can be trusted."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from threadline.kernel.errors import InvalidSetting, StoreBusy
+
+_NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "afs", "ceph", "glusterfs", "fuse.glusterfs")
+"""File systems on which SQLite's locks or shared memory are not to be relied on (https://www.sqlite.org/useovernet.html)."""
+
+
+class WriterLock:
+    """The right to write, held as long as this process lives: the kernel takes it back even after ``kill -9``.
+
+    A file ``<path>.lock`` stands for it and holds the process id of the holder, for the message. The file is
+    never removed: whoever removed it could remove it from under a new holder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        name = path.with_name(path.name + ".lock")
+        self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(self._descriptor)
+            raise StoreBusy(
+                f"{path} is open for writing in another process (pid {holder})",
+                hint="Stop that process, or open the store with readonly.",
+            ) from None
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        except OSError:
+            # A full disk can keep the number out; the lock itself needs no room and holds without it.
+            pass
+
+    def release(self) -> None:
+        """Let the next process write."""
+        # Unlocked explicitly because a forked child may still hold the same descriptor.
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        os.close(self._descriptor)
+
+
+def refuse_network(path: Path, mounts: str | None = None) -> None:
+    """Raise `InvalidSetting` if the file would lie on a network file system, as far as Linux tells."""
+    if mounts is None:
+        try:
+            mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+    place = str(path.resolve())
+    best, kind = "", ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        # The kernel writes blanks and backslashes in names as octal escapes.
+        point = fields[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+        if len(point) >= len(best) and (place == point or place.startswith(point.rstrip("/") + "/")):
+            best, kind = point, fields[2]
+    if kind.startswith(_NETWORK):
+        raise InvalidSetting(
+            f"{place} lies on a network file system ({kind} at {best}), where SQLite can lose data",
+            hint="Put the store on a local disk, or use the PostgreSQL or DynamoDB store.",
+        )
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names of newly created files in this folder survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,83 @@
+"""What the batches of one call come to on SQLite: outcomes, rows for the log, the last state of each item. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Refusal
+
+ROWS_MAX = 256
+"""Rows of one statement. SQLite gives up the interpreter's lock at each statement: few, fat ones."""
+
+
+class Plan(NamedTuple):
+    """What is to be written so that every batch has its outcome."""
+
+    outcomes: list[Refusal | None]
+    entries: list[LogEntry]
+    """New rows of the log, in commit order."""
+    items: dict[Key, tuple[int, bytes] | None]
+    """Touched items as they stand after the last batch: (version, value), or None for absent."""
+
+
+def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: AbstractSet[str]) -> Plan:
+    """Play the batches in order against what the store holds, in memory.
+
+    ``versions`` has the version of every item that is named and exists; ``taken`` those of the events' ids
+    that the log is known to hold. An item written by several batches is written to the file once.
+    """
+    plan = Plan([], [], {})
+    now = dict(versions)
+    ids = set(taken)
+    for batch in batches:
+        refusal = _refusal(batch, now, ids)
+        plan.outcomes.append(refusal)
+        if refusal is not None:
+            continue
+        plan.entries.extend(batch.events)
+        ids.update(entry.id for entry in batch.events)
+        for write in batch.writes:
+            if isinstance(write, Put):
+                now[write.key] = version = now.get(write.key, 0) + 1
+                plan.items[write.key] = (version, write.value)
+            elif isinstance(write, Delete):
+                now.pop(write.key, None)
+                plan.items[write.key] = None
+    return plan
+
+
+def _refusal(batch: Batch, versions: Mapping[Key, int], taken: AbstractSet[str]) -> Refusal | None:
+    ids: set[str] = set()
+    for entry in batch.events:
+        if entry.id in taken or entry.id in ids:
+            return Refusal("event_exists", entry.id)
+        ids.add(entry.id)
+    for write in batch.writes:
+        if write.expected is not None and write.expected != versions.get(write.key, 0):
+            detail = f"{'/'.join(write.key)}: expected {write.expected}, found {versions.get(write.key, 0)}"
+            return Refusal("version", detail)
+    return None
+
+
+def fat(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Statements, with their parameters, that hand all rows over in few calls.
+
+    ``{rows}`` in the text stands where the list of a VALUES clause goes. Lists are filled up with rows of NULL to a
+    power of two, so that there are nine shapes of each statement to prepare; the text must ignore such rows.
+    """
+    for start in range(0, len(rows), ROWS_MAX):
+        chunk = rows[start : start + ROWS_MAX]
+        width = len(chunk[0])
+        count = 1 << (len(chunk) - 1).bit_length()
+        flat = [value for row in chunk for value in row]
+        flat.extend([None] * (width * (count - len(chunk))))
+        yield _shaped(sql, width, count), flat
+
+
+@lru_cache(maxsize=256)
+def _shaped(sql: str, width: int, count: int) -> str:
+    row = "(" + ",".join("?" * width) + ")"
+    return sql.replace("{rows}", ",".join([row] * count))

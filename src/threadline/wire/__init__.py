@@ -1,0 +1,1 @@
+"""Other people's formats to `Event` and back: pure translation, one file per format."""

@@ -1,0 +1,140 @@
+"""Reads one JSON message of a producer within the limits, and places it in time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.canonical import format_number
+from threadline.kernel.errors import EventRejected, InvalidValue
+from threadline.kernel.event import Identifier
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.limits import (
+    EVENT_BYTES_MAX,
+    EVENT_TYPE_LENGTH_MAX,
+    FUTURE_MAX_SECONDS,
+    IDENTIFIERS_PER_EVENT_MAX,
+    JSON_DEPTH_MAX,
+)
+from threadline.kernel.time import EARLIEST, SECOND, parse_time
+from threadline.wire.scan import depth, depth_bound
+
+CLAMPED = "clamped"
+"""Mark: the time was further ahead than a clock can be wrong, so the time of receipt stands in its place."""
+CLOCK_CORRECTED = "clock_corrected"
+"""Mark: the time was shifted by what the producer's clock was off."""
+
+_FUTURE_MAX = FUTURE_MAX_SECONDS * SECOND
+_decode = msgspec.json.Decoder().decode
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def read_json(raw: bytes, bytes_max: int = EVENT_BYTES_MAX) -> Any:
+    """The value of JSON text. Raises `EventRejected` with the code of the limit or rule that it breaks."""
+    if len(raw) > bytes_max:
+        raise EventRejected("too_large", f"the message has {len(raw)} bytes; at most {bytes_max} are taken")
+    if depth_bound(raw) > JSON_DEPTH_MAX and depth(raw) > JSON_DEPTH_MAX:
+        raise EventRejected("too_deep", f"the message is nested deeper than {JSON_DEPTH_MAX} levels")
+    try:
+        value = _decode(raw)
+        # What MessagePack cannot hold could not be stored: integers beyond 64 bits, and nothing else that JSON has.
+        _pack(value)
+    except msgspec.ValidationError as error:
+        raise EventRejected("number_out_of_range", str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise EventRejected("invalid_json", str(error)) from None
+    except OverflowError:
+        raise EventRejected("number_out_of_range", "an integer does not fit into 64 bits; send it as text") from None
+    return value
+
+
+def read_object(raw: bytes, bytes_max: int = EVENT_BYTES_MAX) -> dict[str, Any]:
+    """As `read_json`, for text that must be an object."""
+    value = read_json(raw, bytes_max)
+    if type(value) is not dict:
+        raise EventRejected("not_an_object", f"a message is a JSON object; this is {json_type(value)}")
+    return value
+
+
+def json_type(value: Any) -> str:
+    """What JSON calls the type of a value, for messages."""
+    return _TYPE_NAMES.get(type(value), "a value of another kind")
+
+
+_TYPE_NAMES = {
+    dict: "an object", list: "an array", str: "text", int: "a number", float: "a number", bool: "a boolean",
+    type(None): "null",
+}  # fmt: skip
+
+
+def wrong_type(field: str, expected: str, value: Any) -> EventRejected:
+    """The refusal of a field that holds another type than it should."""
+    return EventRejected("wrong_type", f"`{field}` must be {expected}, not {json_type(value)}")
+
+
+def text_field(message: dict[str, Any], field: str) -> str:
+    """A field that may hold text or a number, as text; null and absence are the empty text."""
+    value = message.get(field)
+    if value is None:
+        return ""
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        return str(value)
+    if type(value) is float:
+        # As JavaScript would print it, so that 12.0 and 12 name the same user.
+        return format_number(value)
+    raise wrong_type(field, "text or a number", value)
+
+
+def time_field(message: dict[str, Any], field: str) -> int | None:
+    """The instant in a field, microseconds; None if it is null or absent."""
+    value = message.get(field)
+    if value is None:
+        return None
+    if type(value) is not str:
+        raise wrong_type(field, "a time as text, like 2026-03-01T12:00:00Z", value)
+    try:
+        return parse_time(value)
+    except InvalidValue as error:
+        raise EventRejected("invalid_time", f"`{field}`: {error}") from None
+
+
+def place_in_time(said: int | None, sent: int | None, received_at: int) -> tuple[int, tuple[str, ...]]:
+    """When it occurred, and the marks of what was done to the time that the producer told.
+
+    ``said`` and ``sent`` are the producer's clock, at the event and at sending. If that clock is more than a second
+    off, the age of the event is kept instead of its time: received_at − (sent − said). Less than a second
+    is the network's doing, and left alone.
+    """
+    if said is None:
+        return received_at, ()
+    at, marks = said, ()  # type: int, tuple[str, ...]
+    if sent is not None and abs(sent - received_at) > SECOND:
+        at, marks = received_at - (sent - said), (CLOCK_CORRECTED,)
+    if at > received_at + _FUTURE_MAX:
+        return received_at, (*marks, CLAMPED)
+    if at < EARLIEST:
+        raise EventRejected("invalid_time", "with its sender's clock corrected, the event is older than the year 1")
+    return at, marks
+
+
+def check_type(name: str) -> str:
+    """The name of an event, if a producer may use it."""
+    if len(name) > EVENT_TYPE_LENGTH_MAX:
+        text = f"the name has {len(name)} characters; at most {EVENT_TYPE_LENGTH_MAX} are taken"
+        raise EventRejected("event_name_too_long", text)
+    if name.startswith(SYSTEM_PREFIX):
+        raise EventRejected("reserved_type", f"{name!r}: names that start with {SYSTEM_PREFIX!r} are Threadline's own")
+    return name
+
+
+def check_identifiers(identifiers: list[Identifier]) -> tuple[Identifier, ...]:
+    """The identifiers, if there is one and they are not too many."""
+    if not identifiers:
+        raise EventRejected("no_identifier", "nothing says whose event it is; give a user id or an anonymous id")
+    if len(identifiers) > IDENTIFIERS_PER_EVENT_MAX:
+        text = f"{len(identifiers)} name the person; at most {IDENTIFIERS_PER_EVENT_MAX} are taken"
+        raise EventRejected("too_many_identifiers", text)
+    return tuple(identifiers)

@@ -1,0 +1,71 @@
+"""What became of each message of a request: an `Event`, or a `Rejection` that says why not."""
+
+from __future__ import annotations
+
+import msgspec
+
+from threadline.kernel.errors import EventRejected
+from threadline.kernel.event import Event
+from threadline.kernel.limits import CLOUDEVENT_BYTES_MAX
+
+CODES = {
+    "batch_overflow": "the batch holds more messages than one may; this one stood after the last that was taken",
+    "event_name_too_long": "the event's name is longer than 200 characters",
+    "invalid_attribute": "a CloudEvents attribute has a name or a value that the specification does not allow",
+    "invalid_data": "the data of a CloudEvent is not what its content type says",
+    "invalid_identifier": "an external id has a kind that is empty, too long or holds control characters",
+    "invalid_json": "the message is not JSON: a syntax error, NaN, bytes that are not UTF-8, a lone surrogate",
+    "invalid_time": "a time is not an RFC 3339 instant, or the instant is not between the years 1 and 9999",
+    "invalid_value": "a cell of a table does not have the form that the mapping asks for",
+    "message_id_too_long": "the idempotency key is longer than 100 characters",
+    "missing_attribute": "a CloudEvent lacks `id`, `source`, `specversion` or `type`",
+    "missing_column": "a row of a table lacks a column, or its cell is empty, and the mapping needs it",
+    "no_event_name": "a track call has no `event`, or a row no type",
+    "no_group_id": "a group call has no `groupId`",
+    "no_identifier": "nothing in the message says whose event it is",
+    "no_previous_id": "an alias call has no `previousId`",
+    "no_user_id": "an alias call has no `userId`",
+    "not_an_object": "the message is JSON, but not an object",
+    "number_out_of_range": "a number is too large: a double must hold a fraction, 64 bits an integer",
+    "reserved_type": "names that start with `threadline.` are Threadline's own",
+    "too_deep": "the message is nested deeper than 64 levels",
+    "too_large": "the message is larger than one may be",
+    "too_many_identifiers": "the message names its person in more than 16 ways",
+    "unknown_type": "the message's `type` is none of identify, track, page, screen, group, alias",
+    "unsupported_specversion": "the CloudEvent's `specversion` is not 1.0",
+    "wrong_type": "a field has a value of the wrong type, such as a number where an object belongs",
+}
+"""Every code of a rejection and what it means, as the documentation tells it."""
+
+RAW_BYTES_MAX = CLOUDEVENT_BYTES_MAX
+"""A rejected message is kept up to this many bytes; what is longer is cut and can never be accepted anyway."""
+
+
+class Rejection(msgspec.Struct, frozen=True, kw_only=True):
+    """Why one message of a request did not become an event. Its neighbours are not touched by it."""
+
+    index: int
+    """Its place in the request, from 0."""
+    key: str
+    """The producer's own key of it, such as the messageId; empty if it has none that could be read."""
+    code: str
+    """One of `CODES`."""
+    message: str
+    raw: bytes
+    """The message as it came, to be corrected and sent again; cut at `RAW_BYTES_MAX`."""
+
+
+class Decoded(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request's body says."""
+
+    results: list[Event | Rejection]
+    """One for each message, in the order of the messages."""
+    write_key: str = ""
+    """The credential that came in the body; empty if there was none."""
+
+
+def rejection(index: int, raw: bytes, refusal: EventRejected, key: object = None) -> Rejection:
+    """The rejection of a message for what `refusal` says. A ``key`` that is not text counts as none."""
+    assert refusal.code in CODES, f"{refusal.code} is not documented in CODES"
+    name = key if type(key) is str else ""
+    return Rejection(index=index, key=name, code=refusal.code, message=str(refusal), raw=raw[:RAW_BYTES_MAX])

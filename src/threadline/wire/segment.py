@@ -1,0 +1,198 @@
+"""Segment's HTTP Tracking API: the bodies that its clients send, as events, and events as its messages.
+
+The fields are described in Segment's specification, https://segment.com/docs/connections/spec/. What we make of each,
+and where we had to decide, is told in docs/segment.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.errors import EventRejected, MalformedBody
+from threadline.kernel.event import Event
+from threadline.kernel.limits import BATCH_EVENTS_MAX
+from threadline.kernel.time import format_time
+from threadline.wire.message import read_object, time_field
+from threadline.wire.rejection import Decoded, Rejection, rejection
+from threadline.wire.scan import split_array
+from threadline.wire.segment_event import BODY_FIELD, CALLS, KINDS, Request, event_of
+
+__all__ = ["KINDS", "decode", "encode"]
+
+
+class _Envelope(msgspec.Struct):
+    batch: list[msgspec.Raw]
+    context: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    integrations: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    sentAt: Any = None  # noqa: N815 — Segment's name
+    writeKey: Any = None  # noqa: N815 — Segment's name
+    historical: Any = None
+    historical_migration: Any = None
+    """PostHog's name for the same."""
+
+
+class _Credential(msgspec.Struct):
+    writeKey: Any = None  # noqa: N815 — Segment's name
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_credential = msgspec.json.Decoder(_Credential).decode
+
+
+def decode(
+    body: bytes, *, kind: str | None, source: str, workspace: str, received_at: int, fresh_key: Callable[[], str]
+) -> Decoded:
+    """What a request says. ``kind`` is the call that its path names, one of `KINDS`, or None for a batch.
+
+    Each message stands for itself: one that cannot be an event is answered with a `Rejection` in its place.
+    ``fresh_key`` gives an idempotency key to a message that came without a messageId; such a message is recorded
+    again if it is sent again. Raises `MalformedBody` if no single message can be made out.
+    """
+    request = Request(source, workspace, received_at, fresh_key, kind)
+    if kind is None:
+        envelope, messages = _open(body)
+        return Decoded(results=_batch(envelope, messages, request), write_key=_text(envelope.writeKey))
+    assert kind in KINDS, kind
+    result = _result(0, body, request)
+    if type(result) is Rejection and result.code in ("invalid_json", "not_an_object"):
+        raise MalformedBody(result.message)
+    return Decoded(results=[result], write_key=_write_key(body))
+
+
+def _write_key(body: bytes) -> str:
+    try:
+        return _text(_decode_credential(body).writeKey)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else ""
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _batch(envelope: _Envelope, messages: list[bytes], request: Request) -> list[Event | Rejection]:
+    fault: EventRejected | None = None
+    try:
+        request = _shared(envelope, request)
+    except EventRejected as refusal:
+        # What all share is wrong. Each message is rejected for it, so that all are kept and can be sent again.
+        fault = refusal
+    overflow = EventRejected("batch_overflow", f"a batch holds at most {BATCH_EVENTS_MAX} messages")
+    results: list[Event | Rejection] = []
+    for index, raw in enumerate(messages):
+        if index >= BATCH_EVENTS_MAX:
+            results.append(rejection(index, raw, overflow, _message_id(raw)))
+        elif fault is not None:
+            results.append(rejection(index, raw, fault, _message_id(raw)))
+        else:
+            results.append(_result(index, raw, request))
+    return results
+
+
+def _open(body: bytes) -> tuple[_Envelope, list[bytes]]:
+    """The envelope and the messages in it, as they came."""
+    try:
+        envelope = _decode_envelope(body)
+        return envelope, [bytes(raw) for raw in envelope.batch]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error)
+    # One message with a NaN makes the whole body invalid. Its neighbours are found by their brackets.
+    messages, rest = split_array(body, b"batch")
+    try:
+        return _decode_envelope(rest), messages
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise MalformedBody(f"the body is not a batch: {reason}") from None
+
+
+def _shared(envelope: _Envelope, request: Request) -> Request:
+    return request._replace(
+        sent=time_field({"sentAt": envelope.sentAt}, "sentAt"),
+        context=_shared_object(envelope.context, "context"),
+        integrations=_shared_object(envelope.integrations, "integrations"),
+        historical=envelope.historical is True or envelope.historical_migration is True,
+    )
+
+
+def _shared_object(raw: msgspec.Raw | msgspec.UnsetType, field: str) -> dict[str, Any] | None:
+    if raw is msgspec.UNSET or bytes(raw) == b"null":
+        return None
+    try:
+        return read_object(bytes(raw))
+    except EventRejected as refusal:
+        raise EventRejected(refusal.code, f"`{field}` of the batch: {refusal}") from None
+
+
+def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
+    try:
+        return event_of(read_object(raw), request)
+    except EventRejected as refusal:
+        return rejection(index, raw, refusal, _message_id(raw))
+
+
+def _message_id(raw: bytes) -> object:
+    try:
+        return read_object(raw).get("messageId")
+    except EventRejected:
+        return None
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def encode(event: Event) -> dict[str, Any]:
+    """The event as a message of this API.
+
+    For an event that came as such a message, the message itself, but for the write key: what a batch said for all its
+    messages is part of it, and what Threadline added to the properties is not. Any other event becomes the message that
+    would have made it, as far as the format has a place for what it says.
+    """
+    kind = event.type if event.type in CALLS else "track"
+    rest = event.wire.get("segment")
+    message: dict[str, Any] = {"type": kind, "messageId": event.key}
+    if kind == "track":
+        message["event"] = event.type
+    elif kind in ("page", "screen") and event.object_ref:
+        message["name"] = event.object_ref
+    absent = event.wire.get("absent", ())
+    if event.properties and kind != "alias":
+        message[BODY_FIELD[kind]] = {
+            name: value for name, value in event.properties.items() if f"properties.{name}" not in absent
+        }
+    if event.context:
+        message["context"] = event.context
+    if rest is None:
+        return message | _foreign(event, kind)
+    message |= rest
+    for name in absent:
+        if name not in rest:
+            message.pop(name, None)
+    return message
+
+
+def _foreign(event: Event, kind: str) -> dict[str, Any]:
+    """The fields of an event that did not come as a message of this API."""
+    told = event.occurred_at if event.sent_time is None else event.sent_time
+    fields: dict[str, Any] = {"timestamp": format_time(told)}
+    if event.historical:
+        fields["historical"] = True
+    external: list[dict[str, str]] = []
+    for identifier in event.identifiers:
+        field = {"user_id": "userId", "anonymous_id": "anonymousId"}.get(identifier.kind)
+        if field is not None and field not in fields:
+            fields[field] = identifier.value
+        else:
+            entry = {"type": identifier.kind, "id": identifier.value, "collection": "users", "encoding": "none"}
+            external.append(entry)
+    if external:
+        fields["context"] = {**event.context, "externalIds": external}
+    if kind == "group":
+        fields["groupId"] = event.object_ref
+    elif kind == "alias":
+        fields["previousId"] = event.object_ref
+    return fields

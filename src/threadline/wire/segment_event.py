@@ -1,0 +1,280 @@
+"""One message of Segment's Tracking API, as an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from threadline.kernel.errors import EventRejected
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.wire.message import (
+    check_identifiers,
+    check_type,
+    json_type,
+    place_in_time,
+    text_field,
+    time_field,
+    wrong_type,
+)
+from threadline.wire.semantic import SEMANTIC, complete
+
+KINDS = frozenset({"identify", "track", "page", "screen", "group", "alias"})
+"""The calls of the API. All but track are types of events by their own name."""
+
+CALLS = KINDS - {"track"}
+BODY_FIELD = {
+    "identify": "traits", "group": "traits", "track": "properties", "page": "properties", "screen": "properties",
+}  # fmt: skip
+"""Which field of a call holds what becomes `Event.properties`; an alias has none."""
+
+_KIND_LENGTH_MAX = 64
+
+
+class Request(NamedTuple):
+    """What all messages of one request share."""
+
+    source: str
+    workspace: str
+    received_at: int
+    fresh_key: Callable[[], str]
+    kind: str | None = None
+    sent: int | None = None
+    context: dict[str, Any] | None = None
+    integrations: dict[str, Any] | None = None
+    historical: bool = False
+
+
+def event_of(message: dict[str, Any], request: Request) -> Event:
+    """The event of a message. What finds its place is taken out of ``message``; the rest is kept in `Event.wire`.
+
+    Raises `EventRejected` with one of `rejection.CODES`.
+    """
+    absent: list[str] = []
+    kind = _kind(message, request.kind, absent)
+    context = _context(message, request)
+    properties = _properties(message, kind, context, absent)
+    type_, object_ref = _subject(message, kind, properties, absent)
+    identifiers = _identifiers(message, kind, properties, context)
+    historical = (
+        request.historical
+        or message.get("historical") is True
+        or message.get("historical_migration") is True
+        or context.get("historical") is True
+    )
+    said, at, marks = _times(message, request, historical)
+    key = _key(message, request, absent)
+    # A credential has no place in the log.
+    message.pop("writeKey", None)
+    return Event(
+        type=type_,
+        identifiers=identifiers,
+        occurred_at=at,
+        key=key,
+        source=request.source,
+        source_type="external",
+        workspace=request.workspace,
+        properties=properties,
+        context=context,
+        received_at=request.received_at,
+        sent_time=said,
+        marks=marks,
+        historical=historical,
+        object_ref=object_ref,
+        wire={"segment": message, "absent": absent} if absent else {"segment": message},
+    )
+
+
+def _kind(message: dict[str, Any], kind: str | None, absent: list[str]) -> str:
+    given = message.get("type")
+    if kind is None:
+        # The specification's older pages call the field `action`.
+        kind = given if given is not None else message.get("action")
+        if type(kind) is not str or kind not in KINDS:
+            shown = repr(kind)[:60] if type(kind) is str else json_type(kind)
+            raise EventRejected("unknown_type", f"`type` must be one of {', '.join(sorted(KINDS))}, not {shown}")
+    if given == kind:
+        del message["type"]
+    elif "type" not in message:
+        absent.append("type")
+    return kind
+
+
+def _context(message: dict[str, Any], request: Request) -> dict[str, Any]:
+    context = message.get("context")
+    if context is not None and type(context) is not dict:
+        raise wrong_type("context", "an object", context)
+    integrations = message.get("integrations")
+    if integrations is not None and type(integrations) is not dict:
+        raise wrong_type("integrations", "an object", integrations)
+    if request.integrations is not None:
+        message["integrations"] = _merged(request.integrations, integrations or {})
+    if request.context is not None:
+        context = _merged(request.context, context or {})
+    if context:
+        message.pop("context", None)
+        return context
+    return {}
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        under = merged.get(name)
+        merged[name] = _merged(under, value) if type(under) is dict and type(value) is dict else value
+    return merged
+
+
+def _properties(message: dict[str, Any], kind: str, context: dict[str, Any], absent: list[str]) -> dict[str, Any]:
+    if kind == "alias":
+        return {}
+    field = BODY_FIELD[kind]
+    properties = message.get(field)
+    if properties is None:
+        # RudderStack's clients put the traits of an identify call into the context only.
+        if kind == "identify" and type(context.get("traits")) is dict:
+            absent.append("traits")
+            return dict(context["traits"])
+        return {}
+    if type(properties) is not dict:
+        raise wrong_type(field, "an object", properties)
+    if properties:
+        # An empty one stays in the message, to tell it from one that was not there.
+        del message[field]
+    return properties
+
+
+def _subject(message: dict[str, Any], kind: str, properties: dict[str, Any], absent: list[str]) -> tuple[str, str]:
+    """The event's type, and the producer's name of the object that it is about."""
+    if kind == "track":
+        return _track_type(message, properties, absent), ""
+    if kind == "group":
+        return kind, _required(message, "groupId", "no_group_id")
+    if kind == "alias":
+        _required(message, "userId", "no_user_id")
+        return kind, _required(message, "previousId", "no_previous_id")
+    if kind in ("page", "screen"):
+        name = message.get("name")
+        if type(name) is str and name:
+            del message["name"]
+            return kind, name
+        if name is not None and type(name) is not str:
+            raise wrong_type("name", "text", name)
+    return kind, ""
+
+
+def _track_type(message: dict[str, Any], properties: dict[str, Any], absent: list[str]) -> str:
+    name = message.get("event")
+    if name is None or name == "":
+        raise EventRejected("no_event_name", "a track call needs `event`, the name of what happened")
+    if type(name) is not str:
+        raise wrong_type("event", "text", name)
+    type_ = SEMANTIC.get(name)
+    if type_ is None:
+        # A producer's own event by the name of a call must not be taken for that call.
+        type_ = f"track.{name}" if name in CALLS else check_type(name)
+    absent += [f"properties.{added}" for added in complete(name, type_, properties)]
+    if type_ == name:
+        del message["event"]
+    return type_
+
+
+def _required(message: dict[str, Any], field: str, code: str) -> str:
+    value = text_field(message, field)
+    if not value:
+        raise EventRejected(code, f"the call needs `{field}`")
+    return value
+
+
+def _identifiers(
+    message: dict[str, Any], kind: str, properties: dict[str, Any], context: dict[str, Any]
+) -> tuple[Identifier, ...]:
+    """Who is meant. Whether a value is junk, such as ``null`` in letters, is for the identity rules to say."""
+    found: list[Identifier] = []
+    user = text_field(message, "userId") or text_field(message, "user_id")
+    if user:
+        found.append(Identifier("user_id", user))
+    anonymous = text_field(message, "anonymousId") or text_field(message, "anonymous_id")
+    if anonymous:
+        found.append(Identifier("anonymous_id", anonymous))
+    if kind == "alias":
+        found += _previous(text_field(message, "previousId"), found)
+    # The traits of a group call describe the group: its address is not the person's.
+    if kind == "identify":
+        _add_contacts(found, properties)
+    if context:
+        traits = context.get("traits")
+        if type(traits) is dict and traits:
+            _add_contacts(found, traits)
+        if context.get("externalIds") is not None:
+            _add_external(found, context["externalIds"])
+    return check_identifiers(found)
+
+
+def _previous(value: str, found: list[Identifier]) -> list[Identifier]:
+    """An alias names what somebody was called before: mostly the anonymous id, in older set-ups an e-mail address.
+
+    It is never a second user_id: a person has one, and every alias would end in quarantine.
+    """
+    identifier = Identifier("email" if "@" in value else "anonymous_id", value)
+    return [] if identifier in found else [identifier]
+
+
+def _add_contacts(found: list[Identifier], traits: dict[str, Any]) -> None:
+    for kind in ("email", "phone"):
+        value = traits.get(kind)
+        if type(value) is int and kind == "phone":
+            value = str(value)
+        # Traits are free in form: one that is no address is a trait like any other, and no identifier.
+        if type(value) is str and 0 < len(value) <= IDENTIFIER_LENGTH_MAX:
+            identifier = Identifier(kind, value)
+            if identifier not in found:
+                found.append(identifier)
+
+
+def _add_external(found: list[Identifier], entries: Any) -> None:
+    if type(entries) is not list:
+        raise wrong_type("context.externalIds", "an array", entries)
+    for entry in entries:
+        if type(entry) is not dict:
+            raise wrong_type("context.externalIds[]", "an object", entry)
+        # Ids of another collection name a company, not a person.
+        if entry.get("collection") not in (None, "users"):
+            continue
+        kind, value = text_field(entry, "type"), text_field(entry, "id")
+        if not 0 < len(kind) <= _KIND_LENGTH_MAX or not kind.isprintable():
+            raise EventRejected("invalid_identifier", f"context.externalIds[].type: {kind[:_KIND_LENGTH_MAX]!r}")
+        identifier = Identifier(kind, value)
+        if value and identifier not in found:
+            found.append(identifier)
+
+
+def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple[int | None, int, tuple[str, ...]]:
+    """The time that the producer told, when it occurred, and the marks."""
+    sent = time_field(message, "sentAt")
+    original = time_field(message, "originalTimestamp")
+    stamp = time_field(message, "timestamp")
+    if sent is None:
+        sent = request.sent
+    said = stamp if original is None else original
+    if time_field(message, "receivedAt") is not None and stamp is not None:
+        # It went through another server of this kind, which has corrected `timestamp` already.
+        said, sent = stamp, None
+    if historical:
+        # Times of an import come from a database, not from the clock of the machine that sends them.
+        sent = None
+    at, marks = place_in_time(said, sent, request.received_at)
+    return said, at, marks
+
+
+def _key(message: dict[str, Any], request: Request, absent: list[str]) -> str:
+    key = text_field(message, "messageId")
+    if not key:
+        absent.append("messageId")
+        return request.fresh_key()
+    if len(key) > EVENT_KEY_LENGTH_MAX:
+        text = f"`messageId` has {len(key)} characters; at most {EVENT_KEY_LENGTH_MAX} are taken"
+        raise EventRejected("message_id_too_long", text)
+    if type(message["messageId"]) is str:
+        del message["messageId"]
+    return key

@@ -1,0 +1,132 @@
+"""Documentation is executed: snippets run, links lead somewhere, every page can be found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.docs.markdown import ROOT, Snippet, broken_links, named_paths, pages, snippets
+from tests.docs.session import Session
+
+LANGUAGES = {"python", "console", "yaml", "json", "sh", "text", "html", "javascript", "sql", "http"}
+"""The first four are run or read. ``sh`` is for commands that change the reader's machine."""
+
+each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@each_page
+def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    session = Session(str(page.relative_to(ROOT)), tmp_path)
+    try:
+        for snippet in snippets(page.read_text()):
+            session.run(snippet)
+    finally:
+        session.close()
+
+
+@each_page
+def test_snippets_name_their_language(page: Path) -> None:
+    for snippet in snippets(page.read_text()):
+        assert snippet.language in LANGUAGES, f"{page.name}:{snippet.line}: say what this is, e.g. ```text"
+        assert not snippet.not_run or len(snippet.not_run) > 20, f"{page.name}:{snippet.line}: give a whole reason"
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+@each_page
+def test_paths_named_in_prose_exist(page: Path) -> None:
+    # Decisions and the changelog tell of their own day and are never edited.
+    if page.parent.name == "decisions" or page.name == "CHANGELOG.md":
+        return
+    assert [path for path in named_paths(page.read_text()) if not (ROOT / path).exists()] == []
+
+
+def test_every_page_is_in_the_contents() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    listed = set(re.findall(r"[\w/-]+\.md", str(nav)))
+    assert {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")} == listed
+
+
+def test_decisions_have_their_four_parts() -> None:
+    decisions = sorted(ROOT.glob("docs/decisions/*.md"))
+    assert [int(page.name[:4]) for page in decisions] == list(range(1, len(decisions) + 1))
+    for page in decisions:
+        parts = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
+        assert parts == ["Context", "Decision", "Consequences", "When to revisit"], page.name
+
+
+def test_commands_of_the_docs_are_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in pages():
+        named = re.findall(r"`make ([a-z-]+)", page.read_text())
+        for snippet in snippets(page.read_text()):
+            named += re.findall(r"^(?:\$ )?make ([a-z-]+)", snippet.code, re.MULTILINE)
+        assert set(named) <= targets, page.name
+
+
+# --- the checks themselves can fail ---------------------------------------------------------
+
+
+def snippet(language: str, code: str) -> Snippet:
+    return Snippet(language, code, line=1, not_run="")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        snippet("python", "assert 1 + 1 == 3\n"),
+        snippet("python", ">>> 1 + 1\n3\n"),
+        snippet("console", "$ false\n"),
+        snippet("console", "$ echo one\ntwo\n"),
+        snippet("console", "$ exit 3 &\n"),
+        snippet("console", "echo no prompt\n"),
+        snippet("yaml", "a: [\n"),
+        snippet("json", "{'a': 1}\n"),
+    ],
+    ids=lambda broken: f"{broken.language} {broken.code.strip()}",
+)
+def test_a_broken_snippet_is_noticed(broken: Snippet, tmp_path: Path) -> None:
+    session = Session("page.md", tmp_path)
+    try:
+        with pytest.raises((AssertionError, ValueError, yaml.YAMLError)):
+            session.run(broken)
+    finally:
+        session.close()
+
+
+def test_a_page_is_one_session(tmp_path: Path) -> None:
+    session = Session("page.md", tmp_path)
+    session.run(snippet("python", "total = 3\n"))
+    session.run(snippet("python", ">>> total + 1\n4\n>>> other = 5\n"))
+    session.run(snippet("python", "assert other == 5\n"))
+    session.run(snippet("console", "$ echo kept > file\n$ cat file\nk...t\n"))
+    with pytest.raises(AssertionError, match="wanted"):
+        session.run(snippet("console", "$ cat file\nlost\n"))
+
+
+def test_a_server_is_waited_for_and_ended(tmp_path: Path) -> None:
+    session = Session("page.md", tmp_path)
+    session.run(snippet("console", "$ python -m http.server 8787 --bind 127.0.0.1 &\n$ curl -s -o got 127.0.0.1:8787/\n"))
+    session.close()
+    assert "Directory listing" in (tmp_path / "got").read_text()
+    assert session.servers[0].poll() is not None
+
+
+def test_a_page_is_read_as_a_reader_sees_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One thing: two\n[good](#one-thing-two) [lost](gone.md) [far](https://example.org)\n"
+        "<!-- not run: it would end the reader's session -->\n```sh\n[no link](here.md)\n```\n"
+        "1. step\n\n    ```python\n    x = 1\n    ```\n"
+    )
+    assert broken_links(page) == ["gone.md"]
+    first, second = snippets(page.read_text())
+    assert first.not_run == "it would end the reader's session"
+    assert (second.not_run, second.code, second.line) == ("", "x = 1\n", 10)

@@ -1,0 +1,220 @@
+"""Style as a test: the rules of the house that no linter knows. Every exception has its reason beside it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.house.source import ROOT, definitions, functions, imports, names_used, read, rooms, sources, words
+
+LINES_PER_FILE_MAX = 400
+LINES_PER_FUNCTION_MAX = 50
+
+LONG_FILES: dict[str, str] = {}
+"""Path -> why this file is one thing although it is long."""
+
+LONG_FUNCTIONS: dict[str, str] = {}
+"""``path:name`` -> why this function reads better in one piece."""
+
+FORBIDDEN_WORDS = {"manager", "processor", "helper", "helpers", "util", "utils", "common", "base", "impl", "dto"}
+
+FORBIDDEN_NAMES_ALLOWED: dict[str, str] = {}
+"""``path:name`` -> whose word it is that we have to use."""
+
+UNUSED_LIMITS: dict[str, str] = {}
+"""Limit -> why nothing checks it yet."""
+
+DRIVERS = {
+    "apsw": {"stores/sqlite.py"},
+    "pyarrow": {"surfaces/tables.py"},
+    "uvicorn": {"surfaces/server.py"},
+}
+"""Third-party driver -> the one file that knows it."""
+
+LIBRARIES = {
+    "msgspec": {"*"},
+    "yaml": {"*"},
+    "starlette": {"surfaces"},
+    "click": {"surfaces"},
+    "rich": {"surfaces"},
+    # The test kit is used where these are installed, and by nothing that runs in production.
+    "hypothesis": {"testing"},
+    "pytest": {"testing"},
+}
+"""Third-party library that is no driver -> rooms that may use it."""
+
+CLOCK_ROOMS = {"app", "surfaces", "senders", "testing"}
+"""Composition roots and edges: where the machine's clock may be named. Everything else is handed a clock."""
+
+PURE_ROOMS = ("kernel", "capabilities", "wire")
+
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+# --- the folder list is the architecture ----------------------------------------------------
+
+
+def test_every_room_has_its_place_in_the_layers() -> None:
+    contracts = CONFIG["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    placed = {name for layer in layers for name in re.findall(r"threadline\.(\w+)", layer)}
+    assert rooms() <= placed, "place the new room in the layers of pyproject.toml"
+
+
+def test_every_folder_is_a_package_with_its_sign() -> None:
+    bare = {str(file.parent.relative_to(ROOT)) for file in map(lambda s: ROOT / s.path, sources())}
+    assert sorted(folder for folder in bare if not (ROOT / folder / "__init__.py").exists()) == []
+
+
+def test_a_driver_stands_in_one_file() -> None:
+    wrong = []
+    for source in sources():
+        inside = source.path.removeprefix("src/threadline/")
+        for name in imports(source) - sys.stdlib_module_names - {"threadline", "__future__"}:
+            if name in DRIVERS:
+                allowed = inside in DRIVERS[name]
+            else:
+                allowed = bool(LIBRARIES.get(name, set()) & {"*", source.room})
+            wrong += [] if allowed else [f"{source.path} imports {name}"]
+    assert wrong == []
+
+
+def test_the_clock_is_named_at_the_edges_only() -> None:
+    wrong = [
+        source.path
+        for source in sources()
+        if "system_clock" in names_used(source) and source.room not in CLOCK_ROOMS and source.path != "src/threadline/kernel/time.py"
+    ]
+    assert wrong == []
+
+
+def test_pure_rooms_ask_no_calendar_for_the_present() -> None:
+    # import-linter sees `time` and `random`; `datetime` is also a pure type, so its clock has to be looked for.
+    wrong = [
+        f"{source.path}:{node.lineno} {ast.unparse(node)}"
+        for source in sources()
+        if source.room in PURE_ROOMS
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow", "today"}
+        if ast.unparse(node.value) in {"datetime", "date", "datetime.datetime", "datetime.date"}
+    ]
+    assert wrong == []
+
+
+# --- files, functions and names ---------------------------------------------------------------
+
+
+def test_files_open_with_their_sign() -> None:
+    wrong = []
+    for source in sources():
+        sign = ast.get_docstring(source.tree, clean=False) or ""
+        first = sign.split("\n", 1)[0]
+        if not first.endswith((".", ":")) or first.count(" and ") > 2 or not source.text.startswith('"""'):
+            wrong.append(f"{source.path}: {first!r}")
+    assert wrong == [], "open the file with one line that says what this room is for"
+
+
+def test_files_are_short() -> None:
+    long = {source.path for source in sources() if source.text.count("\n") > LINES_PER_FILE_MAX}
+    assert long == set(LONG_FILES)
+
+
+def test_functions_are_short() -> None:
+    long = {name: lines for source in sources() for name, lines in functions(source) if lines > LINES_PER_FUNCTION_MAX}
+    assert set(long) == set(LONG_FUNCTIONS), long
+
+
+def test_names_say_what_things_are() -> None:
+    found = {
+        f"{source.path}:{name}"
+        for source in sources()
+        for name, _ in definitions(source)
+        if FORBIDDEN_WORDS & set(words(name))
+    }
+    assert found == set(FORBIDDEN_NAMES_ALLOWED)
+
+
+def test_public_names_are_sorted_and_exist() -> None:
+    import threadline
+
+    assert list(threadline.__all__) == sorted(threadline.__all__)
+    assert [name for name in threadline.__all__ if not hasattr(threadline, name)] == []
+    public = {name for name in vars(threadline) if not name.startswith("_")}
+    modules = {name for name in public if f"threadline.{name}" in sys.modules}
+    assert public - modules - {"annotations"} <= set(threadline.__all__), "list it in __all__ or give it an underscore"
+
+
+def test_every_limit_is_checked_somewhere() -> None:
+    limits = next(source for source in sources() if source.path.endswith("kernel/limits.py"))
+    named = {name for name, _ in definitions(limits)} - {"limits"}
+    used = {name for source in sources() if source is not limits for name in names_used(source)}
+    assert named - used == set(UNUSED_LIMITS)
+
+
+def test_exceptions_give_their_reason() -> None:
+    for exceptions in (LONG_FILES, LONG_FUNCTIONS, FORBIDDEN_NAMES_ALLOWED, UNUSED_LIMITS):
+        assert [name for name, reason in exceptions.items() if len(reason.split()) < 4] == []
+
+
+# --- the lock -----------------------------------------------------------------------------------
+
+
+def pins(lock: Path) -> dict[str, set[str]]:
+    """Package -> versions that a requirements file pins; more than one where a marker decides."""
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", lock.read_text(), re.MULTILINE):
+        found.setdefault(name.casefold().replace("_", "-"), set()).add(version)
+    return found
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_a_lock_pins_by_hash_and_names_no_host(lock: Path) -> None:
+    text = lock.read_text()
+    assert pins(lock), "nothing is pinned"
+    assert re.findall(r"://|^\s*--(?!hash=).*", text, re.MULTILINE) == []
+    entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
+    assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+def test_locks_agree_with_each_other() -> None:
+    together: dict[str, set[frozenset[str]]] = {}
+    for lock in LOCKS:
+        for name, versions in pins(lock).items():
+            together.setdefault(name, set()).add(frozenset(versions))
+    assert {name: versions for name, versions in together.items() if len(versions) > 1} == {}
+
+
+def test_locks_hold_what_the_project_asks_for() -> None:
+    extras = CONFIG["project"]["optional-dependencies"]
+    asked = {
+        "run": CONFIG["project"]["dependencies"] + CONFIG["build-system"]["requires"],
+        "test": extras["parquet"] + extras["test"] + extras["dev"],
+        "bench": extras["bench"],
+        "docs": extras["docs"],
+    }
+    assert {lock.stem for lock in LOCKS} == set(asked)
+    for lock in LOCKS:
+        names = {re.split(r"[<>=;\[ ]", line)[0].casefold() for line in asked[lock.stem]} - {"threadline"}
+        assert names - set(pins(lock)) == set(), f"requirements/{lock.name} is behind pyproject.toml: run `make lock`"
+
+
+# --- the checks themselves can fail -----------------------------------------------------------------
+
+
+def test_the_readers_of_source_see_what_they_look_for(tmp_path: Path) -> None:
+    file = tmp_path / "queue_manager.py"
+    file.write_text("import apsw as x\n\ndef run(base_value):\n    from yaml import load\n    dto = load(x.y)\n    return dto\n")
+    source = read(file, tmp_path)
+    assert imports(source) == {"apsw", "yaml"}
+    assert [name for name, _ in definitions(source)] == ["queue_manager", "run", "base_value", "dto"]
+    assert dict(functions(source)) == {"queue_manager.py:run": 4}
+    assert {"load", "x", "y"} <= names_used(source)
+    assert words("HTTPServerBase2") == ["http", "server", "base", "2"]
+    assert words("queue_manager") == ["queue", "manager"]
+    assert words("base64") == ["base", "64"] and words("baseline") == ["baseline"]

@@ -1,0 +1,59 @@
+"""The switch that CI sets: a skip becomes a failure, unless it is declared."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CONFTEST = Path(__file__).parents[1] / "conftest.py"
+
+TESTS = """
+import pytest
+
+def test_passes():
+    pass
+
+@pytest.mark.skip(reason="no server here")
+def test_marked():
+    pass
+
+def test_inside():
+    pytest.skip("no browser here")
+
+@pytest.mark.xfail(reason="a known fault", strict=True)
+def test_known():
+    raise AssertionError
+"""
+
+
+def run(folder: Path, tests: str, no_skip: str, conftest: str = "") -> str:
+    """The summary line of a pytest run of its own, on a copy of our conftest."""
+    (folder / "conftest.py").write_text(conftest or CONFTEST.read_text())
+    (folder / "test_some.py").write_text(tests)
+    environment = {**os.environ, "THREADLINE_TEST_NO_SKIP": no_skip}
+    # Workers of the run that we are part of must not be taken for workers of this one.
+    environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(folder), "."]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    return done.stdout.strip().rsplit("\n", 1)[-1]
+
+
+def test_skips_stay_skips_at_home(tmp_path: Path) -> None:
+    assert "1 passed, 2 skipped, 1 xfailed" in run(tmp_path, TESTS, no_skip="")
+
+
+def test_skips_fail_in_ci_and_known_faults_do_not(tmp_path: Path) -> None:
+    assert "2 failed, 1 passed, 1 xfailed" in run(tmp_path, TESTS, no_skip="1")
+
+
+def test_a_declared_skip_is_allowed(tmp_path: Path) -> None:
+    declared = CONFTEST.read_text().replace("dict[str, str] = {}", "dict[str, str] = {'no browser': 'a test of this'}")
+    assert "1 failed, 1 passed, 1 skipped, 1 xfailed" in run(tmp_path, TESTS, no_skip="1", conftest=declared)
+
+
+def test_a_file_that_skips_itself_fails_in_ci(tmp_path: Path) -> None:
+    whole = "import pytest\npytest.importorskip('no_such_driver')\n"
+    assert "1 skipped" in run(tmp_path, whole, no_skip="")
+    assert "1 error" in run(tmp_path, whole, no_skip="1")
