@@ -35,7 +35,7 @@ lint: $(VENV)/.test ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict src
-	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/lint-imports
 
 format: $(VENV)/.test ## Let ruff put the code in form
 	@$(BIN)/ruff check --fix .
@@ -46,7 +46,7 @@ bench: $(VENV)/.bench ## Measure, beside other libraries doing the same work; wr
 
 docs: $(VENV)/.docs $(VENV)/.test ## Run the snippets of the docs, check their links, render them into site/
 	@$(BIN)/python -m pytest -q tests/docs
-	@$(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/zensical build --strict
 	@echo 'The pages are in site/index.html.'
 
 lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)

@@ -60,12 +60,12 @@ class Server:
     @property
     def rss_bytes(self) -> int:
         """Memory of the server and of what it started."""
-        return sum(process.memory_info().rss for process in (self.process, *self.process.children(recursive=True)))
+        return int(sum(process.memory_info().rss for process in (self.process, *self.process.children(recursive=True))))
 
     def cpu_seconds(self) -> float:
         """CPU used so far by the server and what it started."""
         times = [process.cpu_times() for process in (self.process, *self.process.children(recursive=True))]
-        return sum(spent.user + spent.system for spent in times)
+        return float(sum(spent.user + spent.system for spent in times))
 
 
 def _free_port() -> int:

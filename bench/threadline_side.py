@@ -47,20 +47,21 @@ class Threadline:
 
 def read_person(engine: Any, user_id: str, now: int) -> Any:
     """Everything that is known of one person."""
-    person = engine.asker.person(WORKSPACE, f"user_id:{user_id}")
-    return engine.asker.views(person, now)
+    person = engine.person(WORKSPACE, f"user_id:{user_id}")
+    return engine.views(person, now)
 
 
 def read_features(engine: Any, user_id: str, now: int) -> Any:
     """One person's feature vector."""
-    person = engine.asker.person(WORKSPACE, f"user_id:{user_id}")
-    return engine.asker.views(person, now, names=("features",))
+    person = engine.person(WORKSPACE, f"user_id:{user_id}")
+    return engine.views(person, now, names=("features",))
 
 
 def serve_command(path: Path, port: int) -> tuple[list[str], dict[str, str]]:
-    """How the server is started on a file: arguments and environment."""
-    command = [sys.executable, "-m", "threadline.surfaces.cli", "serve", "--file", str(path), "--port", str(port)]
-    return command, {**os.environ, "THREADLINE_WRITE_KEYS": WRITE_KEY, "THREADLINE_TOKENS": READ_TOKEN}
+    """How the server is started on a file: arguments and environment. All else is as it ships."""
+    settings = {"STORE": str(path), "PORT": str(port), "WRITE_KEYS": WRITE_KEY, "TOKENS": READ_TOKEN}
+    environment = {f"THREADLINE_{name}": value for name, value in settings.items()}
+    return [sys.executable, "-m", "threadline.surfaces.cli", "serve"], {**os.environ, **environment}
 
 
 def person_path(user_id: str) -> str:

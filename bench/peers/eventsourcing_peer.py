@@ -29,7 +29,8 @@ class Person(Aggregate):
         self.first_seen = 0
         self.last_seen = 0
         self.counts: dict[str, int] = {}
-        self.spent_cents: dict[str, int] = {}
+        self.gross_cents: dict[str, int] = {}
+        self.net_cents: dict[str, int] = {}
         self.last_purchase: list[Any] = [0, ""]
         self.messages = 0
         self.response_seconds = 0
@@ -67,10 +68,15 @@ class Person(Aggregate):
         self.counts[kind] = self.counts.get(kind, 0) + 1
         if kind == "purchase_completed":
             currency = properties["currency"]
-            self.spent_cents[currency] = self.spent_cents.get(currency, 0) + round(properties["total"] * 100)
+            cents = round(properties["total"] * 100)
+            self.gross_cents[currency] = self.gross_cents.get(currency, 0) + cents
+            self.net_cents[currency] = self.net_cents.get(currency, 0) + cents
             self.last_purchase = max(self.last_purchase, [occurred_at, properties["order_id"]])
+        elif kind == "purchase_refunded":
+            currency = properties["currency"]
+            self.net_cents[currency] = self.net_cents.get(currency, 0) - round(properties["total"] * 100)
         elif kind == "conversation_ended":
-            self.messages += properties["messages"]
+            self.messages += properties["message_count"]
             self.response_seconds += properties["response_time_seconds"]
         elif kind == "sentiment_detected":
             self.sentiment_sum += round(properties["score"] * 100)

@@ -120,20 +120,23 @@ def describe() -> list[Described]:
     defaults = Settings()
     found = []
     for name in Settings.__struct_fields__:
-        type_, *metas = hints[name].__origin__, *hints[name].__metadata__
-        meta: Meta = metas[0]
+        meta: Meta = hints[name].__metadata__[0]
         unit = (meta.extra or {})["unit"]
-        found.append(Described(name, type_.__name__, getattr(defaults, name), unit, meta.description or ""))
+        found.append(Described(name, hints[name].__origin__.__name__, getattr(defaults, name), unit, meta.description or ""))
     return found
 
 
-def load(given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+def load(
+    given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, base: Settings | None = None
+) -> Settings:
     """The settings in force: what is ``given`` beats the environment, which beats `threadline.yaml`, which beats defaults.
 
-    Raises `InvalidSetting` that names the setting, where it was set and, for an unknown one, the nearest known.
+    With a ``base`` only what is given is laid over it: it was loaded or made already. Raises `InvalidSetting` that names the setting, where it was set and, for an unknown one, the nearest known.
     """
     given = {name: value for name, value in (given or {}).items() if value is not None}
     _check_names(given, "an argument")
+    if base is not None:
+        return _convert(given, base, "an argument")
     variables = _from_environment(os.environ if environ is None else environ)
     first = _convert({**variables, **given}, Settings(), "the environment")
     declared = _from_file(definitions_file(first))

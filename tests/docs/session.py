@@ -88,6 +88,7 @@ class Session:
                 capture_output=True,
                 text=True,
                 timeout=COMMAND_SECONDS_MAX,
+                check=False,
             )
             assert done.returncode == 0, f"{self.page}:{line}: $ {command}\n{done.stdout}{done.stderr}"
             alike = not wanted.strip() or doctest.OutputChecker().check_output(wanted, done.stdout, _LOOSE)

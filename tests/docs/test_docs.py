@@ -10,6 +10,7 @@ import yaml
 
 from tests.docs.markdown import ROOT, Snippet, broken_links, named_paths, pages, snippets
 from tests.docs.session import Session
+from threadline.kernel import errors
 
 LANGUAGES = {"python", "console", "yaml", "json", "sh", "text", "html", "javascript", "sql", "http"}
 """The first four are run or read. ``sh`` is for commands that change the reader's machine."""
@@ -71,6 +72,13 @@ def test_commands_of_the_docs_are_targets_of_the_makefile() -> None:
         assert set(named) <= targets, page.name
 
 
+def test_every_error_is_documented_as_it_is() -> None:
+    cells = re.findall(r"^\| `(\w+)` \| (\d+) \| `(\w+)` \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
+    # An event's rejection takes its code from the reason, so that it has no row; the page tells of it below the table.
+    found = [kind for kind in vars(errors).values() if isinstance(kind, type) and kind is not errors.EventRejected]
+    assert {(kind.code, str(kind.status), kind.__name__) for kind in found} == set(cells)
+
+
 # --- the checks themselves can fail ---------------------------------------------------------
 
 
@@ -113,7 +121,9 @@ def test_a_page_is_one_session(tmp_path: Path) -> None:
 
 def test_a_server_is_waited_for_and_ended(tmp_path: Path) -> None:
     session = Session("page.md", tmp_path)
-    session.run(snippet("console", "$ python -m http.server 8787 --bind 127.0.0.1 &\n$ curl -s -o got 127.0.0.1:8787/\n"))
+    session.run(
+        snippet("console", "$ python -m http.server 8787 --bind 127.0.0.1 &\n$ curl -s -o got 127.0.0.1:8787/\n")
+    )
     session.close()
     assert "Directory listing" in (tmp_path / "got").read_text()
     assert session.servers[0].poll() is not None

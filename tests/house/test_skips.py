@@ -35,8 +35,20 @@ def run(folder: Path, tests: str, no_skip: str, conftest: str = "") -> str:
     environment = {**os.environ, "THREADLINE_TEST_NO_SKIP": no_skip}
     # Workers of the run that we are part of must not be taken for workers of this one.
     environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(folder), "."]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--rootdir",
+        str(folder),
+        ".",
+    ]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout.strip().rsplit("\n", 1)[-1]
 
 
@@ -45,12 +57,13 @@ def test_skips_stay_skips_at_home(tmp_path: Path) -> None:
 
 
 def test_skips_fail_in_ci_and_known_faults_do_not(tmp_path: Path) -> None:
-    assert "2 failed, 1 passed, 1 xfailed" in run(tmp_path, TESTS, no_skip="1")
+    # A marker skips while the test is set up, which pytest counts among the errors.
+    assert "1 failed, 1 passed, 1 xfailed, 1 error" in run(tmp_path, TESTS, no_skip="1")
 
 
 def test_a_declared_skip_is_allowed(tmp_path: Path) -> None:
     declared = CONFTEST.read_text().replace("dict[str, str] = {}", "dict[str, str] = {'no browser': 'a test of this'}")
-    assert "1 failed, 1 passed, 1 skipped, 1 xfailed" in run(tmp_path, TESTS, no_skip="1", conftest=declared)
+    assert "1 passed, 1 skipped, 1 xfailed, 1 error" in run(tmp_path, TESTS, no_skip="1", conftest=declared)
 
 
 def test_a_file_that_skips_itself_fails_in_ci(tmp_path: Path) -> None:

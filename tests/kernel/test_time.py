@@ -12,8 +12,19 @@ from hypothesis import strategies as st
 from threadline.kernel import time
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.time import (
-    DAY, EARLIEST, HOUR, LATEST, MINUTE, SECOND, YEAR, format_duration, format_time, from_datetime, parse_duration,
-    parse_time, to_datetime,
+    DAY,
+    EARLIEST,
+    HOUR,
+    LATEST,
+    MINUTE,
+    SECOND,
+    YEAR,
+    format_duration,
+    format_time,
+    from_datetime,
+    parse_duration,
+    parse_time,
+    to_datetime,
 )  # fmt: skip
 
 NOON = 1_772_366_400 * SECOND

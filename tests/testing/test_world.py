@@ -11,7 +11,7 @@ import pytest
 from threadline.kernel.event import Event
 from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX
 from threadline.kernel.time import DAY, parse_time
-from threadline.testing.world import DEVICES_MAX, World, segment_message
+from threadline.testing.world import ANONYMOUS_MIX, DEVICES_MAX, KNOWN_MIX, World, segment_message
 
 COUNT = 6_000
 
@@ -88,22 +88,23 @@ def test_without_duplicates_every_key_is_new() -> None:
     assert max(map(len, keys)) < EVENT_KEY_LENGTH_MAX
 
 
+def number_of(event: Event) -> int:
+    """The number of the person that every identifier of this world holds."""
+    first = event.identifiers[0]
+    return int(first.value[:8], 16) if first.kind == "anonymous_id" else int(first.value[-6:])
+
+
 def test_people_follow_zipf() -> None:
-    counts = Counter(
-        event.identifiers[0].value
-        for event in World(3, people=1_000).events(30_000)
-        if event.type == "purchase_completed"
-    )
+    counts = Counter(number_of(event) for event in World(3, people=1_000).events(30_000))
     harmonic = sum(1 / rank for rank in range(1, 1_001))
-    share = counts["user-000000"] / counts.total()
-    assert share == pytest.approx(1 / harmonic, rel=0.25)
-    assert counts["user-000000"] > 4 * counts["user-000009"]
+    for rank in (1, 2, 10):
+        assert counts[rank - 1] / 30_000 == pytest.approx(1 / rank / harmonic, rel=0.1)
 
 
 def test_flat_people_are_drawn_alike() -> None:
-    counts = Counter(event.identifiers[0].value for event in World(3, people=10, zipf=0.0).events(5_000))
-    common = [count for _, count in counts.most_common(10)]
-    assert common[0] < 2 * common[-1]
+    counts = Counter(number_of(event) for event in World(3, people=10, zipf=0.0).events(5_000))
+    assert len(counts) == 10
+    assert max(counts.values()) < 1.3 * min(counts.values())
 
 
 def test_signing_in_joins_the_anonymous_id_that_was_used_before() -> None:
@@ -143,6 +144,27 @@ def test_conversations_end_once_after_they_began_and_campaigns_are_engaged_after
             engaged += 1
     assert ended > 50
     assert engaged > 50
+
+
+def test_an_order_is_refunded_in_full_and_once_by_the_person_who_bought_it() -> None:
+    bought: dict[str, tuple[str, float, str]] = {}
+    refunded = 0
+    for event in small().events(COUNT):
+        if event.type in {"purchase_completed", "purchase_refunded"}:
+            properties = event.properties
+            purchase = (identifiers(event)["user_id"], properties["total"], properties["currency"])
+            if event.type == "purchase_completed":
+                bought[properties["order_id"]] = purchase
+            else:
+                assert bought.pop(properties["order_id"]) == purchase
+                refunded += 1
+    assert refunded > 10
+
+
+def test_every_type_of_the_mix_occurs_and_no_other() -> None:
+    kinds = {event.type for event in small().events(COUNT)}
+    assert kinds == KNOWN_MIX.keys() | ANONYMOUS_MIX.keys()
+    assert sum(KNOWN_MIX.values()) == sum(ANONYMOUS_MIX.values()) == 100
 
 
 def test_totals_are_what_the_products_cost() -> None:

@@ -15,10 +15,12 @@ _RESERVE = 12
 class Draft:
     """Collects events and writes until it is sealed into a `Batch`. Sealing packs each person once."""
 
-    __slots__ = ("checks", "entries", "people", "requests", "rows_before", "rows_of", "writes")
+    __slots__ = ("checks", "entries", "ids", "people", "requests", "rows_before", "rows_of", "writes")
 
     def __init__(self) -> None:
         self.people: dict[str, Person] = {}
+        self.ids: set[str] = set()
+        """Everybody whose draft this is, those who were merged away in it included."""
         self.entries: list[LogEntry] = []
         self.writes: dict[Key, Put | Delete] = {}
         self.checks: dict[Key, Check] = {}
@@ -36,9 +38,15 @@ class Draft:
         """Whether so many more writes fit beside what sealing may add."""
         return self.size + len(self.rows_before) + writes + _RESERVE <= BATCH_WRITES_MAX
 
+    def add(self, person: Person) -> None:
+        """Let the batch write this person."""
+        self.people[person.id] = person
+        self.ids.add(person.id)
+
     def absorb(self, other: Draft) -> None:
         """Take over another draft: two people are being joined and must commit as one."""
         self.people.update(other.people)
+        self.ids |= other.ids
         self.entries += other.entries
         self.writes.update(other.writes)
         self.checks.update(other.checks)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from threadline.engine import joining, rejected
 from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.credentials import Credentials
+from threadline.engine.group import Request
 from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.engine.record import Recorder
-from threadline.engine.group import Request
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.store import FeedEntry, Key, Store
 from threadline.kernel.time import Clock
@@ -25,6 +26,9 @@ class Engine:
         self.clock = clock
         self.recorder = Recorder(store, catalogue, clock)
         self.asker = Asker(store, catalogue)
+        self.credentials = Credentials(store, clock)
+        self.readers: dict[str, Callable[[Any, Any], Event]] = {}
+        """Form of a rejected payload -> how it is read again; wire formats are the composition root's to know."""
 
     # --- writing ---------------------------------------------------------------------------
 

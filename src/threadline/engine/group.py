@@ -10,15 +10,16 @@ import msgspec
 from threadline.engine import wishes
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import Draft
-from threadline.engine.identity import Joiner
+from threadline.engine.identity import Joiner, Named, Names
 from threadline.engine.memo import Memo
 from threadline.engine.packing import pack_body, payload_digest
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.kernel.errors import EventRejected, StoreDamaged, ThreadlineError
-from threadline.kernel.event import Event, Receipt, Recorded, event_id, thread_id
+from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.kernel.limits import CASCADE_EVENTS_MAX, EVENT_BYTES_MAX, ITEM_BYTES_MAX
+from threadline.kernel.limits import CASCADE_EVENTS_MAX, EVENT_BYTES_MAX, EVENT_TYPE_LENGTH_MAX, ITEM_BYTES_MAX
+from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Store
 
 
@@ -43,6 +44,8 @@ class Screened(NamedTuple):
     id: str
     digest: int
     body: bytes
+    named: tuple[Named, ...]
+    """Who is meant, the strongest identifier first."""
 
 
 class Poisoned(Exception):
@@ -57,7 +60,9 @@ class Poisoned(Exception):
 class Group:
     """Places events one after the other into drafts. Nothing is written before `seal`."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, people: Memo[Person], owners: Memo[str], now: int) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, people: Memo[str, Person], owners: Memo[str, str], now: int
+    ) -> None:
         self.store = store
         self.catalogue = catalogue
         self.people = people
@@ -72,6 +77,8 @@ class Group:
         self.pending: dict[str, list[Recorded]] = {}
         """Events placed by this group, by thread: they are not in the store yet."""
         self.touched: dict[str, Person] = {}
+        self.absent: set[str] = set()
+        """Threads that are nobody's in the store."""
         self.claimed: list[str] = []
         """Threads whose owner this group has changed in the cache."""
         self.departed: dict[str, Person] = {}
@@ -87,20 +94,21 @@ class Group:
         missing: dict[str, None] = {}
         wanted: dict[str, None] = {}
         for one in screened:
-            for identifier in one.event.identifiers:
-                thread = thread_id(one.event.workspace, identifier)
-                owner = self.owners.get(thread)
+            for named in one.named:
+                owner = self.owners.get(named.thread)
                 if owner is None:
-                    missing[thread] = None
+                    missing[named.thread] = None
                 elif self.people.get(owner) is None:
                     wanted[owner] = None
         threads = list(missing)
         for thread, item in zip(threads, self.store.get([thread_key(t) for t in threads]), strict=True):
-            if item is not None:
-                owner = item.value.decode()
-                self.owners.put(thread, owner)
-                if self.people.get(owner) is None:
-                    wanted[owner] = None
+            if item is None:
+                self.absent.add(thread)
+                continue
+            owner = item.value.decode()
+            self.owners.put(thread, owner)
+            if self.people.get(owner) is None:
+                wanted[owner] = None
         ids = list(wanted)
         for item in self.store.get([person_key(p) for p in ids]):
             if item is not None and isinstance(person := unpack_person(item, self.catalogue), Person):
@@ -109,16 +117,31 @@ class Group:
     def owner(self, thread: str) -> Person | None:
         """The person a thread belongs to, or None on first contact."""
         owner = self.owners.get(thread)
-        if owner is None:
-            item = self.store.get([thread_key(thread)])[0]
-            if item is None:
-                return None
-            owner = item.value.decode()
-            self.owners.put(thread, owner)
+        if owner is not None:
+            person = self._living(owner)
+            if person is not None and thread in person.heads:
+                return person
+            # Another process has merged or split since this was cached: ask the store whose the thread is now.
+            self.owners.forget(thread)
+        elif thread in self.absent:
+            return None
+        item = self.store.get([thread_key(thread)])[0]
+        if item is None:
+            return None
+        owner = item.value.decode()
+        self.owners.put(thread, owner)
+        if thread not in self.person(owner).heads:
+            self.people.forget(owner)  # the cached person is older than the thread's item
         return self.person(owner)
 
     def person(self, id: str) -> Person:
         """The living person of an id; the group's own changes included."""
+        person = self._living(id)
+        if person is None:
+            raise StoreDamaged(f"person {id} is named as an owner but is not there")
+        return person
+
+    def _living(self, id: str) -> Person | None:
         while id in self.departed:
             id = self.departed[id].id
         found = self.touched.get(id) or self.people.get(id)
@@ -127,7 +150,7 @@ class Group:
         item = self.store.get([person_key(id)])[0]
         person = None if item is None else unpack_person(item, self.catalogue)
         if not isinstance(person, Person):
-            raise StoreDamaged(f"person {id} is named as an owner but is not there")
+            return None
         self.people.put(id, self._fresh(person))
         return person
 
@@ -143,12 +166,15 @@ class Group:
     def place(self, one: Screened) -> None:
         """Record one event: resolve its person, append, fold, and let policies react."""
         event = one.event
-        person, thread = self.joiner.resolve(event, one.id)
         expected = one.request.expected
-        if expected is not None and expected != person.position:
-            message = f"expected position {expected}, but the person is at {person.position}; read again and decide again"
-            raise EventRejected("position_conflict", message)
         try:
+            person, thread = self.joiner.resolve(event.workspace, one.named, one.id)
+            if expected is not None and expected != person.position:
+                # Void, not only rejected: finding the person may have created, linked or joined people already.
+                message = f"expected position {expected}, the person is at {person.position}; read and decide again"
+                raise Poisoned([one.position], "position_conflict", message)
+            if event.type == TIMER_FIRED:
+                wishes.note_fired(person, thread, event)
             recorded = self.append(person, thread, one)
             self.cascade(person, recorded)
         except (ThreadlineError, Poisoned):
@@ -166,7 +192,8 @@ class Group:
         sequence = person.heads[thread] + 1
         recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
         # An event and all that policies add because of it commit together: their room is taken beforehand.
-        cascade = 2 * CASCADE_EVENTS_MAX if not request.cause and self.catalogue.reactors(event.type) else 0
+        told = one.position >= 0  # by a producer; what policies add has its room already
+        cascade = 2 * CASCADE_EVENTS_MAX if told and self.catalogue.reactors(event.type) else 0
         draft = self.draft(person, 3 + len(request.writes) + cascade)
         for write in request.writes:
             if isinstance(write, Check):
@@ -182,8 +209,12 @@ class Group:
     def emit(self, person: Person, thread: str, event: Event, cause: str) -> Recorded:
         """Append an event that Threadline itself makes."""
         id = event_id(event.workspace, event.source, event.key)
+        if id in self.ids or not 0 < len(event.type) <= EVENT_TYPE_LENGTH_MAX:
+            raise ValueError(f"{event.source} wishes for {event.type[:80]!r} under a key that it has used, or too long")
+        self.ids.add(id)
         body = pack_body(event, self.now, cause)
-        return self.append(person, thread, Screened(-1, Request(event, cause), event, id, payload_digest(event), body))
+        one = Screened(-1, Request(event, cause), event, id, payload_digest(event), body, ())
+        return self.append(person, thread, one)
 
     def _fold(self, person: Person, recorded: Recorded, draft: Draft) -> None:
         catalogue = self.catalogue
@@ -243,7 +274,7 @@ class Group:
             draft = None
         if draft is None:
             draft = self.drafts[person.id] = Draft()
-            draft.people[person.id] = person
+            draft.add(person)
             self.touched[person.id] = person
         return draft
 
@@ -257,9 +288,8 @@ class Group:
             one, other = self.draft(survivor), self.draft(merged)
         if one is not other:
             one.absorb(other)
-            for id, draft in self.drafts.items():
-                if draft is other:
-                    self.drafts[id] = one
+            for id in other.ids:
+                self.drafts[id] = one
         return one
 
     def _seal(self, draft: Draft) -> None:
@@ -268,8 +298,8 @@ class Group:
             message = f"what is known of the person would exceed {ITEM_BYTES_MAX} bytes"
             raise Poisoned(draft.requests, "person_too_large", message)
         self.sealed.append((draft, batch))
-        for id in [id for id, other in self.drafts.items() if other is draft]:
-            del self.drafts[id]
+        for id in draft.ids:
+            self.drafts.pop(id, None)
 
     def seal_all(self) -> list[Batch]:
         """Seal what is still open and answer all batches, in the order in which they must commit."""
@@ -311,13 +341,16 @@ class Group:
                 self.people.put(id, person)
 
 
-def screen(position: int, request: Request, catalogue: Catalogue, now: int) -> Screened:
+def screen(position: int, request: Request, names: Names, now: int) -> Screened:
     """Check what needs no store; raises `EventRejected`. Identifiers come out normalised and without junk."""
     event = request.event
-    rules = catalogue.rules
-    kept = tuple([n for i in event.identifiers if (n := rules.normalise(i)) is not None])
-    if not any([rules.identifies(i) for i in kept]):
+    found = [known for i in event.identifiers if (known := names.of(event.workspace, i)) is not None]
+    named = tuple([known for known in found if known.identifies])
+    if not named:
         raise EventRejected("no_identifier", "no usable identifier: give a user_id, anonymous_id, email, phone or external id")
+    if len(named) > 1:
+        named = tuple(sorted(dict.fromkeys(named), key=Named.rank))
+    kept = tuple([known.identifier for known in found])
     if kept != event.identifiers or not event.received_at:
         event = msgspec.structs.replace(event, identifiers=kept, received_at=event.received_at or now)
     try:
@@ -328,4 +361,4 @@ def screen(position: int, request: Request, catalogue: Catalogue, now: int) -> S
         raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
     if len(body) > 2 * EVENT_BYTES_MAX:
         raise EventRejected("too_large", f"the event is {len(body)} bytes; the limit is {EVENT_BYTES_MAX}")
-    return Screened(position, request, event, id, digest, body)
+    return Screened(position, request, event, id, digest, body, named)

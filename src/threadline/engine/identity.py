@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from threadline.engine.memo import Memo
 from threadline.engine.person import Person, pack_alias, person_key, thread_key
 from threadline.engine.refold import fold_events, refold_person, thread_events
 from threadline.kernel.errors import Conflict
@@ -17,20 +18,44 @@ from threadline.kernel.limits import THREADS_PER_PERSON_MAX
 from threadline.kernel.store import Key, Put
 
 if TYPE_CHECKING:
-    from threadline.engine.catalogue import Catalogue
     from threadline.engine.group import Group
 
 QUARANTINE = "quarantine"
+NAMES_REMEMBERED = 30_000
 
 
-def identifying(catalogue: Catalogue, event: Event) -> list[Identifier]:
-    """The identifiers that may find and join people, strongest first, each once."""
-    found = event.identifiers
-    if len(found) > 1:
-        rules = catalogue.rules
-        unique = {i for i in found if rules.identifies(i)}
-        return sorted(unique, key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
-    return list(found)
+class Named(NamedTuple):
+    """An identifier in its normal form and where it leads."""
+
+    identifier: Identifier
+    thread: str
+    priority: int
+    identifies: bool
+
+    def rank(self) -> tuple[int, str, str]:
+        """The strongest identifier has the lowest rank; the order is the same for everyone."""
+        return (self.priority, self.identifier.kind, self.identifier.value)
+
+
+class Names:
+    """Identifiers as they come in -> `Named`. Remembers the latest, because the same people come again and again."""
+
+    def __init__(self, rules: IdentityRules) -> None:
+        self._rules = rules
+        self._known: Memo[tuple[str, Identifier], Named] = Memo(NAMES_REMEMBERED)
+
+    def of(self, workspace: str, identifier: Identifier) -> Named | None:
+        """Who is meant by an identifier, or None if it is junk."""
+        key = (workspace, identifier)
+        named = self._known.get(key)
+        if named is None:
+            normal = self._rules.normalise(identifier)
+            if normal is None:
+                return None
+            priority = self._rules.kind(normal.kind).priority
+            named = Named(normal, thread_id(workspace, normal), priority, self._rules.identifies(normal))
+            self._known.put(key, named)
+        return named
 
 
 def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Identifier], other: Person | None) -> str:
@@ -57,66 +82,64 @@ class Joiner:
         self.group = group
         self.rules = group.catalogue.rules
 
-    def resolve(self, event: Event, id: str) -> tuple[Person, str]:
+    def resolve(self, workspace: str, named: Sequence[Named], id: str) -> tuple[Person, str]:
         """The person and the thread of an event. First contact creates, further identifiers link and join.
 
         The thread is that of the strongest identifier, whatever arrived before, so that arrival order never
         decides where an event is kept.
         """
-        found = identifying(self.group.catalogue, event)
-        threads = [thread_id(event.workspace, i) for i in found]
-        person = self.group.owner(threads[0])
+        first = named[0]
+        person = self.group.owner(first.thread)
         if person is None:
-            person = self._first_contact(event.workspace, found, threads, id)
-        for identifier, thread in zip(found[1:], threads[1:], strict=True):
-            other = self.group.owner(thread)
-            if other is person:
+            person = self._first_contact(workspace, named, id)
+        for other in named[1:]:
+            owner = self.group.owner(other.thread)
+            if owner is person:
                 continue
-            joining = [identifier] if other is None else other.identifiers.values()
-            against = objections(self.rules, person, joining, other)
+            joining = [other.identifier] if owner is None else owner.identifiers.values()
+            against = objections(self.rules, person, joining, owner)
             if against:
-                self._set_aside(event.workspace, threads[0], found[0], thread, identifier, against, id)
-            elif other is None:
-                self._link(person, thread, identifier)
+                self._set_aside(workspace, first, other, against, id)
+            elif owner is None:
+                self._link(person, other)
             else:
-                person = self.join(person, other, cause=id, reason="identifiers in one event")
-        return person, threads[0]
+                person = self.join(person, owner, cause=id, reason="identifiers in one event")
+        return person, first.thread
 
-    def _first_contact(self, workspace: str, found: list[Identifier], threads: list[str], id: str) -> Person:
-        for identifier, thread in zip(found[1:], threads[1:], strict=True):
-            known = self.group.owner(thread)
+    def _first_contact(self, workspace: str, named: Sequence[Named], id: str) -> Person:
+        first = named[0]
+        for other in named[1:]:
+            known = self.group.owner(other.thread)
             if known is None:
                 continue
-            against = objections(self.rules, known, [found[0]], None)
+            against = objections(self.rules, known, [first.identifier], None)
             if not against:
-                self._link(known, threads[0], found[0])
+                self._link(known, first)
                 return known
-            self._set_aside(workspace, threads[0], found[0], thread, identifier, against, id)
+            self._set_aside(workspace, first, other, against, id)
         # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
-        person = Person(threads[0], workspace, self.group.now, self.group.catalogue.empty())
+        person = Person(first.thread, workspace, self.group.now, self.group.catalogue.empty())
         self.group.touched[person.id] = person
-        self._link(person, threads[0], found[0])
+        self._link(person, first)
         return person
 
-    def _link(self, person: Person, thread: str, identifier: Identifier) -> None:
-        key = thread_key(thread)
+    def _link(self, person: Person, named: Named) -> None:
+        key = thread_key(named.thread)
         self.group.draft(person, 2).writes[key] = Put(key, person.id.encode(), 0)
-        person.add_thread(thread, identifier)
-        self._claim(thread, person)
+        person.add_thread(named.thread, named.identifier)
+        self._claim(named.thread, person)
 
     def _claim(self, thread: str, person: Person) -> None:
         self.group.owners.put(thread, person.id)
         self.group.claimed.append(thread)
 
-    def _set_aside(
-        self, workspace: str, thread: str, identifier: Identifier, other: str, with_: Identifier, why: str, id: str
-    ) -> None:
-        pair = "-".join(sorted((thread, other)))
+    def _set_aside(self, workspace: str, one: Named, other: Named, why: str, id: str) -> None:
+        pair = "-".join(sorted((one.thread, other.thread)))
         key = Key(QUARANTINE, workspace, pair)
         if self.group.store.get([key])[0] is not None:
             return  # reviewed or waiting for review already; the first event that raised it stands
         value = {
-            "id": pair, "identifiers": [str(identifier), str(with_)], "threads": [thread, other],
+            "id": pair, "identifiers": [str(one.identifier), str(other.identifier)], "threads": [one.thread, other.thread],
             "reason": why, "event": id, "at": self.group.now, "status": "open",
         }  # fmt: skip
         self.group.loose[key] = Put(key, msgspec.json.encode(value))
@@ -195,7 +218,8 @@ class Joiner:
         new.apart, person.apart = sorted(person.heads), sorted({*person.apart, *new.heads})
         refold_person(group.store, group.catalogue, person)
         refold_person(group.store, group.catalogue, new)
-        draft.people[new.id] = group.touched[new.id] = new
+        draft.add(new)
+        group.touched[new.id] = new
         group.drafts[new.id] = draft
         draft.rows_of.add(new.id)
         properties = {"person": person.id, "split": new.id, "threads": sorted(threads), "reason": reason, "by": by}

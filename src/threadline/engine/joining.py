@@ -143,7 +143,7 @@ def _oldest_thread(group: Group, person: Person, threads: Sequence[str]) -> str:
 
 
 def _began(group: Group, threads: Sequence[str], default: int) -> int:
-    events = thread_events(group.store, {thread: 1 << 62 for thread in threads})
+    events = thread_events(group.store, dict.fromkeys(threads, 1 << 62))
     return min((r.recorded_at for r in events if r.sequence == 1), default=default)
 
 

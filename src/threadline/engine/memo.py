@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Memo(Generic[V]):
+class Memo(Generic[K, V]):
     """Keeps between ``size`` and ``2 * size`` values, roughly the latest used. Not thread-safe."""
 
     __slots__ = ("_old", "_size", "_young")
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._young: dict[str, V] = {}
-        self._old: dict[str, V] = {}
+        self._young: dict[K, V] = {}
+        self._old: dict[K, V] = {}
 
-    def get(self, key: str) -> V | None:
+    def get(self, key: K) -> V | None:
         """The value under a key, which counts as a use."""
         value = self._young.get(key)
         if value is None:
@@ -26,13 +28,13 @@ class Memo(Generic[V]):
                 self.put(key, value)
         return value
 
-    def put(self, key: str, value: V) -> None:
+    def put(self, key: K, value: V) -> None:
         """Keep a value; the generation that was not used since the last turn goes when this one is full."""
         if len(self._young) >= self._size:
             self._old, self._young = self._young, {}
         self._young[key] = value
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: K) -> None:
         """Drop a value if it is there."""
         self._young.pop(key, None)
         self._old.pop(key, None)

@@ -9,18 +9,21 @@ from typing import TypeVar
 from threadline.engine import rejected
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.group import Group, Poisoned, Request, Screened, screen
+from threadline.engine.identity import Names
 from threadline.engine.memo import Memo
 from threadline.engine.person import Person
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, Unavailable
-from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event import Receipt
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
-from threadline.kernel.store import Check, Refusal, Store
+from threadline.kernel.store import Refusal, Store
 from threadline.kernel.time import EARLIEST, LATEST, SECOND, Clock
 
 T = TypeVar("T")
 
+FENCED = "fenced"
+"""Code of a request whose own conditions (a lease, a timer still there) no longer hold; not an event to keep."""
 ATTEMPTS_MAX = 32
 """Attempts at a group whose people another process keeps changing, before the caller is told to retry."""
 GROUP_EVENTS_MAX = 1_000
@@ -40,8 +43,9 @@ class Recorder:
         self.catalogue = catalogue
         self.clock = clock
         self._lock = threading.Lock()
-        self._people: Memo[Person] = Memo(PEOPLE_CACHED)
-        self._owners: Memo[str] = Memo(OWNERS_CACHED)
+        self._people: Memo[str, Person] = Memo(PEOPLE_CACHED)
+        self._owners: Memo[str, str] = Memo(OWNERS_CACHED)
+        self._names = Names(catalogue.rules)
 
     def record(self, requests: Sequence[Request]) -> list[Receipt]:
         """Record events, each with its own receipt, in order. Returns when all that is accepted is durable.
@@ -59,17 +63,17 @@ class Recorder:
     def _record(self, requests: Sequence[Request]) -> list[Receipt]:
         done: dict[int, Receipt] = {}
         refused: dict[int, EventRejected] = {}
-        for _ in range(ATTEMPTS_MAX):
-            todo = [i for i in range(len(requests)) if i not in done and i not in refused]
-            if not todo:
-                break
+        attempts = 0
+        while todo := [i for i in range(len(requests)) if i not in done and i not in refused]:
             done.update(self._attempt(requests, todo, refused))
-        else:
-            raise Unavailable("other writers keep changing the same people; send the events again")
+            # An attempt that settled something was not lost to other writers, and there are only so many to settle.
+            attempts = 0 if len(done) + len(refused) > len(requests) - len(todo) else attempts + 1
+            if attempts == ATTEMPTS_MAX:
+                raise Unavailable("other writers keep changing the same people; send the events again")
         if refused:
             now = self.clock()
-            entries = [rejected.entry_of(requests[i].event, error, now) for i, error in refused.items()]
-            rejected.keep(self.store, entries)
+            unfit = {i: error for i, error in refused.items() if error.code != FENCED}
+            rejected.keep(self.store, [rejected.entry_of(requests[i].event, e, now) for i, e in unfit.items()])
             for i, error in refused.items():
                 done[i] = Receipt(status="rejected", code=error.code, message=str(error))
         return [done[i] for i in range(len(requests))]
@@ -107,7 +111,7 @@ class Recorder:
         for index in todo:
             try:
                 checked = checked_request(requests[index], group.now)
-                screened.append(screen(index, checked, self.catalogue, group.now))
+                screened.append(screen(index, checked, self._names, group.now))
             except EventRejected as error:
                 refused[index] = error
         known = self.store.seen([one.id for one in screened])
@@ -147,12 +151,14 @@ class Recorder:
 
     def _fence(self, indices: Sequence[int], requests: Sequence[Request], refused: dict[int, EventRejected]) -> None:
         # A refused batch is tried again, except where a condition of the request itself no longer holds:
-        # a lease that was taken over stays lost.
+        # a lease that was taken over stays lost, a timer that was taken away is gone.
         for index in indices:
-            checks = [w for w in requests[index].writes if isinstance(w, Check)]
-            for check, item in zip(checks, self.store.get([c.key for c in checks]), strict=True):
-                if (item.version if item is not None else 0) != check.expected:
-                    refused[index] = EventRejected("fenced", f"{check.key.partition} was taken over by another process")
+            conditions = [w for w in requests[index].writes if w.expected is not None]
+            items = self.store.get([c.key for c in conditions])
+            for condition, item in zip(conditions, items, strict=True):
+                if (item.version if item is not None else 0) != condition.expected:
+                    message = f"another process was faster: {condition.key.table} {condition.key.partition} has changed"
+                    refused[index] = EventRejected(FENCED, message)
 
     def change(self, work: Callable[[Group], T]) -> T:
         """Run ``work`` on a group of its own and commit what it drafts: merges, splits and the like.

@@ -29,6 +29,13 @@ def concerns(policy: Policy, recorded: Recorded) -> bool:
     return event.type != TIMER_FIRED or event.properties.get("policy") == policy.name
 
 
+def note_fired(person: Person, thread: str, fired: Event) -> None:
+    """Take a timer that has fired off the person's list; the dispatcher takes its item away in the same batch."""
+    name = f"{thread}/{fired.properties['policy']}/{fired.properties['key']}"
+    if person.timers.get(name) == fired.occurred_at:
+        del person.timers[name]
+
+
 def grant(group: Group, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
     """Carry a wish into the person's draft; the recorded event if it was for one."""
     if isinstance(wish, Emit):
@@ -77,6 +84,9 @@ def shard_of(id: str) -> str:
 
 def _put_effect(group: Group, person: Person, cause: Recorded, policy: str, wish: Effect) -> None:
     id = short_hash("effect", policy, cause.id, wish.key)
+    if id in group.ids:
+        raise ValueError(f"policy {policy} wishes for two effects under the key {wish.key!r}")
+    group.ids.add(id)
     key = Key(OUTBOX, shard_of(id), f"{time_key(wish.due_at or group.now)}.{id}")
     effect = (wish.kind, wish.key, wish.due_at, wish.data)
     value = pack((person.workspace, cause.thread, policy, cause.id, 0, effect))

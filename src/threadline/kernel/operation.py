@@ -20,6 +20,8 @@ class Context(Protocol):
     workspace: str
     now: int
     engine: Any
+    source: str
+    """The name of the credential that asks: the source of what it records, and who did what it changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,11 @@ class Check(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """An event as the log keeps it. ``id`` is unique in the store; (thread, sequence) is unique too."""
+    """An event as the log keeps it. ``id`` is unique in the store, and every store sees to that.
+
+    (thread, sequence) is unique because whoever appends to a thread does so on the expected version of an item that
+    guards it. Stores do not check it again: one more index would cost a page write per event.
+    """
 
     thread: str
     """32 hex digits."""
@@ -73,14 +77,17 @@ class FeedEntry(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What commits together or not at all, as one transaction."""
+    """What commits together or not at all, as one transaction. ``writes`` may name an item once only."""
 
     events: Sequence[LogEntry] = ()
     writes: Sequence[Put | Delete | Check] = ()
 
 
 class Refusal(NamedTuple):
-    """Why a batch was not committed: ``version`` (a condition failed) or ``event_exists`` (an id is taken)."""
+    """Why a batch was not committed: ``version`` (a condition failed) or ``event_exists`` (an id is taken).
+
+    Where both are true it is ``event_exists``. Its ``detail`` is the first id that is taken; else it is text.
+    """
 
     reason: str
     detail: str

@@ -47,7 +47,13 @@ class MemoryStore:
             return [self._items.get(key) for key in keys]
 
     def query(
-        self, table: str, partition: str, start: str = "", stop: str | None = None, limit: int = 1_000, reverse: bool = False
+        self,
+        table: str,
+        partition: str,
+        start: str = "",
+        stop: str | None = None,
+        limit: int = 1_000,
+        reverse: bool = False,
     ) -> list[Item]:
         """See `Store.query`."""
         check_page(limit)
@@ -58,7 +64,9 @@ class MemoryStore:
             chosen = sorts[bisect_left(sorts, start) : end]
             return [self._items[Key(table, partition, sort)] for sort in (chosen[::-1] if reverse else chosen)[:limit]]
 
-    def scan(self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000) -> list[Item]:
+    def scan(
+        self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
+    ) -> list[Item]:
         """See `Store.scan`; ordered by (partition, sort), sharded by a hash of both."""
         check_page(limit)
         check_shard(shard, shards)
@@ -160,7 +168,8 @@ class MemoryStore:
             raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
         start = int(cursor or 0)
         with self._open():
-            return [FeedEntry(str(index), entry) for index, entry in enumerate(self._log[start : start + limit], start + 1)]
+            page = self._log[start : start + limit]
+            return [FeedEntry(str(count), entry) for count, entry in enumerate(page, start + 1)]
 
     def close(self) -> None:
         """See `Store.close`."""
@@ -171,5 +180,3 @@ class MemoryStore:
 def _check_texts(texts: Iterable[str]) -> None:
     for text in texts:
         text_bytes(text)
-
-

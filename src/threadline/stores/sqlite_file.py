@@ -7,9 +7,12 @@ import os
 from pathlib import Path
 
 from threadline.kernel.errors import InvalidSetting, StoreBusy
+from threadline.stores.sqlite_rows import APPLICATION_ID, SCHEMA_VERSION
 
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "afs", "ceph", "glusterfs", "fuse.glusterfs")
 """File systems on which SQLite's locks or shared memory are not to be relied on (https://www.sqlite.org/useovernet.html)."""
+
+_DISK_FULL_BYTES = 256 * 1_024
 
 
 class WriterLock:
@@ -21,10 +24,13 @@ class WriterLock:
 
     def __init__(self, path: Path) -> None:
         name = path.with_name(path.name + ".lock")
-        self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise InvalidSetting(f"a store cannot be kept at {path}: {error.strerror}") from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(self._descriptor)
             raise StoreBusy(
@@ -76,3 +82,28 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def refuse_foreign(path: Path, application_id: int, version: int) -> None:
+    """Raise `InvalidSetting` for a database that is not a store, or is one of a layout that came after ours."""
+    if application_id != APPLICATION_ID:
+        raise InvalidSetting(f"{path} is a database of something else, not a Threadline store; choose another path")
+    if version > SCHEMA_VERSION:
+        raise InvalidSetting(
+            f"{path} was written by a newer Threadline (its layout is {version}, this one knows {SCHEMA_VERSION})",
+            hint="Upgrade Threadline, or open a copy from before the upgrade.",
+        )
+
+
+def disk_is_full(path: Path) -> bool:
+    """Whether so little room is left that a failure to write is put down to that."""
+    disk = os.statvfs(path.absolute().parent)
+    return disk.f_bavail * disk.f_frsize < _DISK_FULL_BYTES
+
+
+def file_bytes(path: Path) -> int:
+    """The size of a file; 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,16 +1,12 @@
-"""What the batches of one call come to on SQLite: outcomes, rows for the log, the last state of each item. Pure."""
+"""What the batches of one call come to: their outcomes, new log entries, the last state of each item. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Refusal
-
-ROWS_MAX = 256
-"""Rows of one statement. SQLite gives up the interpreter's lock at each statement: few, fat ones."""
 
 
 class Plan(NamedTuple):
@@ -60,24 +56,3 @@ def _refusal(batch: Batch, versions: Mapping[Key, int], taken: AbstractSet[str])
             detail = f"{'/'.join(write.key)}: expected {write.expected}, found {versions.get(write.key, 0)}"
             return Refusal("version", detail)
     return None
-
-
-def fat(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
-    """Statements, with their parameters, that hand all rows over in few calls.
-
-    ``{rows}`` in the text stands where the list of a VALUES clause goes. Lists are filled up with rows of NULL to a
-    power of two, so that there are nine shapes of each statement to prepare; the text must ignore such rows.
-    """
-    for start in range(0, len(rows), ROWS_MAX):
-        chunk = rows[start : start + ROWS_MAX]
-        width = len(chunk[0])
-        count = 1 << (len(chunk) - 1).bit_length()
-        flat = [value for row in chunk for value in row]
-        flat.extend([None] * (width * (count - len(chunk))))
-        yield _shaped(sql, width, count), flat
-
-
-@lru_cache(maxsize=256)
-def _shaped(sql: str, width: int, count: int) -> str:
-    row = "(" + ",".join("?" * width) + ")"
-    return sql.replace("{rows}", ",".join([row] * count))

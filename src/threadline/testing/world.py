@@ -19,10 +19,10 @@ DEVICES_MAX = 3
 """Devices of one person; below the limit of anonymous ids, so that no merge of this world is refused."""
 
 KNOWN_MIX = {
-    "product_viewed": 27, "page": 22, "campaign_delivered": 8, "purchase_completed": 7, "sentiment_detected": 6,
+    "product_viewed": 26, "page": 22, "campaign_delivered": 8, "purchase_completed": 7, "sentiment_detected": 6,
     "conversation_started": 5, "conversation_ended": 5, "campaign_engaged": 4, "interest_detected": 4, "identify": 3,
     "purchase_abandoned": 3, "product_asked": 2, "discount_requested": 2, "form_submitted": 1,
-    "subscription_created": 1,
+    "purchase_refunded": 1, "subscription_created": 1,
 }  # fmt: skip
 """Events of somebody who has signed in, in per cent."""
 
@@ -135,7 +135,7 @@ class World:
 class _Person:
     """What one person has done so far, as far as it decides what may come next."""
 
-    __slots__ = ("anonymous", "campaign", "conversation", "devices", "email", "number", "user", "visiting")
+    __slots__ = ("anonymous", "campaign", "conversation", "devices", "email", "number", "order", "user", "visiting")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -145,6 +145,8 @@ class _Person:
         """Whether the next device has been used without signing in."""
         self.conversation = ""
         self.campaign = ""
+        self.order: Payload = {}
+        """The last purchase, until it is refunded."""
         self.user = Identifier("user_id", f"user-{number:06d}")
         self.email = Identifier("email", f"person.{number:06d}@example.com")
         self.anonymous = self._device(0)
@@ -210,13 +212,18 @@ class _Cast:
             kind = "conversation_started"
         elif kind == "campaign_engaged" and not person.campaign:
             kind = "campaign_delivered"
+        elif kind == "purchase_refunded" and not person.order:
+            kind = "purchase_completed"
         properties = self._pools[kind][properties_at]
         identifiers: tuple[Identifier, ...] = (person.user,)
         if kind == "page":
             identifiers = (person.user, person.anonymous)
         elif kind == "purchase_completed":
             self._serial += 1
-            properties = {"order_id": f"order-{self._serial:08d}", **properties}
+            person.order = properties = {"order_id": f"order-{self._serial:08d}", **properties}
+        elif kind == "purchase_refunded":
+            properties = {name: person.order[name] for name in ("order_id", "total", "currency")} | properties
+            person.order = {}
         elif kind == "conversation_started":
             self._serial += 1
             person.conversation = f"conversation-{self._serial:08d}"

@@ -85,20 +85,24 @@ def _purchase_completed(random: Random) -> Payload:
     }
 
 
+def _purchase_refunded(random: Random) -> Payload:
+    return {"reason": random.choice(("did not fit", "arrived late", "damaged", "changed my mind"))}
+
+
 def _purchase_abandoned(random: Random) -> Payload:
     return {**_product(random), "total": _money(random), "currency": random.choice(_CURRENCIES), "step": "payment"}
 
 
 def _conversation_started(random: Random) -> Payload:
-    return {"channel": random.choice(_CHANNELS), "topic": random.choice(("delivery", "size", "return", "price"))}
+    category = random.choice(("support", "sales", "sales", "order"))
+    topic = random.choice(("delivery", "size", "return", "price"))
+    return {"channel": random.choice(_CHANNELS), "category": category, "topic": topic}
 
 
 def _conversation_ended(random: Random) -> Payload:
-    messages = random.randrange(2, 30)
     return {
         "channel": random.choice(_CHANNELS),
-        "messages": messages,
-        "message_count": messages,
+        "message_count": random.randrange(2, 30),
         "response_time_seconds": random.randrange(2, 900),
         "duration_seconds": random.randrange(30, 3_600),
         "resolved": random.random() < 0.8,
@@ -108,7 +112,7 @@ def _conversation_ended(random: Random) -> Payload:
 def _sentiment_detected(random: Random) -> Payload:
     score = random.randrange(-100, 101) / 100
     label = "positive" if score > 0.2 else "negative" if score < -0.2 else "neutral"
-    return {"score": score, "sentiment": score, "label": label, "channel": random.choice(_CHANNELS)}
+    return {"score": score, "label": label, "channel": random.choice(_CHANNELS)}
 
 
 def _campaign_delivered(random: Random) -> Payload:
@@ -118,7 +122,7 @@ def _campaign_delivered(random: Random) -> Payload:
 
 def _campaign_engaged(random: Random) -> Payload:
     action = random.choice(("open", "open", "click"))
-    return {"action": action, "engagement": action, "channel": "email", "link_url": "https://shop.example.com/new"}
+    return {"action": action, "channel": "email", "link_url": "https://shop.example.com/new"}
 
 
 def _identify(random: Random) -> Payload:
@@ -168,6 +172,7 @@ _BUILDERS: dict[str, Callable[[Random], Payload]] = {
     "product_viewed": _product_viewed,
     "purchase_abandoned": _purchase_abandoned,
     "purchase_completed": _purchase_completed,
+    "purchase_refunded": _purchase_refunded,
     "sentiment_detected": _sentiment_detected,
     "subscription_created": _subscription_created,
 }

@@ -251,13 +251,13 @@ def _add_external(found: list[Identifier], entries: Any) -> None:
 
 def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple[int | None, int, tuple[str, ...]]:
     """The time that the producer told, when it occurred, and the marks."""
-    sent = time_field(message, "sentAt")
-    original = time_field(message, "originalTimestamp")
     stamp = time_field(message, "timestamp")
+    original = time_field(message, "originalTimestamp") if "originalTimestamp" in message else None
+    sent = time_field(message, "sentAt") if "sentAt" in message else None
     if sent is None:
         sent = request.sent
     said = stamp if original is None else original
-    if time_field(message, "receivedAt") is not None and stamp is not None:
+    if "receivedAt" in message and time_field(message, "receivedAt") is not None and stamp is not None:
         # It went through another server of this kind, which has corrected `timestamp` already.
         said, sent = stamp, None
     if historical:

@@ -67,7 +67,7 @@ def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencie
         case "average":
 
             def one(held: list[Any]) -> Fraction:
-                return _units(held) / held[0]
+                return Fraction(int(held[1]), held[0])
         case "min":
 
             def one(held: list[Any]) -> Fraction:

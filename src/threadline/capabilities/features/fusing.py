@@ -75,11 +75,27 @@ class _Writer:
         return f"dig(e, {self.name(path, 'path')})"
 
 
-def fuse(plan: Plan, event_type: str) -> Fold | None:
-    """The fold for events of one type; None where the type feeds nothing."""
-    fed = [(slot, feed) for slot in plan.slots if (feed := slot.feed(event_type)) is not None]
-    if not fed:
-        return None
+def fuser(plan: Plan) -> Callable[[str], Fold | None]:
+    """Answers the fold for events of one type; None where the type feeds nothing.
+
+    Types are free and without number, but all that no definition names come in through the same feeds, so they share
+    one fold and there are no more of these than types named.
+    """
+    known: dict[tuple[tuple[str, str], ...], Fold] = {}
+
+    def fuse(event_type: str) -> Fold | None:
+        fed = [(slot, feed) for slot in plan.slots if (feed := slot.feed(event_type)) is not None]
+        if not fed:
+            return None
+        key = tuple((slot.name, feed.type) for slot, feed in fed)
+        if key not in known:
+            known[key] = _fused(plan, fed)
+        return known[key]
+
+    return fuse
+
+
+def _fused(plan: Plan, fed: list[tuple[Slot, Feed]]) -> Fold:
     writer = _Writer(plan.timezone)
     for slot, feed in fed:
         _write_slot(writer, slot, feed)

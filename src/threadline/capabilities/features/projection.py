@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.features.definition import FeatureSet
-from threadline.capabilities.features.fusing import fuse
+from threadline.capabilities.features.fusing import fuser
 from threadline.capabilities.features.plan import LAYOUT, Plan, make_plan
 from threadline.capabilities.features.view import Reader
 from threadline.kernel.event import Recorded
@@ -27,12 +27,12 @@ def projection(features: FeatureSet) -> Projection:
         edges=reader.edges,
         due=reader.due,
         fingerprint=plan.fingerprint,
-        compile=partial(fuse, plan),
+        compile=fuser(plan),
     )
 
 
 def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
-    """The plain form of the fold, slot by slot: what `fuse` writes out for one type must equal it."""
+    """The plain form of the fold, slot by slot: what `fuser` writes out for one type must equal it."""
     for slot in plan.slots:
         entry = slot.entry(recorded)
         if entry is None:

@@ -1,9 +1,9 @@
 """Windows: a series of UTC-aligned buckets that keeps single entries where few, a tally where many.
 
 A bucket is ``[index, [entry, …]]`` with at most `WINDOW_BUCKET_ENTRIES_MAX` sorted entries, or ``[index, t of its
-first, tally]``. Which of the two depends on how many entries it has had and never on their order. A bucket that ends at or
-before (newest − span) is dropped: since a view is asked only at instants after the newest event, no window of the
-series can reach it any more.
+first, tally]``. Which of the two depends on how many entries it has had and never on their order. A bucket that ends
+at or before (newest − span) is dropped: since a view is asked only at instants after the newest event, no window of
+the series can reach it any more.
 """
 
 from __future__ import annotations

@@ -1,0 +1,105 @@
+"""What this Threadline derives, does and answers, as it runs now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.events import CATALOGUE
+from threadline.kernel.operation import Context, Operation
+
+
+class CatalogueParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class ProjectionView(msgspec.Struct, kw_only=True):
+    """One kind of knowledge about a person."""
+
+    name: str
+    version: int
+    handles: Annotated[list[str] | None, Meta(description="The event types it is folded from; null: every type.")]
+    ordered: Annotated[bool, Meta(description="Whether a late event makes it fold the person's log again.")]
+    fingerprint: Annotated[str, Meta(description="Changes with the definitions that shape it.")]
+
+
+class PolicyView(msgspec.Struct, kw_only=True):
+    """Something that is done because of events."""
+
+    name: str
+    handles: list[str]
+
+
+class OperationView(msgspec.Struct, kw_only=True):
+    """Something that can be asked."""
+
+    name: str
+    summary: str
+    method: str
+    path: str
+    scope: str
+
+
+class KindView(msgspec.Struct, kw_only=True):
+    """A kind of identifier."""
+
+    name: str
+    priority: Annotated[
+        int, Meta(description="0 is the strongest; an event is kept in the thread of its strongest identifier.")
+    ]
+    limit: Annotated[int, Meta(description="How many of this kind one person may have.")]
+    normalise: str
+    identifying: bool
+    shared: bool
+
+
+class CatalogueView(msgspec.Struct, kw_only=True):
+    """Everything in force."""
+
+    projections: list[ProjectionView]
+    policies: list[PolicyView]
+    operations: list[OperationView]
+    identifiers: list[KindView]
+    event_types: Annotated[
+        list[str], Meta(description="The types that the shipped definitions know; any other may be used.")
+    ]
+
+
+def _catalogue(context: Context, params: CatalogueParams) -> CatalogueView:
+    catalogue = context.engine.catalogue
+    return CatalogueView(
+        projections=[
+            ProjectionView(
+                name=p.name, version=p.version, handles=None if p.handles is None else sorted(p.handles),
+                ordered=p.ordered, fingerprint=p.fingerprint,
+            )
+            for p in catalogue.projections
+        ],
+        policies=[PolicyView(name=p.name, handles=sorted(p.handles)) for p in catalogue.policies],
+        operations=[
+            OperationView(name=o.name, summary=o.summary, method=o.method, path=o.path, scope=o.scope)
+            for o in catalogue.operations
+        ],
+        identifiers=[
+            KindView(
+                name=k.name, priority=k.priority, limit=k.limit, normalise=k.normalise, identifying=k.identifying,
+                shared=k.shared,
+            )
+            for k in sorted(catalogue.rules.kinds.values(), key=lambda k: (k.priority, k.name))
+        ],
+        event_types=sorted(CATALOGUE),
+    )  # fmt: skip
+
+
+CATALOGUE_OPERATION = Operation(
+    name="catalogue",
+    summary="List the projections, policies, operations and kinds of identifiers in force.",
+    params=CatalogueParams,
+    result=CatalogueView,
+    run=_catalogue,
+    method="GET",
+    path="/v1/catalogue",
+    example=CatalogueParams(),
+)

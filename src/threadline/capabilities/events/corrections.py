@@ -1,0 +1,230 @@
+"""What was rejected, looked at and put right: list, show, re-submit as it is or corrected, dismiss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from threadline.capabilities.events.forms import NativeEvent, native_event
+from threadline.capabilities.events.rejected import (
+    RejectedEntry,
+    RejectedView,
+    open_entry,
+    read_entry,
+    read_page,
+    rejected_view,
+    settle,
+)
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Event, Identifier, Receipt
+from threadline.kernel.operation import Context, Operation
+
+Reader = Callable[[Any, RejectedEntry], Event]
+"""How a payload of one wire is read again: (payload, entry) -> event. Raises `EventRejected` if it still is none."""
+
+EntryId = Annotated[str, Meta(description="The id of an entry of the rejected log.", min_length=1, max_length=64)]
+
+# --- list and show ----------------------------------------------------------------------------
+
+
+class RejectedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which part of the rejected log to read."""
+
+    status: Annotated[
+        str, Meta(description="Only entries that are open, resubmitted or dismissed; empty: all.", max_length=20)
+    ] = ""
+    code: Annotated[str, Meta(description="Only entries rejected for this.", max_length=100)] = ""
+    cursor: Annotated[str, Meta(description="The `next` of the page before.", max_length=200)] = ""
+    limit: Annotated[int, Meta(description="Entries looked at for one page.", ge=1, le=1_000)] = 100
+
+
+class RejectedPage(msgspec.Struct, kw_only=True):
+    """Entries newest first. Filters may leave a page short of its limit; it is the last only if ``next`` is empty."""
+
+    entries: list[RejectedView]
+    next: str = ""
+
+
+def _rejected(context: Context, params: RejectedParams) -> RejectedPage:
+    page = read_page(context, params.cursor, params.limit)
+    entries = [
+        rejected_view(entry)
+        for _, entry in page
+        if params.status in ("", entry.status) and params.code in ("", entry.code)
+    ]
+    return RejectedPage(entries=entries, next=page[-1][0] if len(page) == params.limit else "")
+
+
+REJECTED_LIST = Operation(
+    name="rejected",
+    summary="List what could not be recorded, newest first.",
+    params=RejectedParams,
+    result=RejectedPage,
+    run=_rejected,
+    method="GET",
+    path="/v1/rejected",
+    example=RejectedParams(status="open", limit=20),
+)
+
+
+class RejectedEntryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which entry."""
+
+    id: EntryId
+
+
+def _rejected_entry(context: Context, params: RejectedEntryParams) -> RejectedView:
+    return rejected_view(read_entry(context, params.id).entry)
+
+
+REJECTED_ENTRY = Operation(
+    name="rejected_entry",
+    summary="Show one entry of the rejected log with its payload.",
+    params=RejectedEntryParams,
+    result=RejectedView,
+    run=_rejected_entry,
+    method="GET",
+    path="/v1/rejected/{id}",
+    example=RejectedEntryParams(id="0123456789abcdef0123456789abcdef"),
+)
+
+# --- re-submit --------------------------------------------------------------------------------
+
+
+class ResubmitParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to record in place of what was rejected: a corrected event, a corrected payload, or the payload as it is."""
+
+    id: EntryId
+    event: Annotated[
+        NativeEvent | None,
+        Meta(description="The correction in Threadline's own form. Without a key it takes that of the rejected event."),
+    ] = None
+    payload: Annotated[Any, Meta(description="The correction in the form in which the entry came.")] = UNSET
+
+
+class ResubmitResult(msgspec.Struct, kw_only=True):
+    """The receipt, and the entry: settled if the event is in the log now, still open if it was refused again."""
+
+    receipt: Receipt
+    entry: RejectedView
+
+
+def _resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
+    if params.event is not None and params.payload is not UNSET:
+        raise InvalidValue("give `event` or `payload`, not both")
+    stored = open_entry(context, params.id)
+    entry = stored.entry
+    if params.event is not None:
+        event = _corrected(params.event, entry)
+    else:
+        event = _reread(context, entry.payload if isinstance(params.payload, UnsetType) else params.payload, entry)
+    receipt = context.engine.record([event])[0]
+    if receipt.status in ("accepted", "duplicate"):
+        entry = settle(context, stored, "resubmitted", receipt.id)
+    return ResubmitResult(receipt=receipt, entry=rejected_view(entry))
+
+
+def _corrected(native: NativeEvent, entry: RejectedEntry) -> Event:
+    if not native.key:
+        native = msgspec.structs.replace(native, key=_free_key(entry, _key_of(entry.payload)))
+    # It reached us when it was rejected, so that is when it occurred where it tells no time of its own.
+    return native_event(native, workspace=entry.workspace, source=entry.source, received_at=entry.received_at)
+
+
+def _free_key(entry: RejectedEntry, key: str) -> str:
+    """The key under which a correction can be recorded: that of a conflict belongs to the event that came first."""
+    return f"resubmitted/{entry.id}" if entry.code == "conflict" or not key else key
+
+
+def _key_of(payload: Any) -> str:
+    if isinstance(payload, dict):
+        for name in ("key", "messageId", "id"):
+            if isinstance(payload.get(name), str):
+                return str(payload[name])
+    return ""
+
+
+def _reread(context: Context, payload: Any, entry: RejectedEntry) -> Event:
+    readers: Mapping[str, Reader] = getattr(context.engine, "readers", {})
+    reader = _read_native if entry.form == "event" else readers.get(entry.form)
+    if reader is None:
+        raise InvalidValue(
+            f"a payload of the form {entry.form!r} cannot be read again here; give the correction as `event`"
+        )
+    event = reader(payload, entry)
+    return msgspec.structs.replace(
+        event,
+        workspace=entry.workspace,
+        source=entry.source,
+        key=_free_key(entry, event.key),
+        received_at=entry.received_at,
+    )
+
+
+class _NativePayload(msgspec.Struct):
+    """The form in which the engine keeps an event that it rejected."""
+
+    type: str
+    occurred_at: int
+    key: str
+    identifiers: list[tuple[str, str]]
+    properties: dict[str, Any] = {}
+    context: dict[str, Any] = {}
+    historical: bool = False
+
+
+def _read_native(payload: Any, entry: RejectedEntry) -> Event:
+    try:
+        read = msgspec.convert(payload, _NativePayload)
+    except msgspec.ValidationError as error:
+        raise InvalidValue(f"the payload is not one of an event ({error}); give the correction as `event`") from None
+    return Event(
+        type=read.type, identifiers=tuple(Identifier(kind, value) for kind, value in read.identifiers),
+        occurred_at=read.occurred_at, key=read.key, source_type="direct" if entry.source == "direct" else "external",
+        properties=read.properties, context=read.context, historical=read.historical, sent_time=read.occurred_at,
+    )  # fmt: skip
+
+
+RESUBMIT = Operation(
+    name="resubmit",
+    summary="Record what was rejected, corrected or as it is, and settle its entry.",
+    params=ResubmitParams,
+    result=ResubmitResult,
+    run=_resubmit,
+    method="POST",
+    path="/v1/rejected/{id}/resubmit",
+    scope="admin",
+    example=ResubmitParams(
+        id="0123456789abcdef0123456789abcdef",
+        event=NativeEvent(type="purchase_completed", identifiers={"user_id": "42"}, key="order-1001"),
+    ),
+)
+
+# --- dismiss ----------------------------------------------------------------------------------
+
+
+class DismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which entry to close without recording anything, and why."""
+
+    id: EntryId
+    reason: Annotated[str, Meta(description="Why, for whoever reads it later.", max_length=500)] = ""
+
+
+def _dismiss(context: Context, params: DismissParams) -> RejectedView:
+    return rejected_view(settle(context, open_entry(context, params.id), "dismissed", params.reason))
+
+
+DISMISS = Operation(
+    name="dismiss",
+    summary="Close an entry of the rejected log without recording it.",
+    params=DismissParams,
+    result=RejectedView,
+    run=_dismiss,
+    method="POST",
+    path="/v1/rejected/{id}/dismiss",
+    scope="admin",
+    example=DismissParams(id="0123456789abcdef0123456789abcdef", reason="a test of ours"),
+)

@@ -1,0 +1,192 @@
+"""Events in the form that callers write and read: native events in, whole events out, cursors between pages."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, EVENT_TYPE_LENGTH_MAX
+from threadline.kernel.time import EARLIEST, LATEST, format_time, parse_time
+
+Time = Annotated[str, Meta(description="RFC 3339, e.g. 2026-03-01T12:00:00Z; without an offset UTC.", max_length=64)]
+Instant = Annotated[str, Meta(description="RFC 3339 in UTC, to the microsecond.")]
+PersonRef = Annotated[
+    str,
+    Meta(
+        description="A person's id, or any identifier as kind:value, e.g. user_id:42.", min_length=1, max_length=1_024
+    ),
+]
+EventId = Annotated[str, Meta(description="An event's id, 32 hex digits.", min_length=1, max_length=64)]
+Cursor = Annotated[str, Meta(description="Where to go on: the `next` of the page before. Opaque.", max_length=200)]
+
+
+class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One event in Threadline's own form."""
+
+    type: Annotated[str, Meta(description="What happened, e.g. purchase_completed.", max_length=EVENT_TYPE_LENGTH_MAX)]
+    identifiers: Annotated[
+        dict[str, str | list[str]], Meta(description="Whose event it is: kind -> value, or several values of one kind.")
+    ]
+    key: Annotated[
+        str,
+        Meta(
+            description="Your idempotency key: the same key again is the same event. Required.",
+            max_length=EVENT_KEY_LENGTH_MAX,
+        ),
+    ] = ""
+    occurred_at: Time | None = None
+    """When it happened; without it the time of receipt."""
+    properties: dict[str, Any] = {}
+    context: dict[str, Any] = {}
+    historical: Annotated[
+        bool, Meta(description="Back-filled history: it counts as known from when it occurred, not from now.")
+    ] = False
+    object_ref: Annotated[
+        str, Meta(description="The name of the object it is about, e.g. a group's id.", max_length=512)
+    ] = ""
+    schema_version: Annotated[str, Meta(max_length=100)] = ""
+    expected: Annotated[int, Meta(ge=0)] | None = None
+    """Record it only if its person is at this position: for whoever decides on what was read."""
+
+
+class IdentifierView(msgspec.Struct, kw_only=True):
+    """One way to name a person."""
+
+    kind: str
+    value: str
+
+
+class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A recorded event, whole."""
+
+    id: str
+    type: str
+    source: str
+    source_type: str
+    key: str
+    occurred_at: Instant
+    received_at: Instant
+    recorded_at: Instant
+    identifiers: list[IdentifierView]
+    properties: dict[str, Any]
+    context: dict[str, Any]
+    thread: Annotated[str, Meta(description="The thread that keeps it; it never changes, whoever the person is.")]
+    sequence: Annotated[int, Meta(description="Its place in that thread, from 1.")]
+    cause: Annotated[
+        str, Meta(description="The id of the event, or the request, that made it; empty for what came from outside.")
+    ] = ""
+    marks: Annotated[list[str], Meta(description="What was done to it on the way in, e.g. clock_corrected.")] = []
+    historical: bool = False
+    told_at: Annotated[Instant | None, Meta(description="The time as the producer told it, before any correction.")] = (
+        None
+    )
+    schema_version: str = ""
+    object_id: str = ""
+    object_ref: str = ""
+    wire: Annotated[
+        dict[str, Any], Meta(description="Fields of the message it came in that have no place of their own.")
+    ] = {}
+    person: Annotated[str, Meta(description="The id of the person it belongs to now, where that was asked for.")] = ""
+
+
+def instant(at: int) -> str:
+    """A time as text. What a Python caller stamped with no time that text can hold reads as the nearest that it can."""
+    return format_time(min(max(at, EARLIEST), LATEST))
+
+
+def event_view(recorded: Recorded, person: str = "") -> EventView:
+    """The form in which an event is read."""
+    event = recorded.event
+    return EventView(
+        id=recorded.id, type=event.type, source=event.source, source_type=event.source_type, key=event.key,
+        occurred_at=instant(event.occurred_at), received_at=instant(event.received_at),
+        recorded_at=instant(recorded.recorded_at),
+        identifiers=[IdentifierView(kind=i.kind, value=i.value) for i in event.identifiers],
+        properties=event.properties, context=event.context, thread=recorded.thread, sequence=recorded.sequence,
+        cause=recorded.cause, marks=list(event.marks), historical=event.historical,
+        told_at=None if event.sent_time is None else instant(event.sent_time),
+        schema_version=event.schema_version, object_id=event.object_id, object_ref=event.object_ref, wire=event.wire,
+        person=person,
+    )  # fmt: skip
+
+
+def native_event(native: NativeEvent, *, workspace: str, source: str, received_at: int, place: str = "event") -> Event:
+    """The event that a caller wrote, stamped with its way in.
+
+    Raises `EventRejected`, with ``place`` in the message, for what is not well formed.
+    """
+    if not native.key:
+        raise EventRejected(
+            "missing_key", f"{place}: give a `key`; it is what makes sending the same event again harmless"
+        )
+    try:
+        told = None if native.occurred_at is None else parse_time(native.occurred_at)
+    except InvalidValue as error:
+        raise EventRejected("invalid_time", f"{place}.occurred_at: {error}") from None
+    _check_numbers(native, place)
+    identifiers = [
+        Identifier(kind, value)
+        for kind, values in native.identifiers.items()
+        for value in ([values] if isinstance(values, str) else values)
+    ]
+    return Event(
+        type=native.type, identifiers=tuple(identifiers), occurred_at=received_at if told is None else told,
+        key=native.key, source=source, source_type="direct" if source == "direct" else "external", workspace=workspace,
+        properties=native.properties, context=native.context, received_at=received_at, sent_time=told,
+        historical=native.historical, object_ref=native.object_ref, schema_version=native.schema_version,
+    )  # fmt: skip
+
+
+def _check_numbers(native: NativeEvent, place: str) -> None:
+    try:
+        # States are kept as MessagePack: what it cannot hold, integers beyond 64 bits, could be told but never folded.
+        msgspec.msgpack.encode((native.properties, native.context))
+    except (OverflowError, ValueError, TypeError, RecursionError) as error:
+        message = f"{place}: a number does not fit into 64 bits, or a value cannot be kept; send it as text ({error})"
+        raise EventRejected("number_out_of_range", message) from None
+
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9a-f]{32})")
+
+
+def write_cursor(recorded: Recorded) -> str:
+    """The cursor that goes on after this event, in either direction."""
+    text = f"{recorded.event.occurred_at}.{recorded.id}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def read_cursor(text: str) -> tuple[int, str] | None:
+    """(occurred_at, id) of the last event seen; None for no cursor.
+
+    Raises `InvalidValue` for what is not one of ours.
+    """
+    if not text:
+        return None
+    try:
+        plain = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)).decode()
+    except (binascii.Error, ValueError):
+        plain = ""
+    match = _CURSOR.fullmatch(plain)
+    if match is None:
+        raise InvalidValue(f"{text[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+    return min(max(int(match[1]), EARLIEST), LATEST), match[2]
+
+
+def checked_id(text: str) -> str:
+    """The id, if it has the form of one. Raises `NotFound`: nothing is there under any other text."""
+    if not _ID.fullmatch(text):
+        raise NotFound(f"{text[:64]!r} is no id of an event; one has 32 hex digits")
+    return text
+
+
+def time_param(text: str | None) -> int | None:
+    """The instant of an optional parameter. Raises `InvalidValue`."""
+    return parse_time(text) if text else None

@@ -1,0 +1,142 @@
+"""What became of a message: accepted and what followed from it, rejected and why, or both under one key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import EventView, event_view
+from threadline.capabilities.events.rejected import RejectedView, read_page, rejected_view
+from threadline.kernel.errors import NotFound
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.operation import Context, Operation
+
+REJECTED_LOOKED_AT_MAX = 5_000
+"""Entries of the rejected log, newest first, that are looked through for a message."""
+_REJECTED_PAGE = 500
+
+
+class MessageParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which message: by the key that its producer gave it."""
+
+    message_id: Annotated[
+        str, Meta(description="The messageId, or whatever key the event was sent with.", min_length=1, max_length=400)
+    ]
+    source: Annotated[
+        str,
+        Meta(
+            description="The name of the write key or token it came through; without it every one that is known.",
+            max_length=200,
+        ),
+    ] = ""
+
+
+class Message(msgspec.Struct, kw_only=True):
+    """What became of a message."""
+
+    message_id: str
+    outcome: Annotated[
+        str,
+        Meta(description="accepted; conflict: accepted, and sent again with another payload; rejected: not recorded."),
+    ]
+    event: EventView | None = None
+    person: Annotated[str, Meta(description="Whose it is now.")] = ""
+    position: Annotated[int, Meta(description="How many events that person has now.")] = 0
+    touched: Annotated[list[str], Meta(description="The projections that events of this type change.")] = []
+    caused: Annotated[
+        list[EventView], Meta(description="The events that Threadline added because of it, and because of those.")
+    ] = []
+    rejected: Annotated[list[RejectedView], Meta(description="What was refused under this key, newest first.")] = []
+
+
+def _message(context: Context, params: MessageParams) -> Message:
+    recorded = _accepted(context, params)
+    refused = _refused(context, params)
+    if recorded is None:
+        if not refused:
+            where = f"from source {params.source!r}" if params.source else "from any source known here"
+            raise NotFound(
+                f"no message {params.message_id[:64]!r} came {where}",
+                hint="name the source it came through, or send it again: it was not recorded",
+            )
+        return Message(message_id=params.message_id, outcome="rejected", rejected=refused)
+    engine = context.engine
+    person = engine.asker.by_thread(recorded.thread)
+    return Message(
+        message_id=params.message_id,
+        outcome="conflict" if any(each.event_id == recorded.id for each in refused) else "accepted",
+        event=event_view(recorded, person.id),
+        person=person.id,
+        position=person.position,
+        touched=[engine.catalogue.projections[index].name for index, _ in engine.catalogue.plan(recorded.event.type)],
+        caused=[event_view(each) for each in _caused(engine, person, recorded)],
+        rejected=refused,
+    )
+
+
+def _accepted(context: Context, params: MessageParams) -> Recorded | None:
+    for source in [params.source] if params.source else _sources(context):
+        recorded: Recorded | None = context.engine.event_of_key(context.workspace, source, params.message_id)
+        if recorded is not None:
+            return recorded
+    return None
+
+
+def _sources(context: Context) -> list[str]:
+    """The sources that this workspace knows, the caller's own first: each credential is one."""
+    credentials = context.engine.credentials.entries(context.workspace)
+    return list(dict.fromkeys([context.source, "direct", *sorted(each.name for each in credentials)]))
+
+
+def _refused(context: Context, params: MessageParams) -> list[RejectedView]:
+    found: list[RejectedView] = []
+    cursor = ""
+    for _ in range(REJECTED_LOOKED_AT_MAX // _REJECTED_PAGE):
+        page = read_page(context, cursor, _REJECTED_PAGE)
+        found += [
+            rejected_view(entry)
+            for _, entry in page
+            if params.source in ("", entry.source) and params.message_id in _keys(entry.payload)
+        ]
+        if len(page) < _REJECTED_PAGE:
+            break
+        cursor = page[-1][0]
+    return found
+
+
+def _keys(payload: Any) -> list[Any]:
+    # The names under which the wires tell their key: Threadline's own, Segment's, CloudEvents'.
+    return [payload.get(name) for name in ("key", "messageId", "id")] if isinstance(payload, dict) else []
+
+
+def _caused(engine: Any, person: Any, cause: Recorded) -> list[Recorded]:
+    """The events that came of an event, in the order of recording.
+
+    They commit together with it. They occurred where the policy says, at its own time or later, or at the instant of
+    recording, which for history lies far from it: those two places are looked at, a page each.
+    """
+    pool: dict[str, Recorded] = {}
+    for start in (cause.event.occurred_at, cause.recorded_at):
+        page = engine.events(person, start=start, limit=EVENTS_PAGE_MAX)
+        pool.update((each.id, each) for each in page if each.cause and each.recorded_at >= cause.recorded_at)
+    found: dict[str, Recorded] = {}
+    causes = {cause.id}
+    while more := {id: each for id, each in pool.items() if id not in found and each.cause in causes}:
+        found.update(more)
+        causes |= more.keys()
+    return sorted(found.values(), key=lambda each: (each.recorded_at, each.thread, each.sequence))
+
+
+MESSAGE = Operation(
+    name="message",
+    summary="Tell what became of a message: its event, whose it is, what followed, or why it was refused.",
+    params=MessageParams,
+    result=Message,
+    run=_message,
+    method="GET",
+    path="/v1/messages/{message_id}",
+    example=MessageParams(message_id="order-1001", source="shop"),
+)

@@ -1,0 +1,217 @@
+"""Recording events and reading them: one by one, a person's either way, the workspace's as they commit."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import (
+    Cursor,
+    EventId,
+    EventView,
+    NativeEvent,
+    PersonRef,
+    Time,
+    checked_id,
+    event_view,
+    native_event,
+    read_cursor,
+    time_param,
+    write_cursor,
+)
+from threadline.kernel.errors import NotFound
+from threadline.kernel.event import Receipt
+from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENTS_PAGE_MAX
+from threadline.kernel.operation import Context, Operation
+
+# --- record -----------------------------------------------------------------------------------
+
+
+class RecordParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Events to record. A request with an ill-formed event is refused whole; well-formed ones are judged one by one."""
+
+    events: Annotated[list[NativeEvent], Meta(max_length=BATCH_EVENTS_MAX)]
+
+
+class RecordResult(msgspec.Struct, kw_only=True):
+    """What became of each event, in order. The answer means that what was accepted is durable."""
+
+    receipts: list[Receipt]
+    accepted: int
+    duplicates: int
+    conflicts: int
+    rejected: int
+
+
+def _record(context: Context, params: RecordParams) -> RecordResult:
+    """Nothing is recorded before every event is known to be well formed."""
+    events = [
+        native_event(
+            native,
+            workspace=context.workspace,
+            source=context.source,
+            received_at=context.now,
+            place=f"events[{index}]",
+        )
+        for index, native in enumerate(params.events)
+    ]
+    receipts: list[Receipt] = []
+    pairs = zip(params.events, events, strict=True)
+    for expected, group in itertools.groupby(pairs, key=lambda pair: pair[0].expected):
+        receipts += context.engine.record([event for _, event in group], expected=expected)
+    counts = {
+        status: sum(r.status == status for r in receipts)
+        for status in ("accepted", "duplicate", "conflict", "rejected")
+    }
+    return RecordResult(
+        receipts=receipts, accepted=counts["accepted"], duplicates=counts["duplicate"], conflicts=counts["conflict"],
+        rejected=counts["rejected"],
+    )  # fmt: skip
+
+
+RECORD = Operation(
+    name="record",
+    summary="Record events, each exactly once.",
+    params=RecordParams,
+    result=RecordResult,
+    run=_record,
+    method="POST",
+    path="/v1/events",
+    scope="write",
+    example=RecordParams(
+        events=[
+            NativeEvent(
+                type="purchase_completed", identifiers={"user_id": "42"}, key="order-1001",
+                occurred_at="2026-03-01T12:00:00Z", properties={"total": 29.33, "currency": "EUR"},
+            )
+        ]
+    ),
+)  # fmt: skip
+
+# --- a person's events ------------------------------------------------------------------------
+
+
+class EventsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which events of a person to read, and in which direction."""
+
+    id: PersonRef
+    type: Annotated[str, Meta(description="Only these types; several with commas between them.", max_length=4_000)] = ""
+    start: Annotated[Time | None, Meta(description="Only what occurred at or after this instant.")] = None
+    stop: Annotated[Time | None, Meta(description="Only what occurred before this instant.")] = None
+    order: Annotated[Literal["asc", "desc"], Meta(description="asc: oldest first; desc: newest first.")] = "desc"
+    cursor: Cursor = ""
+    limit: Annotated[int, Meta(description="Events on a page.", ge=1, le=EVENTS_PAGE_MAX)] = 100
+
+
+class EventsPage(msgspec.Struct, kw_only=True):
+    """A page of a person's events by (occurred_at, id)."""
+
+    person: str
+    position: Annotated[int, Meta(description="How many events the person has; the page is true at this position.")]
+    events: list[EventView]
+    next: Annotated[str, Meta(description="The cursor of the next page; empty at the end.")] = ""
+
+
+def _events(context: Context, params: EventsParams) -> EventsPage:
+    person = context.engine.person(context.workspace, params.id)
+    page = context.engine.events(
+        person,
+        start=time_param(params.start),
+        stop=time_param(params.stop),
+        types=frozenset(name.strip() for name in params.type.split(",") if name.strip()),
+        after=read_cursor(params.cursor),
+        limit=params.limit,
+        reverse=params.order == "desc",
+    )
+    more = write_cursor(page[-1]) if len(page) == params.limit else ""
+    return EventsPage(person=person.id, position=person.position, events=[event_view(r) for r in page], next=more)
+
+
+EVENTS = Operation(
+    name="events",
+    summary="List a person's events by time and type, forward or back.",
+    params=EventsParams,
+    result=EventsPage,
+    run=_events,
+    method="GET",
+    path="/v1/people/{id}/events",
+    example=EventsParams(id="user_id:42", type="purchase_completed", order="desc"),
+)
+
+
+class EventParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which event to read."""
+
+    id: EventId
+
+
+def _event(context: Context, params: EventParams) -> EventView:
+    recorded = context.engine.event(context.workspace, checked_id(params.id))
+    person = context.engine.asker.by_thread(recorded.thread)
+    return event_view(recorded, "" if person is None else person.id)
+
+
+EVENT = Operation(
+    name="event",
+    summary="Show one event, whole, and whose it is.",
+    params=EventParams,
+    result=EventView,
+    run=_event,
+    method="GET",
+    path="/v1/events/{id}",
+    example=EventParams(id="0123456789abcdef0123456789abcdef"),
+)
+
+# --- the feed ---------------------------------------------------------------------------------
+
+_LOOKED_AT_MAX = 10_000
+"""Log entries looked at for one page: the feed is of all workspaces, a page of one."""
+
+
+class FeedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """From where to follow the workspace's events."""
+
+    cursor: Annotated[
+        str, Meta(description="The `next` of the page before; empty for the beginning.", max_length=200)
+    ] = ""
+    limit: Annotated[int, Meta(ge=1, le=EVENTS_PAGE_MAX)] = 100
+
+
+class FeedPage(msgspec.Struct, kw_only=True):
+    """Committed events in the order of commits. Keep ``next`` and ask again: nothing is ever skipped or told twice."""
+
+    events: list[EventView]
+    next: str
+    more: Annotated[bool, Meta(description="Whether there may be more right now.")]
+
+
+def _feed(context: Context, params: FeedParams) -> FeedPage:
+    engine, cursor = context.engine, params.cursor
+    found: list[EventView] = []
+    looked_at, more = 0, True
+    while more and len(found) < params.limit and looked_at < _LOOKED_AT_MAX:
+        page = engine.feed(cursor, params.limit - len(found))
+        more = len(page) == params.limit - len(found)
+        for each in page:
+            cursor = each.cursor
+            try:
+                found.append(event_view(engine.event(context.workspace, each.entry.id)))
+            except NotFound:
+                continue  # another workspace's
+        looked_at += len(page)
+    return FeedPage(events=found, next=cursor, more=more)
+
+
+FEED = Operation(
+    name="feed",
+    summary="Follow every event of the workspace in the order of commits.",
+    params=FeedParams,
+    result=FeedPage,
+    run=_feed,
+    method="GET",
+    path="/v1/feed",
+    example=FeedParams(limit=100),
+)

@@ -1,0 +1,329 @@
+"""Features as callers read them: one person's vector now or as it was served, training sets, the best people."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.features.declared import OTHERS
+from threadline.capabilities.features.definition import Feature, FeatureSet
+from threadline.capabilities.features.loading import load_definitions
+from threadline.capabilities.features.training import Row, Vector, read_labels, training_rows
+from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import format_duration, format_time
+
+LABELS_MAX = 10_000
+"""Labels of one request; a larger training set is asked for in parts."""
+
+Names = Annotated[str, Meta(description="Names with commas between them; empty: all.", max_length=20_000)]
+Known = Annotated[
+    Literal["then", "now"],
+    Meta(description="then: what was known at that instant, as it was served; now: all that has become known since."),
+]
+
+# --- one vector -------------------------------------------------------------------------------
+
+
+class FeatureView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One feature of one person at one instant."""
+
+    value: Annotated[Any, Meta(description="A number, text, true or false, or null.")]
+    status: Annotated[str, Meta(description="PRESENT; STALE: its last event is too old; NOT_FOUND: it had none.")]
+    computed_at: Annotated[Instant | None, Meta(description="When the newest event of its own was recorded.")]
+    changes_at: Annotated[Instant | None, Meta(description="The next instant at which it may change by time alone.")]
+    version: int
+    unit: str = ""
+    currency: str | None = None
+    amounts: Annotated[dict[str, Any], Meta(description="Per currency, where there are several.")] = {}
+    capped: Annotated[bool, Meta(description="Whether there were more different values than are told apart.")] = False
+
+
+def feature_views(vector: Vector) -> dict[str, FeatureView]:
+    """A vector in the form in which it is read."""
+    views = {}
+    for name, shown in vector.items():
+        times = {
+            field: None if shown[field] is None else instant(shown[field]) for field in ("computed_at", "changes_at")
+        }
+        views[name] = FeatureView(**(shown | times))
+    return views
+
+
+class FeaturesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose features, which, and at which instant."""
+
+    id: PersonRef
+    names: Names = ""
+    as_of: Annotated[Time | None, Meta(description="The instant to read them at; without it the present.")] = None
+    known: Known = "then"
+
+
+class FeaturesResult(msgspec.Struct, kw_only=True):
+    """A vector. Only what occurred before ``as_of`` counts."""
+
+    person: str
+    position: Annotated[int, Meta(description="How many events the person has today.")]
+    as_of: Instant
+    known: Annotated[str, Meta(description="then or now: whether what came late is left out or taken in.")]
+    features: dict[str, FeatureView]
+
+
+def _features(context: Context, params: FeaturesParams) -> FeaturesResult:
+    as_of = time_param(params.as_of)
+    if as_of is not None and as_of > context.now:
+        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
+    person = context.engine.person(context.workspace, params.id)
+    at = context.now if as_of is None else as_of
+    vector = _vector(context, person, at, as_of is not None and params.known == "then")
+    return FeaturesResult(
+        person=person.id, position=person.position, as_of=instant(at), known="now" if as_of is None else params.known,
+        features=feature_views(_chosen(vector, params.names)),
+    )  # fmt: skip
+
+
+def _vector(context: Context, person: Any, at: int, as_served: bool) -> Vector:
+    views = context.engine.views(person, at, known_at=at if as_served else None, names=["features"])
+    vector: Vector = views.get("features", {})
+    return vector
+
+
+def _chosen(vector: Vector, names: str | Collection[str]) -> Vector:
+    """The features of these names, in their order; all of them for none. Raises `NotFound` for an unknown one."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
+    for name in wanted:
+        if name not in vector:
+            raise NotFound(f"there is no feature {name[:100]!r}", hint="`feature_definitions` lists those there are")
+    return {name: vector[name] for name in wanted} if wanted else vector
+
+
+FEATURES = Operation(
+    name="features",
+    summary="Show a person's feature vector, now or as it was served at an instant.",
+    params=FeaturesParams,
+    result=FeaturesResult,
+    run=_features,
+    method="GET",
+    path="/v1/people/{id}/features",
+    example=FeaturesParams(id="user_id:42", names="monetary_total,recency_days"),
+)
+
+# --- training sets ----------------------------------------------------------------------------
+
+
+class LabelParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of whom and at which instant a vector is wanted."""
+
+    person: PersonRef
+    at: Time
+    label: Annotated[Any, Meta(description="What is to be learned; given back as it is.")] = None
+
+
+class TrainingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The labels, and which features to give for each."""
+
+    labels: Annotated[list[LabelParams], Meta(max_length=LABELS_MAX)]
+    names: Annotated[list[str], Meta(description="Names of features; empty: all.", max_length=1_000)] = []
+    known: Known = "then"
+
+
+class TrainingRow(msgspec.Struct, kw_only=True):
+    """A label with the values at its instant."""
+
+    person: Annotated[str, Meta(description="The person's id; empty if nobody is meant.")]
+    at: Instant
+    label: Any
+    status: Annotated[str, Meta(description="ok, or not_found: nobody is meant, and every value is null.")]
+    values: dict[str, Any]
+    statuses: Annotated[dict[str, str], Meta(description="PRESENT, STALE or NOT_FOUND for each value.")]
+
+
+class TrainingSet(msgspec.Struct, kw_only=True):
+    """Rows in the order of the labels; every row has the same columns."""
+
+    columns: list[str]
+    rows: list[TrainingRow]
+
+
+def _training_set(context: Context, params: TrainingParams) -> TrainingSet:
+    engine = context.engine
+    people: dict[str, Any] = {}
+
+    def read(ref: str, at: int) -> tuple[str, Vector]:
+        if ref not in people:
+            people[ref] = engine.person(context.workspace, ref)
+        return people[ref].id, _vector(context, people[ref], at, params.known == "then")
+
+    rows = training_rows(read_labels([(each.person, each.at, each.label) for each in params.labels], context.now), read)
+    # The view of nobody's state names every feature there is, so that columns do not depend on who is asked for.
+    columns = list(_chosen(_empty_vector(context), params.names))
+    return TrainingSet(columns=columns, rows=[_training_row(row, columns) for row in rows])
+
+
+def _empty_vector(context: Context) -> Vector:
+    catalogue = context.engine.catalogue
+    projection = catalogue.projections[catalogue.index["features"]]
+    vector: Vector = projection.view(projection.empty(), context.now, [])
+    return vector
+
+
+def _training_row(row: Row, columns: list[str]) -> TrainingRow:
+    return TrainingRow(
+        person=row.person,
+        at=instant(row.label.at),
+        label=row.label.value,
+        status=row.status,
+        values={name: row.vector[name]["value"] if row.person else None for name in columns},
+        statuses={name: row.vector[name]["status"] if row.person else "NOT_FOUND" for name in columns},
+    )
+
+
+TRAINING_SET = Operation(
+    name="training_set",
+    summary="Give the feature vectors of people at label times, as they were served then.",
+    params=TrainingParams,
+    result=TrainingSet,
+    run=_training_set,
+    method="POST",
+    path="/v1/features/training_set",
+    example=TrainingParams(
+        labels=[LabelParams(person="user_id:42", at="2026-03-01T12:00:00Z", label=True)], names=["monetary_total"]
+    ),
+)
+
+# --- the best people --------------------------------------------------------------------------
+
+
+class TopParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """By which feature, and how many people."""
+
+    name: Annotated[str, Meta(description="A feature that is a number.", min_length=1, max_length=100)]
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 10
+    lowest: Annotated[bool, Meta(description="The lowest first instead of the highest.")] = False
+
+
+class TopEntry(msgspec.Struct, kw_only=True):
+    """One person's place."""
+
+    rank: int
+    person: str
+    identifiers: list[str]
+    value: int | float
+
+
+class TopResult(msgspec.Struct, kw_only=True):
+    """People in the order of a feature; equal ones in that of their ids."""
+
+    name: str
+    as_of: Instant
+    people_read: Annotated[int, Meta(description="Every person of the workspace: it takes time in proportion.")]
+    top: list[TopEntry]
+
+
+def _top(context: Context, params: TopParams) -> TopResult:
+    _chosen(_empty_vector(context), [params.name])
+    sign, read = 1 if params.lowest else -1, 0
+    heap: list[tuple[Any, ...]] = []
+    # The worst of those kept stands first: by value, then by id from the end of the alphabet, so that of equals the
+    # first ids stay.
+    for person in context.engine.all_people(context.workspace):
+        read += 1
+        value = _vector(context, person, context.now, False)[params.name]["value"]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        entry = (-sign * value, tuple(-ord(c) for c in person.id), value, person)
+        if len(heap) < params.limit:
+            heapq.heappush(heap, entry)
+        elif entry[:2] > heap[0][:2]:
+            heapq.heapreplace(heap, entry)
+    ranked = sorted(heap, key=lambda entry: entry[:2], reverse=True)
+    return TopResult(
+        name=params.name,
+        as_of=instant(context.now),
+        people_read=read,
+        top=[
+            TopEntry(
+                rank=rank, person=person.id, identifiers=sorted(map(str, person.identifiers.values())), value=value
+            )
+            for rank, (_, _, value, person) in enumerate(ranked, 1)
+        ],
+    )
+
+
+FEATURE_TOP = Operation(
+    name="feature_top",
+    summary="List the people with the highest values of a feature; reads every person.",
+    params=TopParams,
+    result=TopResult,
+    run=_top,
+    method="GET",
+    path="/v1/features/{name}/top",
+    example=TopParams(name="monetary_total", limit=10),
+)
+
+# --- definitions ------------------------------------------------------------------------------
+
+
+class DefinitionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class FeatureDefinition(msgspec.Struct, kw_only=True):
+    """What a feature is made of."""
+
+    name: str
+    description: str
+    aggregate: str
+    events: Annotated[list[str], Meta(description="The types that feed it; * is any. Empty for one built on features.")]
+    features: Annotated[list[str], Meta(description="The features it is built on.")]
+    window: Annotated[str, Meta(description="e.g. 30d, or lifetime.")]
+    unit: str
+    empty: Annotated[Any, Meta(description="Its value where there is nothing to reckon with.")]
+    version: int
+    stale_after: Annotated[str | None, Meta(description="How old its newest event may be before it is STALE.")]
+
+
+class DefinitionsResult(msgspec.Struct, kw_only=True):
+    """Every feature in force, by name."""
+
+    fingerprint: Annotated[str, Meta(description="Changes with anything declared.")]
+    features: list[FeatureDefinition]
+
+
+def _definition(feature: Feature) -> FeatureDefinition:
+    return FeatureDefinition(
+        name=feature.name, description=feature.description, aggregate=feature.aggregate,
+        events=sorted({feed.type for feed in feature.source.feeds}) if feature.source is not None else [],
+        features=list(feature.needs), window="lifetime" if feature.window is None else format_duration(feature.window),
+        unit=feature.unit, empty=feature.empty, version=feature.version,
+        stale_after=None if feature.stale_after is None else format_duration(feature.stale_after),
+    )  # fmt: skip
+
+
+def definitions_operation(features: FeatureSet) -> Operation:
+    """The operation that tells these definitions."""
+    shown = [_definition(feature) for feature in sorted(features.features, key=lambda f: f.name) if not feature.hidden]
+    result = DefinitionsResult(fingerprint=features.fingerprint, features=shown)
+    return Operation(
+        name="feature_definitions",
+        summary="List the features in force and what each is made of.",
+        params=DefinitionsParams,
+        result=DefinitionsResult,
+        run=lambda context, params: result,
+        method="GET",
+        path="/v1/features",
+        example=DefinitionsParams(),
+    )
+
+
+def declare(definitions: Any) -> list[Operation]:
+    """The operation that depends on what is declared: files, a feature set that is made already, or None."""
+    features = (
+        definitions if isinstance(definitions, FeatureSet) else load_definitions(definitions or (), others=OTHERS)
+    )
+    return [definitions_operation(features)]

@@ -1,0 +1,116 @@
+"""What can be asked about keys: list them, make one, revoke one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import format_time
+
+
+class KeysParams(msgspec.Struct, forbid_unknown_fields=True):
+    """Asks for all keys of the workspace."""
+
+
+class KeyCreateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Asks for a new key."""
+
+    name: Annotated[
+        str, Meta(min_length=1, max_length=100, description="Source of what a write key records; holder of a token.")
+    ]
+    kind: Annotated[
+        Literal["write_key", "token"], Meta(description="A write key only records; a token has scopes.")
+    ] = "write_key"
+    scopes: Annotated[list[Literal["read", "write", "admin"]], Meta(description="Of a token: read, write, admin.")] = []
+
+
+class KeyRevokeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Names the key to take away."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=64, description="The id that the list shows.")]
+
+
+class KeyEntry(msgspec.Struct, kw_only=True):
+    """One key, without its secret."""
+
+    id: str
+    kind: str
+    name: str
+    workspace: str
+    scopes: list[str]
+    created_at: str
+
+
+class NewKey(KeyEntry, kw_only=True):
+    """A key that was just made: the only time its secret is told."""
+
+    secret: str
+
+
+class KeyList(msgspec.Struct):
+    """The keys of a workspace, oldest first."""
+
+    keys: list[KeyEntry]
+
+
+def _fields(credential: Any) -> dict[str, Any]:
+    names = ("id", "kind", "name", "workspace")
+    fields = {name: getattr(credential, name) for name in names}
+    return {**fields, "scopes": list(credential.scopes), "created_at": format_time(credential.created_at)}
+
+
+def _keys(context: Context, params: KeysParams) -> KeyList:
+    found = context.engine.credentials.entries(context.workspace)
+    return KeyList([KeyEntry(**_fields(credential)) for credential in found])
+
+
+def _create(context: Context, params: KeyCreateParams) -> NewKey:
+    credentials = context.engine.credentials
+    credential, secret = credentials.create(context.workspace, params.kind, params.name, params.scopes)
+    return NewKey(**_fields(credential), secret=secret)
+
+
+def _revoke(context: Context, params: KeyRevokeParams) -> KeyEntry:
+    return KeyEntry(**_fields(context.engine.credentials.revoke(context.workspace, params.id)))
+
+
+keys = Operation(
+    name="keys",
+    summary="List the keys of the workspace.",
+    params=KeysParams,
+    result=KeyList,
+    run=_keys,
+    method="GET",
+    path="/v1/keys",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+)
+
+key_create = Operation(
+    name="key_create",
+    summary="Make a write key or a token; its secret is told this once.",
+    params=KeyCreateParams,
+    result=NewKey,
+    run=_create,
+    method="POST",
+    path="/v1/keys",
+    scope="admin",
+    status=201,
+    shown_on=frozenset({"http", "python"}),
+    example=KeyCreateParams(name="shop"),
+)
+
+key_revoke = Operation(
+    name="key_revoke",
+    summary="Revoke a key: from now on it opens nothing.",
+    params=KeyRevokeParams,
+    result=KeyEntry,
+    run=_revoke,
+    method="DELETE",
+    path="/v1/keys/{id}",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+)

@@ -1,0 +1,304 @@
+"""Two people who are one, one who are two: preview, merge, split, undo, and the joins that wait for a decision."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import EventId, Instant, PersonRef, checked_id, instant
+from threadline.capabilities.people.operations import PersonSummary, RequestKey, derived_key, summary
+from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.operation import Context, Operation
+
+Reason = Annotated[str, Meta(description="Why; it is kept in the event.", max_length=500)]
+
+# --- merge ------------------------------------------------------------------------------------
+
+
+class MergePreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which two people would be joined."""
+
+    id: PersonRef
+    other: PersonRef
+
+
+class MergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which two people to join, and why."""
+
+    id: PersonRef
+    other: PersonRef
+    reason: Reason = ""
+    dry_run: Annotated[bool, Meta(description="Only show what would come of it.")] = False
+    force: Annotated[bool, Meta(description="Join them although an identity limit speaks against it.")] = False
+    request: RequestKey = ""
+
+
+class MergeResult(msgspec.Struct, kw_only=True):
+    """Who stays, who goes (an alias from then on), and the person that the two are or would be."""
+
+    done: bool
+    survivor: str
+    merged: str
+    objection: Annotated[str, Meta(description="What speaks against it; empty if nothing does.")] = ""
+    event: Annotated[str, Meta(description="The event that tells of it; `unmerge` takes it.")] = ""
+    person: PersonSummary
+
+
+def _merge_preview(context: Context, params: MergePreviewParams) -> MergeResult:
+    union, merged, objection = context.engine.preview_merge(context.workspace, params.id, params.other)
+    return MergeResult(
+        done=False, survivor=union.id, merged=merged.id, objection=objection, person=summary(context, union)
+    )
+
+
+def _merge(context: Context, params: MergeParams) -> MergeResult:
+    if params.dry_run:
+        return _merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
+    engine = context.engine
+    one, other = (engine.person(context.workspace, ref) for ref in (params.id, params.other))
+    told = _told(context, [one, other], MERGED, params.request)
+    if told is None:
+        if one.id == other.id:
+            raise Conflict("they are one person already")
+        request = params.request or derived_key("merge", *_standing(one, other))
+        survivor, merged = engine.merge(
+            context.workspace,
+            one.id,
+            other.id,
+            request=request,
+            reason=params.reason,
+            by=context.source,
+            force=params.force,
+        )
+        told = _told(context, [engine.person(context.workspace, survivor)], MERGED, request, merged=merged)
+    elif one.id != other.id:
+        raise Conflict("this request was carried out before and undone since; give a new `request` to join them again")
+    properties = told.event.properties
+    person = engine.person(context.workspace, properties["survivor"])
+    return MergeResult(
+        done=True, survivor=person.id, merged=properties["merged"], event=told.id, person=summary(context, person)
+    )
+
+
+def _standing(*people: Any) -> list[str]:
+    """Who is meant at which position: a wish of the same words after anything has happened is another wish."""
+    return sorted(f"{person.id}@{person.position}" for person in people)
+
+
+def _told(context: Context, people: list[Any], type_: str, request: str, **properties: str) -> Any:
+    """The event of a request that was carried out: the newest of these people's of a type that it caused, or None."""
+    if request:
+        for person in people:
+            for recorded in _all_of_type(context, person, type_):
+                said = recorded.event.properties
+                if recorded.cause == request and all(said.get(name) == value for name, value in properties.items()):
+                    return recorded
+    return None
+
+
+def _all_of_type(context: Context, person: Any, type_: str) -> list[Any]:
+    found: list[Any] = []
+    after = None
+    while page := context.engine.events(person, types=frozenset({type_}), after=after, limit=1_000, reverse=True):
+        found += page
+        after = (page[-1].event.occurred_at, page[-1].id)
+    return found
+
+
+MERGE_PREVIEW = Operation(
+    name="merge_preview",
+    summary="Show what would come of joining two people, and what speaks against it.",
+    params=MergePreviewParams,
+    result=MergeResult,
+    run=_merge_preview,
+    method="GET",
+    path="/v1/people/{id}/merge",
+    example=MergePreviewParams(id="user_id:42", other="email:ada@example.com"),
+)
+MERGE = Operation(
+    name="merge",
+    summary="Join two people into one; the older one stays.",
+    params=MergeParams,
+    result=MergeResult,
+    run=_merge,
+    method="POST",
+    path="/v1/people/{id}/merge",
+    scope="admin",
+    example=MergeParams(id="user_id:42", other="email:ada@example.com", reason="told so by phone", dry_run=True),
+)
+
+# --- split and unmerge ------------------------------------------------------------------------
+
+
+class SplitParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which identifiers to take out of a person, with the events of their threads."""
+
+    id: PersonRef
+    identifiers: Annotated[list[str], Meta(description="kind:value of each.", min_length=1, max_length=64)]
+    reason: Reason = ""
+    dry_run: Annotated[bool, Meta(description="Only show what would come of it.")] = False
+    request: RequestKey = ""
+
+
+class SplitResult(msgspec.Struct, kw_only=True):
+    """The person who keeps the id and the one who is new, or back."""
+
+    done: bool
+    person: PersonSummary
+    new: PersonSummary
+    event: Annotated[str, Meta(description="The event that tells of it.")] = ""
+
+
+def _split(context: Context, params: SplitParams) -> SplitResult:
+    engine = context.engine
+    if params.dry_run:
+        kept, new = engine.preview_split(context.workspace, params.id, params.identifiers)
+        return SplitResult(done=False, person=summary(context, kept), new=summary(context, new))
+    person = engine.person(context.workspace, params.id)
+    told = _told(context, [person], SPLIT, params.request)
+    if told is None:
+        request = params.request or derived_key("split", *_standing(person), *sorted(params.identifiers))
+        kept_id, new_id = engine.split(
+            context.workspace, person.id, params.identifiers, request=request, reason=params.reason, by=context.source
+        )
+        return _split_result(context, kept_id, new_id, request)
+    return _split_result(context, told.event.properties["person"], told.event.properties["split"], params.request)
+
+
+def _split_result(context: Context, person: str, new: str, request: str) -> SplitResult:
+    kept, apart = (context.engine.person(context.workspace, id) for id in (person, new))
+    if kept.id == apart.id:
+        raise Conflict("this request was carried out before and undone since; give a new `request`")
+    told = _told(context, [kept], SPLIT, request, split=new)
+    return SplitResult(
+        done=True, person=summary(context, kept), new=summary(context, apart), event="" if told is None else told.id
+    )
+
+
+class UnmergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which merge to undo."""
+
+    id: EventId
+    reason: Reason = ""
+    request: RequestKey = ""
+
+
+def _unmerge(context: Context, params: UnmergeParams) -> SplitResult:
+    engine = context.engine
+    merge = engine.event(context.workspace, checked_id(params.id))
+    if merge.event.type != MERGED:
+        raise InvalidValue(f"event {params.id} is a {merge.event.type}, not a merge")
+    # A merge can be undone once, so its own id names the wish.
+    request = params.request or derived_key("unmerge", params.id)
+    survivor = engine.person(context.workspace, merge.event.properties["survivor"])
+    told = _told(context, [survivor], SPLIT, request)
+    if told is not None:
+        return _split_result(context, told.event.properties["person"], told.event.properties["split"], request)
+    kept, back = engine.unmerge(context.workspace, params.id, request=request, reason=params.reason, by=context.source)
+    return _split_result(context, kept, back, request)
+
+
+SPLIT_OPERATION = Operation(
+    name="split",
+    summary="Take identifiers, with their events, out of a person.",
+    params=SplitParams,
+    result=SplitResult,
+    run=_split,
+    method="POST",
+    path="/v1/people/{id}/split",
+    scope="admin",
+    example=SplitParams(
+        id="user_id:42", identifiers=["email:info@example.com"], reason="a shared mail box", dry_run=True
+    ),
+)
+UNMERGE = Operation(
+    name="unmerge",
+    summary="Undo one merge: the person merged away is back, as if never merged.",
+    params=UnmergeParams,
+    result=SplitResult,
+    run=_unmerge,
+    method="POST",
+    path="/v1/events/{id}/unmerge",
+    scope="admin",
+    example=UnmergeParams(id="0123456789abcdef0123456789abcdef", reason="two people after all"),
+)
+
+# --- joins set aside --------------------------------------------------------------------------
+
+
+class QuarantineParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which of the joins that were not done to list."""
+
+    status: Annotated[str, Meta(description="open, joined or dismissed; empty: all.", max_length=20)] = "open"
+    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=100)] = ""
+    limit: Annotated[int, Meta(description="Joins looked at for one page.", ge=1, le=999)] = 100
+
+
+class DoubtfulJoin(msgspec.Struct, kw_only=True):
+    """A join that an event asked for and a guard stopped."""
+
+    id: str
+    identifiers: Annotated[list[str], Meta(description="The two that stood in one event, kind:value.")]
+    reason: Annotated[str, Meta(description="What speaks against it.")]
+    event: Annotated[str, Meta(description="The first event that asked for it.")]
+    at: Instant
+    status: Annotated[str, Meta(description="open, joined or dismissed.")]
+
+
+class QuarantinePage(msgspec.Struct, kw_only=True):
+    """Joins by id. The filter may leave a page short of its limit; it is the last only if ``next`` is empty."""
+
+    joins: list[DoubtfulJoin]
+    next: str = ""
+
+
+def _quarantine(context: Context, params: QuarantineParams) -> QuarantinePage:
+    found = context.engine.quarantined(context.workspace, params.after, params.limit + 1)
+    # The one at `after` closed the page before; it is left out wherever it is still there.
+    page = [each for each in found if each["id"] != params.after][: params.limit]
+    joins = [_join_view(each) for each in page if params.status in ("", each["status"])]
+    return QuarantinePage(joins=joins, next=page[-1]["id"] if len(found) > params.limit else "")
+
+
+def _join_view(entry: dict[str, Any]) -> DoubtfulJoin:
+    return DoubtfulJoin(
+        id=entry["id"], identifiers=entry["identifiers"], reason=entry["reason"], event=entry["event"],
+        at=instant(entry["at"]), status=entry["status"],
+    )  # fmt: skip
+
+
+class ReviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to do about a join that was set aside."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=100)]
+    join: Annotated[bool, Meta(description="true: join them across the limit; false: leave them apart for good.")]
+
+
+def _review(context: Context, params: ReviewParams) -> DoubtfulJoin:
+    return _join_view(context.engine.review(context.workspace, params.id, join=params.join, by=context.source))
+
+
+QUARANTINE = Operation(
+    name="quarantine",
+    summary="List the joins of people that were set aside for review.",
+    params=QuarantineParams,
+    result=QuarantinePage,
+    run=_quarantine,
+    method="GET",
+    path="/v1/quarantine",
+    example=QuarantineParams(),
+)
+REVIEW = Operation(
+    name="review",
+    summary="Decide about a join that was set aside.",
+    params=ReviewParams,
+    result=DoubtfulJoin,
+    run=_review,
+    method="POST",
+    path="/v1/quarantine/{id}",
+    scope="admin",
+    example=ReviewParams(id="0123456789abcdef0123456789abcdef-0123456789abcdef0123456789abcdef", join=True),
+)

@@ -1,0 +1,332 @@
+"""A person as callers read them: everything at one position, pages of people, and tags put on and taken off."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import EventView, Instant, PersonRef, event_view, instant, write_cursor
+from threadline.capabilities.features.operations import FeatureView, feature_views
+from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.event import Event, Receipt, event_id, thread_id
+from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
+from threadline.kernel.operation import Context, Operation
+
+RequestKey = Annotated[
+    str,
+    Meta(
+        description="Names this wish, so that sending it again changes nothing. Without it each call is a new wish.",
+        max_length=100,
+    ),
+]
+_PAGES_MAX = 50
+"""Pages of the store that one page of people may take, where others' people lie in between."""
+
+# --- one person -------------------------------------------------------------------------------
+
+
+class PersonParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whom to show."""
+
+    id: PersonRef
+    timeline: Annotated[int, Meta(description="How many of the newest events to show.", ge=0, le=100)] = 20
+
+
+class IdentifierUse(msgspec.Struct, kw_only=True):
+    """An identifier and when it was in use."""
+
+    kind: str
+    value: str
+    linked: Annotated[
+        bool, Meta(description="False: it came with events but does not name this person, e.g. one set aside.")
+    ]
+    first_used_at: Instant | None = None
+    last_used_at: Instant | None = None
+
+
+class TimerView(msgspec.Struct, kw_only=True):
+    """Something that will happen by time alone."""
+
+    policy: str
+    key: str
+    due_at: Instant
+
+
+class Timeline(msgspec.Struct, kw_only=True):
+    """The newest events, newest first; ``next`` is a cursor for the operation `events`."""
+
+    events: list[EventView]
+    next: str = ""
+
+
+class PersonView(msgspec.Struct, kw_only=True):
+    """Everything known of a person, all of it at one position."""
+
+    id: str
+    workspace: str
+    position: Annotated[
+        int, Meta(description="How many events the person has. Everything here is true at this position.")
+    ]
+    created_at: Instant
+    lead_id: Annotated[
+        str,
+        Meta(description="The same in every workspace, from identifiers of kinds declared shared; empty without one."),
+    ] = ""
+    identifiers: list[IdentifierUse]
+    traits: dict[str, Any]
+    tags: list[str]
+    groups: Annotated[dict[str, Any], Meta(description="Group id -> the group's traits.")]
+    activity: dict[str, Any]
+    features: dict[str, FeatureView]
+    timers: list[TimerView]
+    timeline: Timeline
+    views: Annotated[dict[str, Any], Meta(description="What further projections say, by their names.")]
+
+
+_SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
+
+
+def _person(context: Context, params: PersonParams) -> PersonView:
+    engine = context.engine
+    person = engine.person(context.workspace, params.id)
+    # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
+    views = engine.views(person, context.now)
+    newest = engine.events(person, limit=params.timeline, reverse=True) if params.timeline else []
+    profile = views.get("profile", {"traits": {}, "tags": [], "groups": {}})
+    return PersonView(
+        id=person.id,
+        workspace=person.workspace,
+        position=person.position,
+        created_at=instant(person.created_at),
+        lead_id=lead_id(engine.catalogue.rules, person.identifiers.values()),
+        identifiers=_uses(engine.catalogue.rules, person, views.get("identifiers", {})),
+        traits=profile["traits"],
+        tags=profile["tags"],
+        groups=profile["groups"],
+        activity=views.get("activity", {}),
+        features=feature_views(views.get("features", {})),
+        timers=_timers(person.timers),
+        timeline=Timeline(
+            events=[event_view(each) for each in newest],
+            next=write_cursor(newest[-1]) if len(newest) == params.timeline and newest else "",
+        ),
+        views={name: view for name, view in views.items() if name not in _SHOWN_APART},
+    )
+
+
+def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:
+    """What names this human across workspaces: the hash of the strongest identifier of a shared kind, or ""."""
+    shared = [i for i in identifiers if rules.kind(i.kind).shared]
+    if not shared:
+        return ""
+    return thread_id("", min(shared, key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value)))
+
+
+def _uses(rules: Any, person: Any, uses: dict[str, Any]) -> list[IdentifierUse]:
+    own = sorted(person.identifiers.values(), key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
+    found = [IdentifierUse(kind=i.kind, value=i.value, linked=True, **uses.get(str(i), {})) for i in own]
+    linked = {str(i) for i in own}
+    for name, use in uses.items():
+        if name not in linked:
+            kind, _, value = name.partition(":")
+            found.append(IdentifierUse(kind=kind, value=value, linked=False, **use))
+    return found
+
+
+def _timers(timers: dict[str, int]) -> list[TimerView]:
+    found = []
+    for name, due_at in sorted(timers.items(), key=lambda each: (each[1], each[0])):
+        _, policy, key = name.split("/", 2)
+        found.append(TimerView(policy=policy, key=key, due_at=instant(due_at)))
+    return found
+
+
+PERSON = Operation(
+    name="person",
+    summary="Show everything known of a person at one position.",
+    params=PersonParams,
+    result=PersonView,
+    run=_person,
+    method="GET",
+    path="/v1/people/{id}",
+    example=PersonParams(id="user_id:42"),
+)
+
+# --- many people ------------------------------------------------------------------------------
+
+
+class PeopleParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which people to list: all, or those of one identifier, tag or group."""
+
+    identifier: Annotated[str, Meta(description="kind:value; nobody or one person.", max_length=1_024)] = ""
+    tag: Annotated[str, Meta(max_length=IDENTIFIER_LENGTH_MAX)] = ""
+    group: Annotated[str, Meta(description="A group's id.", max_length=IDENTIFIER_LENGTH_MAX)] = ""
+    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=64)] = ""
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
+class PersonSummary(msgspec.Struct, kw_only=True):
+    """A person in a list."""
+
+    id: str
+    identifiers: Annotated[list[str], Meta(description="kind:value, strongest first.")]
+    events: int
+    created_at: Instant
+    last_seen_at: Instant | None
+
+
+class PeoplePage(msgspec.Struct, kw_only=True):
+    """People in a stable order that has no meaning."""
+
+    people: list[PersonSummary]
+    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+
+
+def _people(context: Context, params: PeopleParams) -> PeoplePage:
+    if sum(map(bool, (params.identifier, params.tag, params.group))) > 1:
+        raise InvalidValue("give one of `identifier`, `tag` and `group`")
+    if params.identifier:
+        found, following = _named(context, params.identifier), ""
+    elif params.tag or params.group:
+        found, following = _indexed(context, "tag" if params.tag else "group", params.tag or params.group, params)
+    else:
+        found, following = _everybody(context, params)
+    return PeoplePage(people=[summary(context, each) for each in found], next=following)
+
+
+def _named(context: Context, identifier: str) -> list[Any]:
+    if ":" not in identifier:
+        raise InvalidValue(f"{identifier!r} is no identifier; write kind:value, e.g. user_id:42")
+    try:
+        return [context.engine.person(context.workspace, identifier)]
+    except NotFound:
+        return []
+
+
+def _indexed(context: Context, table: str, value: str, params: PeopleParams) -> tuple[list[Any], str]:
+    engine = context.engine
+    # The row at `after` was on the page before; it may be gone by now, so one more is read and it is left out if there.
+    rows = engine.store.query(
+        table, f"{context.workspace}/{value}", start=params.after, limit=min(params.limit + 1, 1_000)
+    )
+    ids = [row.key.sort for row in rows if row.key.sort != params.after][: params.limit]
+    found = []
+    for id in ids:
+        # A partition is named by workspace and value together: where the name of a workspace holds the mark between
+        # them, a row may be of another workspace, and is passed over.
+        with contextlib.suppress(NotFound):
+            found.append(engine.person(context.workspace, id))
+    return found, ids[-1] if ids and len(rows) == min(params.limit + 1, 1_000) else ""
+
+
+def _everybody(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
+    found: list[Any] = []
+    after = params.after
+    for _ in range(_PAGES_MAX):
+        page, after = context.engine.people(context.workspace, after, params.limit - len(found))
+        found += page
+        if not after or len(found) == params.limit:
+            break
+    return found, after
+
+
+def summary(context: Context, person: Any) -> PersonSummary:
+    """A person in a list."""
+    rules = context.engine.catalogue.rules
+    ordered = sorted(person.identifiers.values(), key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
+    activity = context.engine.views(person, context.now, names=["activity"]).get("activity", {})
+    return PersonSummary(
+        id=person.id, identifiers=[str(i) for i in ordered], events=person.position,
+        created_at=instant(person.created_at), last_seen_at=activity.get("last_seen_at"),
+    )  # fmt: skip
+
+
+PEOPLE = Operation(
+    name="people",
+    summary="List people: all, or those of an identifier, a tag or a group.",
+    params=PeopleParams,
+    result=PeoplePage,
+    run=_people,
+    method="GET",
+    path="/v1/people",
+    example=PeopleParams(tag="vip", limit=20),
+)
+
+# --- tags -------------------------------------------------------------------------------------
+
+Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
+
+
+class TagParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which tags to put on a person and which to take off."""
+
+    id: PersonRef
+    add: Annotated[list[Tag], Meta(max_length=100)] = []
+    remove: Annotated[list[Tag], Meta(max_length=100)] = []
+    request: RequestKey = ""
+
+
+class TagResult(msgspec.Struct, kw_only=True):
+    """The tags now, and a receipt for each event that this took: none for a tag that stood as wished."""
+
+    person: str
+    tags: list[str]
+    receipts: list[Receipt]
+
+
+def _tag(context: Context, params: TagParams) -> TagResult:
+    if both := set(params.add) & set(params.remove):
+        raise InvalidValue(f"{min(both)!r} cannot be both added and removed")
+    engine = context.engine
+    person = engine.person(context.workspace, params.id)
+    tags = _tags(context, person)
+    # With a request of its own a wish is told as it is, so that its repetition meets the same events. Without one,
+    # what stands as wished needs no event, and the position makes a later wish of the same words another one.
+    request = params.request or f"at {person.position}"
+    wishes = [(TAG_ADDED, tag) for tag in dict.fromkeys(params.add) if params.request or tag not in tags]
+    wishes += [(TAG_REMOVED, tag) for tag in dict.fromkeys(params.remove) if params.request or tag in tags]
+    receipts = (
+        engine.record([_tag_event(context, person, kind, tag, request) for kind, tag in wishes]) if wishes else []
+    )
+    person = engine.person(context.workspace, person.id)
+    return TagResult(person=person.id, tags=_tags(context, person), receipts=receipts)
+
+
+def _tags(context: Context, person: Any) -> list[str]:
+    # An instant later, because a view at `now` counts only what lies before it, and the tags were put on at `now`.
+    views = context.engine.views(person, context.now + 1, names=["profile"])
+    tags: list[str] = views["profile"]["tags"]
+    return tags
+
+
+def _tag_event(context: Context, person: Any, kind: str, tag: str, request: str) -> Event:
+    founder = person.identifiers[person.id]
+    return Event(
+        type=kind, identifiers=(founder,), occurred_at=context.now, key=derived_key(person.id, kind, tag, request),
+        source=context.source, source_type="direct" if context.source == "direct" else "external",
+        workspace=context.workspace, properties={"tag": tag}, received_at=context.now,
+    )  # fmt: skip
+
+
+def derived_key(*parts: str) -> str:
+    """An idempotency key of 32 hex digits that is a function of these parts, however long they are."""
+    return event_id("", "", canonical_json(parts).decode())
+
+
+TAG = Operation(
+    name="tag",
+    summary="Put tags on a person and take tags off.",
+    params=TagParams,
+    result=TagResult,
+    run=_tag,
+    method="POST",
+    path="/v1/people/{id}/tags",
+    scope="write",
+    example=TagParams(id="user_id:42", add=["vip"]),
+)

@@ -1,0 +1,167 @@
+"""Write keys and API tokens: made, looked up by their hash, listed and revoked; the one place of chance."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from threadline.kernel.errors import Conflict, InvalidValue, NotFound, Unavailable
+from threadline.kernel.store import Batch, Delete, Key, Put, Store
+from threadline.kernel.time import SECOND, Clock
+
+CREDENTIAL = "credential"
+CREDENTIAL_LIST = "credential_list"
+
+Kind = Literal["write_key", "token"]
+SCOPES = ("read", "write", "admin")
+CREDENTIALS_MAX = 1_000
+"""Credentials of one workspace."""
+NAME_LENGTH_MAX = 100
+
+_PREFIX = {"write_key": "wk_", "token": "tl_"}
+_CACHED_MAX = 10_000
+_ALL_WORKSPACES = "all"
+
+
+class Credential(msgspec.Struct, frozen=True, kw_only=True):
+    """What a secret opens. The secret itself is nowhere kept, only its hash."""
+
+    id: str
+    kind: Kind
+    name: str
+    """For a write key the source of what it records; for a token whom it was given to."""
+    workspace: str
+    scopes: tuple[str, ...] = ()
+    """Of a token: any of read, write, admin. A write key has none: it opens the ingest addresses only."""
+    created_at: int = 0
+    hash: str = ""
+
+    def allows(self, scope: str) -> bool:
+        """Whether a token may do what needs this scope; admin includes the others."""
+        return scope in self.scopes or "admin" in self.scopes
+
+    @property
+    def records(self) -> bool:
+        """Whether it may send events to the ingest addresses."""
+        return self.kind == "write_key" or self.allows("write")
+
+
+class Credentials:
+    """The credentials of one store, with a small cache of short life. Thread-safe: it changes by whole entries only."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+        self.cache_seconds = 5.0
+        """How long a look-up is believed, and so how long a key that another process revoked may still open."""
+        self._cache: dict[str, tuple[Credential | None, int]] = {}
+        self._fixed: dict[str, Credential] = {}
+
+    def add_fixed(self, write_keys: Iterable[tuple[str, str]], tokens: Iterable[tuple[str, str]], workspace: str) -> None:
+        """Take (name, secret) pairs from the settings: they hold as long as the process does, and are kept nowhere."""
+        made = [_fixed("write_key", name, secret, workspace, ()) for name, secret in write_keys]
+        made += [_fixed("token", name, secret, workspace, ("admin",)) for name, secret in tokens]
+        self._fixed.update((credential.hash, credential) for credential in made)
+
+    @property
+    def has_fixed(self) -> bool:
+        """Whether the settings gave any."""
+        return bool(self._fixed)
+
+    def find(self, secret: str) -> Credential | None:
+        """What this secret opens, or None. A look-up by hash says nothing by the time it takes."""
+        digest = hash_secret(secret)
+        if digest in self._fixed:
+            return self._fixed[digest]
+        now = self.clock()
+        cached = self._cache.get(digest)
+        if cached is not None and cached[1] > now:
+            return cached[0]
+        item = self.store.get([Key(CREDENTIAL, digest)])[0]
+        found = None if item is None else msgspec.json.decode(item.value, type=Credential)
+        if len(self._cache) >= _CACHED_MAX:  # guesses are cached as well, so the cache must be bounded
+            self._cache.clear()
+        self._cache[digest] = (found, now + round(self.cache_seconds * SECOND))
+        return found
+
+    def create(
+        self, workspace: str, kind: Kind, name: str, scopes: Iterable[str] = (), *, secret: str = ""
+    ) -> tuple[Credential, str]:
+        """A new credential and its secret, which is told this once. A ``secret`` of one's own may be given.
+
+        Raises `InvalidValue` for a name or scope that cannot be, `Conflict` for a secret that is taken.
+        """
+        chosen = _scopes(kind, scopes)
+        for what, text in (("name", name), ("workspace", workspace)):
+            if not 1 <= len(text) <= NAME_LENGTH_MAX or not text.isprintable():
+                raise InvalidValue(f"the {what} of a credential has 1 to {NAME_LENGTH_MAX} printable characters")
+        if len(self.entries(workspace)) >= CREDENTIALS_MAX:
+            raise InvalidValue(f"workspace {workspace!r} has {CREDENTIALS_MAX} credentials; revoke some first")
+        secret = secret or _PREFIX[kind] + secrets.token_urlsafe(24)
+        digest = hash_secret(secret)
+        credential = Credential(
+            id=digest[:12], kind=kind, name=name, workspace=workspace, scopes=chosen,
+            created_at=self.clock(), hash=digest,
+        )  # fmt: skip
+        value = msgspec.json.encode(credential)
+        writes = [Put(Key(CREDENTIAL, digest), value, 0), Put(Key(CREDENTIAL_LIST, workspace, credential.id), value, 0)]
+        if self.store.commit([Batch(writes=[*writes, _mention(workspace)])])[0] is not None:
+            raise Conflict("a credential with this secret exists already")
+        self._cache.pop(digest, None)
+        return credential, secret
+
+    def entries(self, workspace: str) -> list[Credential]:
+        """The credentials of a workspace, oldest first. Those from the settings are not among them."""
+        items = self.store.query(CREDENTIAL_LIST, workspace, limit=CREDENTIALS_MAX)
+        found = [msgspec.json.decode(item.value, type=Credential) for item in items]
+        return sorted(found, key=lambda c: (c.created_at, c.id))
+
+    def workspaces(self) -> list[str]:
+        """Every workspace that was ever given a credential."""
+        return [item.key.sort for item in self.store.query(CREDENTIAL, _ALL_WORKSPACES)]
+
+    def revoke(self, workspace: str, id: str) -> Credential:
+        """Take a credential away, at once in this process; raises `NotFound`."""
+        item = self.store.get([Key(CREDENTIAL_LIST, workspace, id)])[0] if id else None
+        if item is None:
+            raise NotFound(f"workspace {workspace!r} has no credential {id!r}")
+        credential = msgspec.json.decode(item.value, type=Credential)
+        deletes = [Delete(Key(CREDENTIAL, credential.hash)), Delete(item.key, item.version)]
+        if self.store.commit([Batch(writes=deletes)])[0] is not None:
+            raise Unavailable("another process is changing this credential; try again")
+        self._cache.pop(credential.hash, None)
+        return credential
+
+
+def hash_secret(secret: str) -> str:
+    """SHA-256 of a secret, hex. Secrets are long and random, so that no slow hash is needed to keep them."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def fresh_key() -> str:
+    """An idempotency key for an event whose producer gave it none."""
+    return secrets.token_hex(16)
+
+
+def _fixed(kind: Kind, name: str, secret: str, workspace: str, scopes: tuple[str, ...]) -> Credential:
+    digest = hash_secret(secret)
+    return Credential(id=digest[:12], kind=kind, name=name, workspace=workspace, scopes=scopes, hash=digest)
+
+
+def _scopes(kind: Kind, scopes: Iterable[str]) -> tuple[str, ...]:
+    chosen = set(scopes)
+    if chosen - set(SCOPES):
+        raise InvalidValue(f"{sorted(chosen - set(SCOPES))[0]!r} is not a scope; known are {', '.join(SCOPES)}")
+    if kind == "write_key" and chosen:
+        raise InvalidValue("a write key has no scopes: it may only record; create a token instead")
+    if kind == "token" and not chosen:
+        raise InvalidValue(f"a token needs at least one scope of {', '.join(SCOPES)}")
+    return tuple(scope for scope in SCOPES if scope in chosen)
+
+
+def _mention(workspace: str) -> Put:
+    return Put(Key(CREDENTIAL, _ALL_WORKSPACES, workspace), b"-")

@@ -1,0 +1,1 @@
+"""Senders: carry effects out of the house; one file each."""

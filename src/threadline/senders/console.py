@@ -1,0 +1,31 @@
+"""Writes effects to a stream as JSON lines: the sender for development and for seeing what would be sent."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from threadline.kernel.policy import Effect
+from threadline.kernel.sender import Outcome
+
+
+class _Stream(Protocol):
+    def write(self, text: str, /) -> object: ...
+    def flush(self) -> object: ...
+
+
+class ConsoleSender:
+    """Prints each effect as one JSON line and counts it done."""
+
+    kind = "console"
+
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        """Print the effect."""
+        line = {"effect": effect_id, "thread": person, "kind": effect.kind, "data": effect.data}
+        self._stream.write(msgspec.json.encode(line).decode() + "\n")
+        self._stream.flush()
+        return Outcome(type="threadline.effect_done", properties={})

@@ -1,0 +1,177 @@
+"""Items and log entries as rows of SQLite, and the few, fat statements that move them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from threadline.kernel.store import Item, Key, LogEntry, Span
+from threadline.stores.sqlite_plan import Plan
+
+ROWS_MAX = 256
+"""Rows of one statement. SQLite gives up the interpreter's lock at each statement: few, fat ones."""
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x5468_726C
+"""``Thrl``: how ``file`` and we tell a store from any other SQLite file."""
+
+Row = tuple[Any, ...]
+Ask = Callable[[str, Sequence[Any]], list[Row]]
+"""Runs one statement with its values and gives all its rows."""
+
+# Events are wide and come in time order, items are wide and change often: both stand in rowid tables with narrow
+# indexes beside them. Clustering either by its key was measured slower, and a third index on the log, for the
+# uniqueness of (thread, sequence), would cost a page write per event for what the engine's conditions give already.
+SCHEMA = f"""
+BEGIN;
+CREATE TABLE name (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE log (
+    position INTEGER PRIMARY KEY, thread BLOB NOT NULL, sequence INTEGER NOT NULL, occurred_at INTEGER NOT NULL,
+    type INTEGER NOT NULL, id BLOB NOT NULL, digest INTEGER NOT NULL, body BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX log_id ON log (id);
+CREATE INDEX log_thread ON log (thread, occurred_at, sequence, type);
+CREATE TABLE item (
+    id INTEGER PRIMARY KEY, tbl INTEGER NOT NULL, partition TEXT NOT NULL, sort TEXT NOT NULL,
+    version INTEGER NOT NULL, value BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX item_key ON item (tbl, partition, sort);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+
+_ENTRY = "thread, sequence, occurred_at, type, id, digest, body"
+FEED = f"SELECT {_ENTRY}, position FROM log WHERE position > ? ORDER BY position LIMIT ?"  # noqa: S608 - a constant
+"""A page of the log after a position. The last column is the position."""
+OF_SHARD = "tbl = ? AND ((id & 0xFFFFFFFF) * 1640531527 >> 20) % ? = ?"
+"""Hashed, because tables that are written in turn would each have every other row number only."""
+# CROSS JOIN keeps the few rows asked for as the outer loop; rows of NULL, which only fill up, meet nothing.
+_GET = """SELECT item.tbl, item.partition, item.sort, item.version, item.value
+    FROM (VALUES {rows}) AS v CROSS JOIN item
+    ON item.tbl = v.column1 AND item.partition = v.column2 AND item.sort = v.column3"""
+_VERSIONS = _GET.replace("item.value", "item.id")
+_FIND = """SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body
+    FROM (VALUES {rows}) AS v CROSS JOIN log ON log.id = v.column1"""
+_SEEN = "SELECT log.id, log.digest FROM (VALUES {rows}) AS v CROSS JOIN log ON log.id = v.column1"
+_APPEND = """INSERT INTO log (thread, sequence, occurred_at, type, id, digest, body)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+_INSERT = """INSERT INTO item (tbl, partition, sort, version, value)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+_UPDATE = "UPDATE item SET version = v.column2, value = v.column3 FROM (VALUES {rows}) AS v WHERE item.id = v.column1"
+_DELETE = "DELETE FROM item WHERE id IN (VALUES {rows})"
+
+
+def fat(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Statements, with their parameters, that hand all rows over in few calls.
+
+    ``{rows}`` in the text stands where the list of a VALUES clause goes. Lists are filled up with rows of NULL to a
+    power of two, so that there are nine shapes of each statement to prepare; the text must ignore such rows.
+    """
+    for start in range(0, len(rows), ROWS_MAX):
+        chunk = rows[start : start + ROWS_MAX]
+        width = len(chunk[0])
+        count = 1 << (len(chunk) - 1).bit_length()
+        flat = [value for row in chunk for value in row]
+        flat.extend([None] * (width * (count - len(chunk))))
+        yield _shaped(sql, width, count), flat
+
+
+@lru_cache(maxsize=256)
+def _shaped(sql: str, width: int, count: int) -> str:
+    row = "(" + ",".join("?" * width) + ")"
+    return sql.replace("{rows}", ",".join([row] * count))
+
+
+def items(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dict[Key, Item]:
+    """Those items that exist, by key."""
+    return {key: Item(key, row[3], row[4]) for key, row in _items(ask, _GET, keys, names)}
+
+
+def versions(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> tuple[dict[Key, int], dict[Key, int]]:
+    """The numbers of the rows of those items that exist, and their versions, each by key."""
+    found = list(_items(ask, _VERSIONS, keys, names))
+    return {key: row[4] for key, row in found}, {key: row[3] for key, row in found}
+
+
+def _items(ask: Ask, sql: str, keys: Sequence[Key], names: Mapping[str, int | None]) -> Iterator[tuple[Key, Row]]:
+    tables = {number: table for table, number in names.items()}
+    for statement, values in fat(sql, [(names[table], partition, sort) for table, partition, sort in keys]):
+        for row in ask(statement, values):
+            yield Key(tables[row[0]], row[1], row[2]), row
+
+
+def entries(ask: Ask, ids: Sequence[str]) -> list[Row]:
+    """The rows of those log entries that exist; what is no id at all names none."""
+    return [row for statement, values in fat(_FIND, _packed(ids)) for row in ask(statement, values)]
+
+
+def digests(ask: Ask, ids: Sequence[str]) -> dict[str, int]:
+    """The digests of those log entries that exist, by id."""
+    found = (row for statement, values in fat(_SEEN, _packed(ids)) for row in ask(statement, values))
+    return {id.hex(): digest for id, digest in found}
+
+
+def _packed(ids: Sequence[str]) -> list[tuple[bytes]]:
+    return [(blob,) for blob in map(packed_id, ids) if blob is not None]
+
+
+def append(ask: Ask, entries: Sequence[LogEntry], names: Mapping[str, int | None]) -> None:
+    """Add entries at the end of the log. The driver refuses an id that is taken."""
+    unhex = bytes.fromhex
+    rows = [(unhex(e.thread), e.sequence, e.occurred_at, names[e.type], unhex(e.id), e.digest, e.body) for e in entries]
+    _write(ask, _APPEND, rows)
+
+
+def write_items(ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[str, int | None]) -> None:
+    """Bring the items that a plan touched to their last state; ``rows`` has the rows of those that existed."""
+    inserts: list[Row] = []
+    updates: list[Row] = []
+    deletes: list[Row] = []
+    for key, after in plan.items.items():
+        row = rows.get(key)
+        if row is None and after is not None:
+            inserts.append((names[key.table], key.partition, key.sort, *after))
+        elif row is not None and after is not None:
+            updates.append((row, *after))
+        elif row is not None:
+            deletes.append((row,))
+    _write(ask, _DELETE, deletes)
+    _write(ask, _UPDATE, updates)
+    _write(ask, _INSERT, inserts)
+
+
+def _write(ask: Ask, sql: str, rows: Sequence[Row]) -> None:
+    for statement, values in fat(sql, rows):
+        ask(statement, values)
+
+
+def span_query(thread: bytes, span: Span, types: Collection[int | None]) -> tuple[str, list[Any]]:
+    """The statement, with its values, that reads a span of a thread."""
+    wheres = ["thread = ?"]
+    values: list[Any] = [thread]
+    if span.start is not None:
+        wheres.append("occurred_at >= ?")
+        values.append(span.start)
+    if span.stop is not None:
+        wheres.append("occurred_at < ?")
+        values.append(span.stop)
+    if span.after is not None:
+        wheres.append(f"(occurred_at, sequence) {'<' if span.reverse else '>'} (?, ?)")
+        values.extend(span.after)
+    if types:
+        wheres.append(f"type IN ({','.join('?' * len(types))})")
+        values.extend(types)
+    order = "occurred_at DESC, sequence DESC" if span.reverse else "occurred_at, sequence"
+    # Only the fixed texts above are put together here; values are bound.
+    sql = f"SELECT {_ENTRY} FROM log WHERE {' AND '.join(wheres)} ORDER BY {order} LIMIT ?"  # noqa: S608
+    return sql, [*values, span.limit]
+
+
+def packed_id(text: str) -> bytes | None:
+    """The 16 bytes of 32 lower-case hex digits; None for any other text, which names nothing."""
+    try:
+        blob = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return blob if blob.hex() == text and len(blob) == 16 else None

@@ -1,0 +1,60 @@
+"""How every surface calls an operation: which it shows, parameters by name, problems in the caller's words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from threadline.engine.context import Context
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.operation import Operation, Surface
+
+
+def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operation]:
+    """The operations that a surface shows, by name."""
+    return {operation.name: operation for operation in operations if surface in operation.shown_on}
+
+
+def path_names(operation: Operation) -> tuple[str, ...]:
+    """The names of the path's parameters, in the order of the path."""
+    return tuple(part[1:-1] for part in operation.path.split("/") if part.startswith("{"))
+
+
+def field_names(operation: Operation) -> tuple[str, ...]:
+    """The names of all parameters."""
+    return tuple(field.encode_name for field in msgspec.structs.fields(operation.params))
+
+
+def convert(operation: Operation, values: Mapping[str, Any], *, strict: bool) -> Any:
+    """The operation's parameters from values by name. ``strict=False`` reads numbers and switches from text as well.
+
+    Raises `InvalidValue` that names the parameter and, for an unknown one, the nearest known.
+    """
+    known = field_names(operation)
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}" if known else "there are none"
+            raise InvalidValue(f"{str(name)[:64]!r} is not a parameter of {operation.name!r}; {hint}", hint=hint)
+    try:
+        return msgspec.convert(values, operation.params, strict=strict)
+    except msgspec.ValidationError as error:
+        raise InvalidValue(_readable(str(error))) from None
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InvalidValue(f"the parameters cannot be read: {error}") from None
+
+
+def call(operation: Operation, context: Context, values: Mapping[str, Any], *, strict: bool) -> Any:
+    """Run an operation and answer its result as the operation gives it."""
+    return operation.run(context, convert(operation, values, strict=strict))
+
+
+def _readable(text: str) -> str:
+    # "Expected `int`, got `str` - at `$.limit`" -> "limit: expected `int`, got `str`"
+    said, _, place = text.partition(" - at ")
+    name = place.strip("`").removeprefix("$").lstrip(".")
+    said = said[0].lower() + said[1:]
+    return f"{name}: {said}" if name else said

@@ -1,0 +1,1 @@
+"""HTTP: Segment and CloudEvents in, operations out, one process with one writer."""

@@ -1,0 +1,151 @@
+"""The ASGI application: routes, errors as problems, CORS, metrics and the access log around every request."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.time import format_time
+from threadline.settings import Settings
+from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.cloudevents import CloudEvents
+from threadline.surfaces.http.health import Health
+from threadline.surfaces.http.ingest import Ingest
+from threadline.surfaces.http.metrics import Metrics
+from threadline.surfaces.http.operations import Operations
+from threadline.surfaces.http.pages import Pages
+from threadline.surfaces.http.problem import problem, unexpected
+from threadline.surfaces.http.rate import Buckets
+from threadline.surfaces.http.routing import Route, Router
+from threadline.surfaces.http.segment import Segment
+from threadline.surfaces.http.writer import Writer
+
+log = logging.getLogger("threadline.http")
+
+PREFLIGHT_SECONDS = 86_400
+UNMATCHED = "unmatched"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
+_ALLOWED_HEADERS = "authorization, content-type, content-encoding, x-retry-count"
+
+
+class Application:
+    """Serves one engine. It closes neither the engine nor the store: who opened them does."""
+
+    def __init__(self, engine: Engine, settings: Settings, *, log_line: Callable[[bytes], None] | None = None) -> None:
+        self.engine = engine
+        self.metrics = Metrics()
+        self.writer = Writer(
+            engine,
+            commit_events_max=settings.commit_events_max,
+            queue_events_max=settings.queue_events_max,
+            observe=self.metrics.append.observe,
+        )
+        self._threads = ThreadPoolExecutor(settings.read_threads, "threadline-read")
+        self._log_line = (log_line or _to_stderr) if settings.access_log else None
+        self.router = Router(self._routes(settings))
+
+    def _routes(self, settings: Settings) -> Iterable[Route]:
+        access = Access(self.engine.credentials)
+        by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
+        by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
+        ingest = Ingest(self.engine, self.writer, self.metrics, by_source, by_address)
+        yield from Segment(ingest, access).routes()
+        yield from CloudEvents(ingest, access).routes()
+        yield from Operations(self.engine, access, self._threads).routes()
+        yield from Health(self.engine, self.writer, self.metrics, access).routes()
+        yield from Pages(self.engine.catalogue.operations).routes()
+
+    async def close(self) -> None:
+        """Wait for what is being written and read."""
+        await self.writer.close()
+        self._threads.shutdown()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the life of the server."""
+        if scope["type"] == "http":
+            await self._request(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        request = Request(scope, receive)
+        path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")
+        route: Route | None = None
+        try:
+            route, names = self.router.find(scope["method"], path)
+            if scope["method"] == "OPTIONS" and route.method != "OPTIONS":
+                response = self._options(route)
+            else:
+                response = await route.handler(request, names)
+        except ThreadlineError as error:
+            response = problem(error, _readable(path))
+        except ClientDisconnect:
+            return
+        except Exception:
+            log.exception("%s %s failed", scope["method"], route.path if route else UNMATCHED)
+            response = unexpected(_readable(path))
+        if route is not None and route.open_to_browsers:
+            response.headers["access-control-allow-origin"] = "*"
+            response.headers["access-control-expose-headers"] = "retry-after, x-ratelimit-reset"
+        self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began)
+        await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+
+    def _options(self, route: Route) -> Response:
+        headers = {"allow": self.router.methods(route.path)}
+        if route.open_to_browsers:
+            headers["access-control-allow-methods"] = "POST, OPTIONS"
+            headers["access-control-allow-headers"] = _ALLOWED_HEADERS
+            headers["access-control-max-age"] = str(PREFLIGHT_SECONDS)
+        return Response(status_code=204, headers=headers)
+
+    def _note(self, method: str, route: str, status: int, began: float) -> None:
+        seconds = time.perf_counter() - began
+        method = method if method in _METHODS else "other"  # a client may make methods up, and each would be a series
+        self.metrics.requests.add((method, route, str(status)))
+        self.metrics.request_seconds.observe(seconds, (route,))
+        if self._log_line is not None:
+            at = format_time(self.engine.clock())
+            line = {"at": at, "method": method, "route": route, "status": status, "ms": round(seconds * 1e3, 2)}
+            self._log_line(msgspec.json.encode(line) + b"\n")
+
+
+def _readable(path: bytes) -> str:
+    return path.decode("ascii", "backslashreplace")[:500]
+
+
+def _without_body(send: Send) -> Send:
+    async def headers_only(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            body: MutableMapping[str, Any] = {**message, "body": b""}
+            message = body
+        await send(message)
+
+    return headers_only
+
+
+def _to_stderr(line: bytes) -> None:
+    sys.stderr.write(line.decode())

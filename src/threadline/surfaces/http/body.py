@@ -1,0 +1,62 @@
+"""Reads the body of a request, never more of it than its limit, and unpacks what is compressed."""
+
+from __future__ import annotations
+
+import zlib
+
+from starlette.requests import Request
+
+from threadline.kernel.errors import LimitExceeded, MalformedBody
+from threadline.kernel.limits import REQUEST_BYTES_MAX
+from threadline.surfaces.http.problem import UnsupportedEncoding
+
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+
+
+async def read_body(request: Request, bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
+    """The body as the client meant it, unpacked.
+
+    Raises `LimitExceeded` as soon as it is known to be too long, packed or unpacked, `MalformedBody` for what cannot
+    be unpacked, `UnsupportedEncoding`.
+    """
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and (len(announced) > 18 or int(announced) > bytes_max):
+        raise _too_long(bytes_max)
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > bytes_max:
+            raise _too_long(bytes_max)
+        parts.append(part)
+    body = parts[0] if len(parts) == 1 else b"".join(parts)
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise UnsupportedEncoding(f"Content-Encoding {encoding[:32]!r} is not read here; send gzip or plain JSON")
+    return unpack(body, bytes_max)
+
+
+def unpack(body: bytes, bytes_max: int) -> bytes:
+    """Unpack gzip or zlib data, also of several members, without ever making more than is allowed."""
+    parts: list[bytes] = []
+    left = bytes_max
+    while body:
+        unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
+        try:
+            part = unpacker.decompress(body, left + 1)
+        except zlib.error as error:
+            raise MalformedBody(f"the body says that it is compressed, but cannot be unpacked: {error}") from None
+        left -= len(part)
+        if left < 0:
+            raise _too_long(bytes_max)
+        if not unpacker.eof:
+            raise MalformedBody("the compressed body ends too early")
+        parts.append(part)
+        body = unpacker.unused_data
+    return b"".join(parts)
+
+
+def _too_long(bytes_max: int) -> LimitExceeded:
+    return LimitExceeded(f"the body is larger than {bytes_max} bytes", hint="send fewer events at a time")

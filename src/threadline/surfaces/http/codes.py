@@ -1,0 +1,39 @@
+"""Every code that an error or a rejected event can carry, with its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from threadline.kernel.errors import EventRejected, ThreadlineError
+from threadline.wire.rejection import CODES
+
+ENGINE_CODES = {
+    "conflict": "the same key was used before with another payload; the first one stands",
+    "fenced": "another process took over what this event would have settled",
+    "invalid_key": "the idempotency key is missing or too long",
+    "invalid_type": "the event's type is empty or too long",
+    "person_too_large": "what is known of the person would no longer fit into one item of the store",
+    "position_conflict": "the person is not at the position that was expected",
+    "projection_failed": "a projection could not fold the event",
+}
+"""Codes of rejections that the engine gives beside those of the wires."""
+
+
+def error_codes() -> list[tuple[str, int | str, str]]:
+    """(code, HTTP status, meaning) of all, by code; a status of ``event`` stands for a rejection of one event."""
+    found: dict[str, tuple[str, int | str, str]] = {}
+    for code, meaning in {**CODES, **ENGINE_CODES}.items():
+        found[code] = (code, "event", meaning)
+    for kind in _tree(ThreadlineError):
+        meaning = " ".join((kind.__doc__ or "").split()).rstrip(".")
+        found[kind.code] = (kind.code, kind.status, meaning[0].lower() + meaning[1:])
+    found["internal"] = ("internal", 500, "a fault of the server; its log tells more")
+    return sorted(found.values())
+
+
+def _tree(kind: type[ThreadlineError]) -> Iterator[type[ThreadlineError]]:
+    for below in kind.__subclasses__():
+        # Those that only add to the error above, such as how long to wait, share its code.
+        if below is not EventRejected and "code" in vars(below):
+            yield below
+        yield from _tree(below)

@@ -1,0 +1,97 @@
+"""Whether the server lives, can write, which version it is, and what it has counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadline.engine.engine import Engine
+from threadline.kernel.store import Batch, Key, Put
+from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.metrics import MEDIA_TYPE, Metrics
+from threadline.surfaces.http.routing import Route
+from threadline.surfaces.http.writer import Writer
+
+READY_SECONDS = 1.0
+"""How long one look at the store counts, so that a probe that comes often does not become a load."""
+
+
+class Status(msgspec.Struct):
+    """That all is well."""
+
+    status: str = "ok"
+
+
+class Version(msgspec.Struct):
+    """What runs here."""
+
+    name: str
+    version: str
+
+
+class Health:
+    """The addresses that operators and their machines ask."""
+
+    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, access: Access) -> None:
+        self._engine = engine
+        self._writer = writer
+        self._metrics = metrics
+        self._access = access
+        self._ready_at = float("-inf")
+        self._started_at = time.time()
+
+    def routes(self) -> Iterator[Route]:
+        """Four addresses; only the metrics need a token, because they name sources of every workspace."""
+        yield Route("GET", "/livez", self._live)
+        yield Route("GET", "/readyz", self._ready)
+        yield Route("GET", "/version", self._version)
+        yield Route("GET", "/metrics", self._page)
+
+    async def _live(self, request: Request, names: Mapping[str, str]) -> Response:
+        return _json(Status())
+
+    async def _ready(self, request: Request, names: Mapping[str, str]) -> Response:
+        if time.monotonic() - self._ready_at > READY_SECONDS:
+            # A real commit: whatever keeps it from succeeding raises an error that travels as 503.
+            put = Put(Key("health", "ready"), str(self._engine.clock()).encode())
+            await self._writer.run(lambda: self._engine.store.commit([Batch(writes=[put])]))
+            self._ready_at = time.monotonic()
+        return _json(Status())
+
+    async def _version(self, request: Request, names: Mapping[str, str]) -> Response:
+        return _json(Version("threadline", package_version()))
+
+    async def _page(self, request: Request, names: Mapping[str, str]) -> Response:
+        self._access.token(request, "admin")
+        gauges = {
+            "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
+            "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
+        }
+        stats: Mapping[str, int] = getattr(self._engine.store, "stats", dict)()
+        meanings = {
+            "log_entries": ("log_position", "Events in the log."),
+            "file_bytes": ("store_file_bytes", "Size of the store's file."),
+            "wal_bytes": ("store_wal_bytes", "Size of its write-ahead log."),
+        }
+        for name, (shown, meaning) in meanings.items():
+            if name in stats:
+                gauges[shown] = (meaning, float(stats[name]))
+        return Response(self._metrics.text(gauges), headers={"content-type": MEDIA_TYPE})
+
+
+def package_version() -> str:
+    """The version of the package that runs; from a checkout that was never installed, ``0+source``."""
+    try:
+        return version("threadline")
+    except PackageNotFoundError:
+        return "0+source"
+
+
+def _json(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")

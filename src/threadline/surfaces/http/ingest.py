@@ -1,0 +1,166 @@
+"""The way in for every wire: limits, the rejected log, the group commit, and the answer per event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from threadline.engine.credentials import Credential
+from threadline.engine.engine import Engine
+from threadline.engine.rejected import RejectedEntry
+from threadline.engine.wishes import short_hash
+from threadline.kernel.errors import MalformedBody
+from threadline.kernel.event import Event, Receipt, event_id
+from threadline.surfaces.http.metrics import Metrics
+from threadline.surfaces.http.problem import RateLimited
+from threadline.surfaces.http.rate import Buckets
+from threadline.surfaces.http.writer import Writer
+from threadline.wire.rejection import RAW_BYTES_MAX, Rejection
+
+REJECTED_KEPT_MAX = 2_500
+"""Rejections of one request that the rejected log keeps; one more entry says how many there were besides."""
+
+
+class RejectedMessage(msgspec.Struct, rename="camel"):
+    """Why one message of a request was not recorded."""
+
+    index: int
+    """Its place in the request, from 0."""
+    message_id: str
+    code: str
+    message: str
+
+
+class Outcome(msgspec.Struct):
+    """What became of the messages of a request. It is told after the commit: what was accepted is durable."""
+
+    success: bool = True
+    accepted: int = 0
+    duplicates: int = 0
+    """Messages that were recorded before; nothing was done again."""
+    conflicts: int = 0
+    """Messages whose key was used before with another payload: the first stands, both are kept."""
+    rejected: list[RejectedMessage] = []
+
+
+class Ingest:
+    """Takes decoded messages to the log."""
+
+    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, by_source: Buckets, by_address: Buckets) -> None:
+        self.engine = engine
+        self.writer = writer
+        self.metrics = metrics
+        self._by_source = by_source
+        self._by_address = by_address
+
+    async def take(
+        self, results: Sequence[Event | Rejection], credential: Credential, address: str, form: str, kind: str | None = None
+    ) -> Outcome:
+        """Record what became an event, keep the rest in the rejected log, and answer when both are durable.
+
+        ``kind`` is the call that the path named, which a message that is kept would otherwise lose. Raises
+        `RateLimited` with nothing recorded, `Unavailable` when some of it may be: sending it all again is safe.
+        """
+        events = [result for result in results if type(result) is Event]
+        await self._charge(events, credential, address)
+        rejections = [result for result in results if type(result) is Rejection]
+        if rejections:
+            entries = self._entries(rejections, credential, form, kind)
+            await self.writer.run(lambda: self.engine.reject(entries))
+        receipts = await self.writer.record(events)
+        outcome = _outcome(results, receipts)
+        self._count(outcome, credential.name)
+        return outcome
+
+    async def refuse_body(self, body: bytes, credential: Credential, error: MalformedBody) -> None:
+        """Keep a body in which no message could be made out: it can never be recorded, but it can be looked at."""
+        rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=body[:RAW_BYTES_MAX])
+        entries = self._entries([rejection], credential, "text", None)
+        await self.writer.run(lambda: self.engine.reject(entries))
+        self.metrics.events.add((credential.name, "rejected"))
+
+    async def _charge(self, events: Sequence[Event], credential: Credential, address: str) -> None:
+        limits = [(self._by_source, f"{credential.workspace}/{credential.name}"), (self._by_address, address)]
+        limits = [(buckets, name) for buckets, name in limits if buckets.on]
+        if not limits or not events:
+            return
+        ids = {event_id(event.workspace, event.source, event.key) for event in events}
+        known = await self.writer.run(lambda: self.engine.store.seen(list(ids)))
+        fresh = len(ids) - len(known)
+        # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again.
+        wait = max(buckets.wait(name) for buckets, name in limits) if fresh else 0
+        if wait:
+            raise RateLimited(f"too many new events from here; come again in {wait} s", wait)
+        for buckets, name in limits:
+            buckets.charge(name, fresh)
+
+    def _entries(
+        self, rejections: Sequence[Rejection], credential: Credential, form: str, kind: str | None
+    ) -> list[RejectedEntry]:
+        now = self.engine.clock()
+        entries = [_entry(each, credential, form, kind, now) for each in rejections[:REJECTED_KEPT_MAX]]
+        if len(rejections) > REJECTED_KEPT_MAX:
+            message = f"{len(rejections) - REJECTED_KEPT_MAX} more messages of the same request were rejected"
+            last = msgspec.structs.replace(rejections[REJECTED_KEPT_MAX], message=message)
+            entries.append(_entry(last, credential, form, kind, now))
+        return entries
+
+    def _count(self, outcome: Outcome, source: str) -> None:
+        counts = (
+            ("accepted", outcome.accepted), ("duplicate", outcome.duplicates), ("conflict", outcome.conflicts),
+            ("rejected", len(outcome.rejected)),
+        )  # fmt: skip
+        for name, count in counts:
+            if count:
+                self.metrics.events.add((source, name), count)
+
+
+def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) -> Outcome:
+    outcome = Outcome()
+    given = iter(receipts)
+    for index, result in enumerate(results):
+        if type(result) is Rejection:
+            outcome.rejected.append(RejectedMessage(index, result.key, result.code, result.message))
+            continue
+        receipt = next(given)
+        if receipt.status == "accepted":
+            outcome.accepted += 1
+        elif receipt.status == "duplicate":
+            outcome.duplicates += 1
+        elif receipt.status == "conflict":
+            outcome.conflicts += 1
+        else:
+            assert type(result) is Event
+            outcome.rejected.append(RejectedMessage(index, result.key, receipt.code, receipt.message))
+    return outcome
+
+
+def _entry(rejection: Rejection, credential: Credential, form: str, kind: str | None, now: int) -> RejectedEntry:
+    payload, form = _payload(rejection.raw, form, kind)
+    text = rejection.raw.decode("utf-8", "backslashreplace")
+    return RejectedEntry(
+        id=short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind or "", text),
+        workspace=credential.workspace,
+        source=credential.name,
+        code=rejection.code,
+        message=rejection.message,
+        received_at=now,
+        payload=payload,
+        form=form,
+    )
+
+
+def _payload(raw: bytes, form: str, kind: str | None) -> tuple[Any, str]:
+    """The message as JSON if it can be kept as that, or else as text."""
+    try:
+        payload = msgspec.json.decode(raw) if form != "text" else None
+        msgspec.json.encode(payload)
+    except (ValueError, RecursionError):
+        payload = None
+    if not isinstance(payload, dict):
+        return raw.decode("utf-8", "backslashreplace").replace("\0", "\\x00"), "text"
+    if kind is not None:
+        payload.setdefault("type", kind)
+    return payload, form

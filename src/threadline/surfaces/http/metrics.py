@@ -1,0 +1,87 @@
+"""Counts and durations for Prometheus, in its text format; labels never name a person."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Upper bounds of the buckets of durations."""
+
+_Labels = tuple[str, ...]
+
+
+class Counter:
+    """A number that only grows, per combination of labels."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, meaning: str, labels: tuple[str, ...]) -> None:
+        self.name, self.meaning, self.labels = name, meaning, labels
+        self.values: dict[_Labels, int] = {}
+
+    def add(self, values: _Labels, count: int = 1) -> None:
+        """Count more of what these labels name."""
+        self.values[values] = self.values.get(values, 0) + count
+
+    def lines(self) -> Iterable[str]:
+        """The samples, one a line."""
+        for values, count in sorted(self.values.items()):
+            yield f"{self.name}{_braces(zip(self.labels, values, strict=True))} {count}"
+
+
+class Histogram:
+    """How long something took, per combination of labels."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, meaning: str, labels: tuple[str, ...] = ()) -> None:
+        self.name, self.meaning, self.labels = name, meaning, labels
+        self.counts: dict[_Labels, list[int]] = {}
+        self.sums: dict[_Labels, float] = {}
+
+    def observe(self, seconds: float, values: _Labels = ()) -> None:
+        """Take in one duration."""
+        counts = self.counts.setdefault(values, [0] * (len(SECONDS) + 1))
+        counts[bisect_left(SECONDS, seconds)] += 1
+        self.sums[values] = self.sums.get(values, 0.0) + seconds
+
+    def lines(self) -> Iterable[str]:
+        """The samples: cumulative buckets, sum and count."""
+        for values, counts in sorted(self.counts.items()):
+            pairs = list(zip(self.labels, values, strict=True))
+            total = 0
+            for bound, count in zip((*map(str, SECONDS), "+Inf"), counts, strict=True):
+                total += count
+                yield f"{self.name}_bucket{_braces([*pairs, ('le', bound)])} {total}"
+            yield f"{self.name}_sum{_braces(pairs)} {self.sums[values]:.6f}"
+            yield f"{self.name}_count{_braces(pairs)} {total}"
+
+
+class Metrics:
+    """All that the server counts."""
+
+    def __init__(self) -> None:
+        self.events = Counter("events_ingested_total", "Events that came in, by what became of them.", ("source", "outcome"))
+        self.append = Histogram("append_seconds", "Time that one group commit took.")
+        self.requests = Counter("http_requests_total", "Requests answered.", ("method", "route", "status"))
+        self.request_seconds = Histogram("http_request_seconds", "Time from a request to its answer.", ("route",))
+
+    def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
+        """The page; ``gauges`` are values of this moment: name -> (meaning, value)."""
+        lines = []
+        for metric in (self.events, self.append, self.requests, self.request_seconds):
+            lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
+        for name, (meaning, value) in gauges.items():
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", f"{name} {value:g}"]
+        return "\n".join(lines) + "\n"
+
+
+def _braces(pairs: Iterable[tuple[str, str]]) -> str:
+    inside = ",".join(f'{name}="{_escape(value)}"' for name, value in pairs)
+    return f"{{{inside}}}" if inside else ""
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

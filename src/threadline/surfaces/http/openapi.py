@@ -1,0 +1,192 @@
+"""The OpenAPI 3.1 document, made of the operations and of the addresses that are no operations."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.operation import Operation
+from threadline.surfaces.calling import path_names
+from threadline.surfaces.http.health import Status, Version, package_version
+from threadline.surfaces.http.ingest import Outcome
+from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
+from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
+
+_REF = "#/components/schemas/{name}"
+_PROBLEMS = {
+    "400": "The request is not well formed.",
+    "401": "No usable credential came with the request.",
+    "403": "The credential is good, but does not allow this.",
+    "404": "There is nothing under that name.",
+    "405": "This address does not take that method.",
+    "409": "The state is not the one that was expected.",
+    "413": "Something is larger than its limit.",
+    "415": "The body is compressed in a way that is not read here.",
+    "429": "A rate limit is used up.",
+    "500": "A fault of the server.",
+    "503": "The store cannot answer now; the same request may succeed later.",
+}
+
+
+def document(operations: Iterable[Operation]) -> dict[str, Any]:
+    """The document. Schemas come from the very types that read requests and write answers."""
+    listed = [operation for operation in operations if "http" in operation.shown_on]
+    types = _types(listed)
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    schema_of = dict(zip(map(id, types), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in listed:
+        result, params = schema_of[id(operation.result)], schema_of[id(operation.params)]
+        shape = components[params["$ref"].rpartition("/")[2]]
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, shape, result)
+    for path, methods in (*INGEST_PATHS.items(), *_HEALTH_PATHS.items()):
+        paths[path] = copy.deepcopy(methods)
+    for methods in paths.values():
+        for body in methods.values():
+            body["responses"].update(_problems(body.pop("x-without", ())))
+    found = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Threadline",
+            "version": package_version(),
+            "summary": "One thread of events per person.",
+            "description": "Events come in over Segment's and CloudEvents' own addresses or `POST /v1/events`; all the "
+            "rest reads and corrects. Errors are problem documents (RFC 9457). Times are RFC 3339, UTC.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": components, "securitySchemes": _SECURITY},
+    }
+    return _pruned(found)
+
+
+_SECURITY = {
+    "token": {"type": "http", "scheme": "bearer", "description": "An API token (`tl_…`) with the scope that is asked for."},
+    "writeKey": {
+        "type": "http", "scheme": "basic",
+        "description": "A write key (`wk_…`) as the user, no password. It may also stand in the body as `writeKey`.",
+    },
+}  # fmt: skip
+
+
+def _types(operations: Iterable[Operation]) -> list[Any]:
+    found = [Problem, Outcome, Status, Version]
+    for operation in operations:
+        found += [operation.params, operation.result]
+    return list({id(each): each for each in found}.values())
+
+
+def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    names = path_names(operation)
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.path.split("/")[2]],
+        "security": [{"token": []}],
+        "parameters": [_path_parameter(name, shape["properties"][name]) for name in names],
+        "responses": {str(operation.status): _answer("What was asked for.", result)},
+        "description": f"{(operation.params.__doc__ or '').strip()} Needs the scope `{operation.scope}`.",
+    }
+    others = {name: schema for name, schema in shape.get("properties", {}).items() if name not in names}
+    required = [name for name in shape.get("required", ()) if name not in names]
+    if operation.method == "POST":
+        body = {"type": "object", "properties": others, "required": required, "additionalProperties": False}
+        content: dict[str, Any] = {"schema": body}
+        if operation.example is not None:
+            example = msgspec.to_builtins(operation.example)
+            content["example"] = {name: value for name, value in example.items() if name in others}
+        described["requestBody"] = {"required": bool(required), "content": {"application/json": content}}
+    else:
+        described["parameters"] += [_query_parameter(name, others[name], name in required) for name in others]
+    if operation.method != "POST" or not others:
+        described["x-without"] = ("415",)
+    return described
+
+
+def _path_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    schema = {**schema, "minLength": max(1, schema.get("minLength", 1))}
+    return _parameter(name, "path", schema, required=True)
+
+
+def _query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[str, Any]:
+    if "anyOf" in schema:
+        # A query has no null: the parameter is left out instead.
+        kinds = [kind for kind in schema["anyOf"] if kind != {"type": "null"}]
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+        schema = {**kinds[0], **rest} if len(kinds) == 1 else {**rest, "anyOf": kinds}
+    return _parameter(name, "query", schema, required=required)
+
+
+def _parameter(name: str, place: str, schema: dict[str, Any], *, required: bool) -> dict[str, Any]:
+    schema = dict(schema)
+    description = schema.pop("description", "")
+    found = {"name": name, "in": place, "required": required, "schema": schema}
+    return {**found, "description": description} if description else found
+
+
+def _answer(description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _problems(without: Iterable[str]) -> dict[str, Any]:
+    problem = {"schema": {"$ref": _REF.format(name="Problem")}}
+    return {
+        status: {"description": meaning, "content": {MEDIA_TYPE: problem}}
+        for status, meaning in _PROBLEMS.items()
+        if status not in without
+    }
+
+
+def _plain(name: str, summary: str, schema: str, *extra: str) -> dict[str, Any]:
+    return {
+        "get": {
+            "operationId": name, "summary": summary, "tags": ["health"], "security": [],
+            "responses": {"200": _answer("It is so.", {"$ref": _REF.format(name=schema)})},
+            "x-without": ("401", "403", "409", "413", "415", "429", *extra),
+        }
+    }  # fmt: skip
+
+
+_HEALTH_PATHS: dict[str, Any] = {
+    "/livez": _plain("livez", "Tell whether the server runs.", "Status", "503"),
+    "/readyz": _plain("readyz", "Tell whether the store can be written to.", "Status"),
+    "/version": _plain("version", "Tell which version runs.", "Version", "503"),
+    "/metrics": {
+        "get": {
+            "operationId": "metrics", "summary": "Counts and durations for Prometheus.", "tags": ["health"],
+            "description": "Needs the scope `admin`, because it names the sources of every workspace.",
+            "security": [{"token": []}],
+            "responses": {"200": {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+            "x-without": ("409", "413", "415", "429"),
+        }
+    },
+}  # fmt: skip
+
+
+def _pruned(document: dict[str, Any]) -> dict[str, Any]:
+    """The document without schemas that nothing refers to: parameters of a query are written out where they stand."""
+    schemas = document["components"]["schemas"]
+    wanted: set[str] = set()
+    waiting = set(_references(document["paths"]))
+    while waiting:
+        name = waiting.pop()
+        wanted.add(name)
+        waiting |= set(_references(schemas[name])) - wanted
+    document["components"]["schemas"] = {name: schemas[name] for name in sorted(wanted)}
+    return document
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inside in value.items():
+            if key == "$ref":
+                yield inside.rpartition("/")[2]
+            else:
+                yield from _references(inside)
+    elif isinstance(value, list | tuple):
+        for inside in value:
+            yield from _references(inside)

@@ -1,0 +1,96 @@
+"""How the OpenAPI document describes the addresses of Segment and CloudEvents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.surfaces.http.segment import BATCHES, LETTERS
+
+_OUTCOME = {"$ref": "#/components/schemas/Outcome"}
+_SENDERS = [{"writeKey": []}, {"token": []}]
+_WITHOUT = ("403", "404", "409")
+
+# Types are not told on purpose: a message that is wrong in itself is an outcome in the answer, not a refused request.
+_FIELDS: dict[str, Any] = {
+    "messageId": {"description": "The idempotency key: the same one again is a duplicate and changes nothing."},
+    "userId": {"description": "Who did it; this or anonymousId is needed."},
+    "anonymousId": {"description": "A device or session, where nobody has signed in."},
+    "timestamp": {"description": "When it happened, RFC 3339; the time of receipt if it is not told."},
+    "context": {"description": "Where it happened: page, campaign, timezone, library …"},
+    "writeKey": {"description": "The write key, where the client cannot send headers."},
+}
+_OWN: dict[str, dict[str, Any]] = {
+    "identify": {"traits": {"description": "What is true of the person; null removes a trait."}},
+    "track": {"event": {"description": "What was done."}, "properties": {"description": "What is true of the event."}},
+    "page": {"name": {"description": "The page."}, "properties": {"description": "url, path, referrer, title …"}},
+    "screen": {"name": {"description": "The screen."}, "properties": {"description": "What is true of it."}},
+    "group": {"groupId": {"description": "The group."}, "traits": {"description": "What is true of the group."}},
+    "alias": {"previousId": {"description": "What the person was called before."}},
+}
+_EXAMPLES: dict[str, dict[str, Any]] = {
+    "identify": {"userId": "42", "traits": {"email": "ana@example.com", "plan": "pro"}},
+    "track": {"userId": "42", "event": "Order Completed", "properties": {"total": 29.33, "currency": "EUR"}},
+    "page": {"anonymousId": "a-1", "name": "Pricing", "properties": {"path": "/pricing"}},
+    "screen": {"anonymousId": "a-1", "name": "Home"},
+    "group": {"userId": "42", "groupId": "acme", "traits": {"name": "Acme"}},
+    "alias": {"userId": "42", "previousId": "a-1"},
+}
+
+
+def _call(kind: str, path: str) -> dict[str, Any]:
+    body = {"type": "object", "properties": {**_OWN[kind], **_FIELDS}}
+    example = {**_EXAMPLES[kind], "messageId": f"{kind}-0001", "timestamp": "2026-03-01T12:00:00Z"}
+    return _post(f"segment_{_slug(path)}", f"Record one {kind} call of Segment's API.", "segment", body, example)
+
+
+def _batch(path: str) -> dict[str, Any]:
+    body = {
+        "type": "object",
+        "required": ["batch"],
+        "properties": {
+            "batch": {"type": "array", "maxItems": 2_500, "description": "Messages, each with its `type`."},
+            "context": {"description": "Laid under the context of every message."},
+            "sentAt": {"description": "The client's clock when it sent this; corrects the times of the messages."},
+            "writeKey": _FIELDS["writeKey"],
+        },
+    }
+    example = {"batch": [{"type": kind, "messageId": f"{kind}-0001", **_EXAMPLES[kind]} for kind in ("identify", "track")]}
+    return _post(f"segment_{_slug(path)}", "Record a batch of calls of Segment's API.", "segment", body, example)
+
+
+def _post(name: str, summary: str, tag: str, schema: dict[str, Any], example: Any) -> dict[str, Any]:
+    return {
+        "post": {
+            "operationId": name,
+            "summary": summary,
+            "tags": [tag],
+            "description": "Answers 200 when all that can be recorded is durable, with an outcome for each message. "
+            "The body may be gzipped and may come as any content type.",
+            "security": _SENDERS,
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": schema, "example": example}},
+            },
+            "responses": {
+                "200": {"description": "What became of each message.", "content": {"application/json": {"schema": _OUTCOME}}}
+            },
+            "x-without": _WITHOUT,
+        }
+    }
+
+
+def _slug(path: str) -> str:
+    return path.strip("/").replace("/", "_")
+
+
+def _paths() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for kind, letter in LETTERS.items():
+        for path in (f"/v1/{kind}", f"/v1/{letter}", f"/{letter}"):
+            found[path] = _call(kind, path)
+    found.update((path, _batch(path)) for path in BATCHES)
+    return found
+
+
+INGEST_PATHS = _paths()
+"""Path -> method -> description."""

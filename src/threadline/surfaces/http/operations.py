@@ -1,0 +1,113 @@
+"""Renders operations as routes: parameters from path, query and body, scopes checked, results as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadline.engine.context import Context
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import InvalidValue, MalformedBody
+from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
+from threadline.kernel.operation import Operation
+from threadline.surfaces.calling import convert, shown
+from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.routing import Route
+from threadline.wire.scan import depth, depth_bound
+
+QUERY_FIELDS_MAX = 100
+_NOT_PARAMETERS = frozenset({"access_token"})
+
+
+class Operations:
+    """All operations that HTTP shows. They run beside the event loop, because any of them may read much."""
+
+    def __init__(self, engine: Engine, access: Access, threads: Executor) -> None:
+        self._engine = engine
+        self._access = access
+        self._threads = threads
+
+    def routes(self) -> Iterator[Route]:
+        """One route for each operation."""
+        for operation in shown(self._engine.catalogue.operations, "http").values():
+            many = many_valued(operation)
+            yield Route(operation.method, operation.path, partial(self._answer, operation, many))
+
+    async def _answer(
+        self, operation: Operation, many: frozenset[str], request: Request, names: Mapping[str, str]
+    ) -> Response:
+        credential = self._access.reader(request, operation)
+        in_query = read_query(request.scope["query_string"], many)
+        values: dict[str, Any]
+        if operation.method == "POST":
+            if in_query:
+                raise InvalidValue(f"parameters of a POST travel in the body, not in the query: {next(iter(in_query))!r}")
+            values = read_object(await read_body(request, REQUEST_BYTES_MAX))
+        else:
+            values = in_query
+        if twice := names.keys() & values.keys():
+            raise InvalidValue(f"{min(twice)!r} stands in the path already")
+        params = convert(operation, {**values, **names}, strict=operation.method == "POST")
+        context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
+
+        def work() -> bytes:
+            return msgspec.json.encode(operation.run(context, params))
+
+        body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
+        return Response(body, operation.status, headers, "application/json")
+
+
+def many_valued(operation: Operation) -> frozenset[str]:
+    """The parameters that are lists: in a query they may be given more than once."""
+    hints = get_type_hints(operation.params)
+    return frozenset(name for name, hint in hints.items() if _is_list(hint))
+
+
+def _is_list(hint: Any) -> bool:
+    return any((get_origin(each) or each) in (list, tuple, set, frozenset) for each in (hint, *get_args(hint)))
+
+
+def read_query(query: bytes, many: frozenset[str]) -> dict[str, Any]:
+    """Parameters of a query by name. Raises `InvalidValue` for what is not UTF-8 or is given twice."""
+    if not query:
+        return {}
+    try:
+        pairs = parse_qsl(query.decode("ascii"), True, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
+    except ValueError:
+        raise InvalidValue(f"the query is not UTF-8 in percent form, or has more than {QUERY_FIELDS_MAX} fields") from None
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in _NOT_PARAMETERS:
+            continue
+        if name in many:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise InvalidValue(f"{name[:64]!r} is given twice")
+        else:
+            values[name] = value
+    return values
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body; an empty body is an empty object. Raises `MalformedBody`."""
+    if not body:
+        return {}
+    if depth_bound(body) > JSON_DEPTH_MAX and depth(body) > JSON_DEPTH_MAX:
+        raise MalformedBody(f"the body is nested deeper than {JSON_DEPTH_MAX} levels")
+    try:
+        value = msgspec.json.decode(body)
+    except (ValueError, RecursionError) as error:
+        raise MalformedBody(f"the body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise MalformedBody("the body must be a JSON object with the parameters")
+    return value

@@ -1,0 +1,158 @@
+"""The pages for people: a landing page, the documentation of the API, and the OpenAPI document behind it."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadline.kernel.operation import Operation
+from threadline.surfaces.http.codes import error_codes
+from threadline.surfaces.http.health import package_version
+from threadline.surfaces.http.openapi import document
+from threadline.surfaces.http.routing import Route
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8881; --accent: #0a7; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 2rem 1rem 6rem; }
+h1 { font-size: 1.6rem } h2 { margin-top: 3rem; border-bottom: 1px solid var(--line) } h3 { margin: 2rem 0 0 }
+code, pre { font: 14px/1.45 ui-monospace, monospace } pre { background: var(--soft); padding: .8rem; overflow: auto }
+table { border-collapse: collapse; width: 100% } td, th { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0;
+border-bottom: 1px solid var(--line) } a { color: var(--accent) } .method { color: var(--accent); font-weight: 700 }
+.scope { float: right; opacity: .7; font-size: .9rem } nav a { margin-right: 1rem }
+"""
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",
+}
+
+
+class Pages:
+    """Made once, when the server starts: the operations do not change while it runs."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        described = document(operations)
+        self._openapi = msgspec.json.encode(described)
+        self._docs = _page("Threadline API", _docs(described)).encode()
+        self._landing = _page("Threadline", _landing()).encode()
+
+    def routes(self) -> Iterator[Route]:
+        """The three pages; none of them needs a credential, and none holds data."""
+        yield Route("GET", "/", self._show_landing)
+        yield Route("GET", "/docs", self._show_docs)
+        yield Route("GET", "/openapi.json", self._show_openapi)
+
+    async def _show_landing(self, request: Request, names: Mapping[str, str]) -> Response:
+        return Response(self._landing, headers=_HEADERS, media_type="text/html")
+
+    async def _show_docs(self, request: Request, names: Mapping[str, str]) -> Response:
+        return Response(self._docs, headers=_HEADERS, media_type="text/html")
+
+    async def _show_openapi(self, request: Request, names: Mapping[str, str]) -> Response:
+        return Response(self._openapi, media_type="application/json")
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>{body}</body></html>'
+    )
+
+
+def _landing() -> str:
+    links = (
+        ("/docs", "the API, address by address"), ("/openapi.json", "the same for machines"),
+        ("/readyz", "whether the store can be written to"), ("/metrics", "counts for Prometheus, with an admin token"),
+    )  # fmt: skip
+    items = "".join(f'<li><a href="{path}"><code>{path}</code></a> {meaning}</li>' for path, meaning in links)
+    return f"<h1>Threadline {html.escape(package_version())}</h1><p>One thread of events per person.</p><ul>{items}</ul>"
+
+
+def _docs(described: dict[str, Any]) -> str:
+    by_tag: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+    for path, methods in described["paths"].items():
+        for method, body in methods.items():
+            by_tag.setdefault(body["tags"][0], []).append((method.upper(), path, body))
+    tags = sorted(by_tag)
+    parts = [f"<h1>Threadline API {html.escape(package_version())}</h1><p>{_text(described['info']['description'])}</p>", "<nav>"]
+    parts += [f'<a href="#{tag}">{tag}</a>' for tag in tags] + ['<a href="#errors">errors</a></nav>']
+    for tag in tags:
+        parts.append(f'<h2 id="{tag}">{tag}</h2>')
+        parts += [_operation(*each) for each in by_tag[tag]]
+    return "".join([*parts, _errors()])
+
+
+def _operation(method: str, path: str, body: dict[str, Any]) -> str:
+    schemes = {name for entry in body.get("security", ()) for name in entry}
+    needs = " or ".join(sorted(schemes)) or "open to all"
+    rows = [
+        (parameter["name"], parameter["in"], _kind(parameter["schema"]), parameter.get("description", ""), parameter["required"])
+        for parameter in body.get("parameters", ())
+    ]
+    content = body.get("requestBody", {}).get("content", {}).get("application/json", {})
+    schema = content.get("schema", {})
+    for name, inside in schema.get("properties", {}).items():
+        required = name in schema.get("required", ())
+        rows.append((name, "body", _kind(inside), inside.get("description", ""), required))
+    return (
+        f'<h3 id="{html.escape(body["operationId"])}"><span class="scope">{html.escape(needs)}</span>'
+        f'<span class="method">{method}</span> <code>{html.escape(path)}</code></h3>'
+        f"<p>{_text(body['summary'])} {_text(body.get('description', ''))}</p>"
+        f"{_table(rows)}<pre>{html.escape(_curl(method, path, schemes, content.get('example')))}</pre>"
+    )
+
+
+def _table(rows: Sequence[tuple[str, str, str, str, bool]]) -> str:
+    if not rows:
+        return ""
+    cells = "".join(
+        f"<tr><td><code>{html.escape(name)}</code>{'' if optional is False else ' *'}</td><td>{place}</td>"
+        f"<td>{html.escape(kind)}</td><td>{_text(meaning)}</td></tr>"
+        for name, place, kind, meaning, optional in rows
+    )
+    return f"<table><tr><th>parameter</th><th>in</th><th>type</th><th>meaning (* needed)</th></tr>{cells}</table>"
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if "anyOf" in schema:
+        return " or ".join(_kind(each) for each in schema["anyOf"])
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    return str(schema.get("format") or schema.get("type") or "any")
+
+
+def _curl(method: str, path: str, schemes: set[str], example: Any) -> str:
+    path = path.replace("{id}", "user_id:42").replace("{", "").replace("}", "")
+    words = ["curl", *(["-X", method] if method == "DELETE" or (method == "POST" and example is None) else [])]
+    if "writeKey" in schemes:
+        words.append("-u $WRITE_KEY:")
+    elif "token" in schemes:
+        words.append('-H "Authorization: Bearer $TOKEN"')
+    words.append(f"localhost:8787{path}")
+    if example is not None:
+        words.append(f"\\\n  -d '{json.dumps(example, ensure_ascii=False)}'")
+    return " ".join(words)
+
+
+def _errors() -> str:
+    rows = "".join(
+        f'<tr id="error-{code}"><td><code>{code}</code></td><td>{status}</td><td>{_text(meaning)}</td></tr>'
+        for code, status, meaning in error_codes()
+    )
+    return f'<h2 id="errors">errors</h2><table><tr><th>code</th><th>status</th><th>meaning</th></tr>{rows}</table>'
+
+
+def _text(text: str) -> str:
+    """Escaped, with what stands between backticks as code."""
+    parts = html.escape(text).split("`")
+    return "".join(part if index % 2 == 0 else f"<code>{part}</code>" for index, part in enumerate(parts))

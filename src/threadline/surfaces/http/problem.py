@@ -1,0 +1,83 @@
+"""Errors as RFC 9457 problem documents: the same shape from every address, whatever went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from threadline.kernel.errors import InvalidValue, ThreadlineError, TooManyRequests, Unauthorized, Unavailable
+
+MEDIA_TYPE = "application/problem+json"
+UNAVAILABLE_RETRY_SECONDS = 1
+"""When a client that was told 503 may come again: by then a commit or two has passed."""
+
+
+class MethodNotAllowed(InvalidValue):
+    """This address exists, but not for this method; the header Allow names those it takes."""
+
+    code, status = "method_not_allowed", 405
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__(f"this address takes {allowed}")
+        self.allowed = allowed
+
+
+class UnsupportedEncoding(InvalidValue):
+    """The body is compressed in a way that is not read here; send it plain or with gzip."""
+
+    code, status = "unsupported_encoding", 415
+
+
+class RateLimited(TooManyRequests):
+    """A rate limit is used up; nothing of the request was recorded."""
+
+    def __init__(self, message: str, retry_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """An error as RFC 9457 tells it; ``code`` is stable and machine-readable."""
+
+    type: str
+    """Where this kind of error is explained."""
+    title: str
+    status: int
+    code: str
+    detail: str = ""
+    instance: str = ""
+    """The path that was asked for."""
+    hint: str = ""
+    """What to do about it."""
+
+
+def problem(error: ThreadlineError, instance: str) -> Response:
+    """The answer that tells an error."""
+    title = (type(error).__doc__ or error.code).split(";")[0].split(". ")[0].rstrip(".")
+    body = Problem(
+        type=f"/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=str(error),
+        instance=instance, hint=error.hint,
+    )  # fmt: skip
+    return Response(msgspec.json.encode(body), error.status, _headers(error), MEDIA_TYPE)
+
+
+def unexpected(instance: str) -> Response:
+    """The answer for an error of our own, which says nothing of what is inside."""
+    return problem(ThreadlineError("something went wrong here; the server's log tells more"), instance)
+
+
+def _headers(error: ThreadlineError) -> Mapping[str, str]:
+    headers: dict[str, Any] = {}
+    if isinstance(error, RateLimited):
+        # Segment's clients read the second, all others the first; both in seconds.
+        headers["retry-after"] = headers["x-ratelimit-reset"] = str(error.retry_seconds)
+    elif isinstance(error, Unavailable):
+        headers["retry-after"] = str(UNAVAILABLE_RETRY_SECONDS)
+    elif isinstance(error, Unauthorized):
+        headers["www-authenticate"] = 'Bearer realm="threadline"'
+    elif isinstance(error, MethodNotAllowed):
+        headers["allow"] = error.allowed
+    return headers

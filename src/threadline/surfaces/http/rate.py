@@ -1,0 +1,47 @@
+"""Rate limits in memory: how many new events a source or an address may send."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+NAMES_MAX = 20_000
+"""Names that are remembered; beyond it those that have not sent for longest start afresh."""
+
+
+class Buckets:
+    """Token buckets by name: ``burst`` events at once, refilled by ``per_second``. A rate of 0 lets all pass.
+
+    A request passes as long as anything is left and may overdraw: a batch is never cut in two, and what it took too
+    much is waited for by the next one.
+    """
+
+    def __init__(self, per_second: float, burst: int, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._rate = per_second
+        self._burst = burst
+        self._seconds = seconds
+        self._levels: dict[str, tuple[float, float]] = {}
+        """Name -> (events left, when that was so), least recently used first."""
+
+    @property
+    def on(self) -> bool:
+        """Whether there is a limit at all."""
+        return self._rate > 0
+
+    def wait(self, name: str) -> int:
+        """Seconds until this name may send again, rounded up; 0 if it may now."""
+        level = self._level(name)
+        return 0 if level > 0 else max(1, math.ceil((1 - level) / self._rate))
+
+    def charge(self, name: str, events: int) -> None:
+        """Count events of a name that were let pass."""
+        level = self._level(name) - events
+        self._levels.pop(name, None)
+        self._levels[name] = (level, self._seconds())
+        while len(self._levels) > NAMES_MAX:
+            del self._levels[next(iter(self._levels))]
+
+    def _level(self, name: str) -> float:
+        level, at = self._levels.get(name, (float(self._burst), self._seconds()))
+        return min(float(self._burst), level + (self._seconds() - at) * self._rate)

@@ -1,0 +1,107 @@
+"""Segment's HTTP Tracking API, on both families of its paths, for every Segment and RudderStack client as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadline.engine.credentials import Credential, fresh_key
+from threadline.kernel.errors import LimitExceeded, MalformedBody
+from threadline.kernel.event import Event
+from threadline.surfaces.http.access import Access, no_sender
+from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.ingest import Ingest
+from threadline.surfaces.http.routing import Route
+from threadline.wire import segment
+from threadline.wire.rejection import Decoded, Rejection
+
+LETTERS = {"identify": "i", "track": "t", "page": "p", "screen": "s", "group": "g", "alias": "a"}
+"""Browser clients send to one letter."""
+BATCHES = ("/v1/batch", "/v1/import", "/v1/b", "/b")
+
+DECODED_ASIDE_BYTES = 128 * 1_024
+"""A longer body is decoded beside the event loop, so that reads do not wait for it."""
+MESSAGES_MAX = 20_000
+"""Messages of one request, good or bad. More than this are no events, whatever they are."""
+
+
+class Segment:
+    """The calls of the API."""
+
+    def __init__(self, ingest: Ingest, access: Access) -> None:
+        self._ingest = ingest
+        self._access = access
+
+    def routes(self) -> Iterator[Route]:
+        """Every path that a client of this API may use."""
+        for kind, letter in LETTERS.items():
+            for path in (f"/v1/{kind}", f"/v1/{letter}", f"/{letter}"):
+                yield Route("POST", path, partial(self.call, kind), open_to_browsers=True)
+        for path in BATCHES:
+            yield Route("POST", path, partial(self.call, None), open_to_browsers=True)
+
+    async def call(self, kind: str | None, request: Request, names: Mapping[str, str]) -> Response:
+        """Answer one request: 200 when all that can be recorded is durable, with an outcome for each message."""
+        body = await read_body(request)
+        credential = self._access.sender(request)
+        try:
+            decoded = await self._decode(body, kind, credential)
+        except MalformedBody as error:
+            if credential is None:
+                raise no_sender() from error
+            await self._ingest.refuse_body(body, credential, error)
+            raise
+        results: Sequence[Event | Rejection] = decoded.results
+        if credential is None:
+            credential = self._access.sender(request, decoded.write_key)
+            if credential is None:
+                raise no_sender()
+            results = [_of(result, credential) for result in results]
+        address = request.client.host if request.client else ""
+        outcome = await self._ingest.take(results, credential, address, "segment", kind)
+        return Response(msgspec.json.encode(outcome), media_type="application/json")
+
+    async def _decode(self, body: bytes, kind: str | None, credential: Credential | None) -> Decoded:
+        # There are no more messages than commas; only where these are many is it worth counting for sure.
+        if kind is None and body.count(b",") > MESSAGES_MAX:
+            _check_count(_messages(body))
+        work = partial(
+            segment.decode,
+            body,
+            kind=kind,
+            source=credential.name if credential else "",
+            workspace=credential.workspace if credential else "",
+            received_at=self._ingest.engine.clock(),
+            fresh_key=fresh_key,
+        )
+        decoded = work() if len(body) <= DECODED_ASIDE_BYTES else await asyncio.to_thread(work)
+        _check_count(len(decoded.results))
+        return decoded
+
+
+class _Batch(msgspec.Struct):
+    batch: list[msgspec.Raw]
+
+
+def _messages(body: bytes) -> int:
+    """How many messages a batch holds; 0 if something in it is no JSON, which is for decoding to sort out."""
+    try:
+        return len(msgspec.json.decode(body, type=_Batch).batch)
+    except (ValueError, RecursionError):
+        return 0
+
+
+def _check_count(messages: int) -> None:
+    if messages > MESSAGES_MAX:
+        raise LimitExceeded(f"a batch holds at most {MESSAGES_MAX} messages", hint="send fewer events at a time")
+
+
+def _of(result: Event | Rejection, credential: Credential) -> Event | Rejection:
+    if type(result) is Rejection:
+        return result
+    return msgspec.structs.replace(result, source=credential.name, workspace=credential.workspace)

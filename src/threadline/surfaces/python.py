@@ -1,0 +1,171 @@
+"""The Python API: one object for one workspace, with every operation as a method and plain values as answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from threadline.engine.context import Context
+from threadline.engine.credentials import fresh_key
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.operation import Operation
+from threadline.kernel.time import from_datetime, parse_time
+from threadline.surfaces.calling import call, path_names, shown
+
+Moment = datetime | str | int
+"""A time: an aware datetime, RFC 3339 text, or microseconds since 1970 UTC."""
+
+
+class Threadline:
+    """An open store, seen from one workspace. Thread-safe. Use it as a context manager, or `close` it.
+
+    Every operation that is shown on Python is a method by its name: path parameters come first, in their order, all
+    others by name, and the answer is made of dicts, lists, text and numbers. ``dir()`` lists them. Errors are those of
+    `threadline.kernel.errors`, all of them `ThreadlineError`.
+    """
+
+    def __init__(self, engine: Engine, *, workspace: str = "default", source: str = "direct") -> None:
+        self.engine = engine
+        self.workspace = workspace
+        self.source = source
+        self._operations = shown(engine.catalogue.operations, "python")
+
+    def record(self, events: Iterable[Event | Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Record events and answer one receipt each, in order: what is ``accepted`` is durable when this returns.
+
+        A mapping has ``type``, ``identifiers`` (a mapping of kind to value) and any of ``occurred_at``, ``key``,
+        ``properties``, ``context``, ``source``, ``historical``; without a ``key`` an event that is sent again is
+        recorded again. Raises `Unavailable` when the store cannot take events now.
+        """
+        made = [event if isinstance(event, Event) else self._event(event) for event in events]
+        return [msgspec.to_builtins(receipt) for receipt in self.engine.record(made)]
+
+    def track(
+        self,
+        user_id: str,
+        type: str,
+        properties: Mapping[str, Any] | None = None,
+        *,
+        occurred_at: Moment | None = None,
+        key: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Record that a user did something and answer the receipt. ``key`` makes a retry harmless."""
+        return self.record([_message(type, user_id, properties, occurred_at, key, context)])[0]
+
+    def identify(
+        self,
+        user_id: str,
+        traits: Mapping[str, Any] | None = None,
+        *,
+        anonymous_id: str | None = None,
+        occurred_at: Moment | None = None,
+        key: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Tell traits of a user and answer the receipt; ``anonymous_id`` and the trait ``email`` join what was known of these."""
+        message = _message("identify", user_id, traits, occurred_at, key, context)
+        if anonymous_id is not None:
+            message["identifiers"]["anonymous_id"] = anonymous_id
+        if isinstance(email := (traits or {}).get("email"), str):
+            message["identifiers"]["email"] = email
+        return self.record([message])[0]
+
+    def close(self) -> None:
+        """Release the store. What was answered is durable whether or not this is ever called."""
+        self.engine.close()
+
+    def __enter__(self) -> Threadline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._operations})
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation = self.__dict__.get("_operations", {}).get(name)
+        if operation is None:
+            raise AttributeError(f"Threadline has no operation {name!r}; dir() lists those there are")
+        return self._method(operation)
+
+    def _method(self, operation: Operation) -> Callable[..., Any]:
+        names = path_names(operation)
+
+        def method(*arguments: Any, **values: Any) -> Any:
+            if len(arguments) > len(names):
+                raise TypeError(f"{operation.name}() takes {len(names)} positional arguments ({', '.join(names)})")
+            values = {**dict(zip(names, arguments, strict=False)), **values}
+            context = Context(self.engine, self.workspace, self.engine.clock(), self.source)
+            plain = {name: _plain(value) for name, value in values.items() if value is not None}
+            return msgspec.to_builtins(call(operation, context, plain, strict=True))
+
+        method.__name__ = operation.name
+        method.__doc__ = f"{operation.summary}\n\n{operation.params.__doc__ or ''}".strip()
+        return method
+
+    def _event(self, message: Mapping[str, Any]) -> Event:
+        known = {"type", "identifiers", "occurred_at", "key", "properties", "context", "source", "historical"}
+        if unknown := sorted(set(message) - known):
+            raise InvalidValue(f"{unknown[0]!r} is not a field of an event; known are {', '.join(sorted(known))}")
+        identifiers = message.get("identifiers")
+        if not isinstance(message.get("type"), str) or not isinstance(identifiers, Mapping):
+            raise InvalidValue("an event needs a `type` and `identifiers`, e.g. {'user_id': '1'}")
+        occurred_at = message.get("occurred_at")
+        return Event(
+            type=message["type"],
+            identifiers=tuple(Identifier(str(kind), str(value)) for kind, value in identifiers.items()),
+            occurred_at=self.engine.clock() if occurred_at is None else _instant(occurred_at),
+            key=str(message.get("key") or fresh_key()),
+            source=str(message.get("source") or self.source),
+            workspace=self.workspace,
+            properties=dict(message.get("properties") or {}),
+            context=dict(message.get("context") or {}),
+            historical=bool(message.get("historical", False)),
+        )
+
+
+def _message(
+    type: str,
+    user_id: str,
+    properties: Mapping[str, Any] | None,
+    occurred_at: Moment | None,
+    key: str | None,
+    context: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    return {
+        "type": type,
+        "identifiers": {"user_id": user_id},
+        "properties": properties,
+        "occurred_at": occurred_at,
+        "key": key,
+        "context": context,
+    }
+
+
+def _instant(moment: Moment) -> int:
+    if isinstance(moment, datetime):
+        return from_datetime(moment)
+    if isinstance(moment, str):
+        return parse_time(moment)
+    if type(moment) is int:
+        return moment
+    raise InvalidValue(f"{moment!r} is not a time: give a datetime with a zone, RFC 3339 text or microseconds")
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as operations take it: times are text there."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidValue(f"{value!r} has no time zone; attach one, e.g. tzinfo=timezone.utc")
+        return value.isoformat()
+    return msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value

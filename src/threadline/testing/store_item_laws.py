@@ -1,0 +1,149 @@
+"""The laws of a store's items: versions, conditions, all or nothing, order."""
+
+# ruff: noqa: D102 - a law is said by its name
+
+from __future__ import annotations
+
+import pytest
+
+from threadline.kernel.limits import BATCH_WRITES_MAX, ITEM_BYTES_MAX
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, scan_pages
+from threadline.testing.store_cases import KEY, SORTS, StoreOpening, at_once, entry, put, verdicts
+
+
+class ItemLaws(StoreOpening):
+    """Items: versions, conditions, atomicity, order."""
+
+    def test_versions_start_at_one_and_grow_by_one(self, store: Store) -> None:
+        for version in (1, 2, 3):
+            put(store, KEY, b"%d" % version)
+            assert store.get([KEY]) == [(KEY, version, b"%d" % version)]
+        assert store.commit([Batch(writes=[Delete(KEY)])]) == [None]
+        assert store.get([KEY]) == [None]
+        put(store, KEY)
+        assert store.get([KEY]) == [(KEY, 1, b"v")]
+
+    @pytest.mark.parametrize("version", [0, 1, 2])
+    @pytest.mark.parametrize("expected", [None, 0, 1, 2, 3])
+    @pytest.mark.parametrize("kind", ["put", "delete", "check"])
+    def test_a_write_goes_through_on_the_expected_version_only(
+        self, store: Store, kind: str, expected: int | None, version: int
+    ) -> None:
+        for _ in range(version):
+            put(store, KEY, b"old")
+        before = store.get([KEY])
+        after: list[Item | None]
+        if kind == "put":
+            outcome = verdicts(store, Batch(writes=[Put(KEY, b"new", expected)]))
+            after = [Item(KEY, version + 1, b"new")]
+        elif kind == "delete":
+            outcome, after = verdicts(store, Batch(writes=[Delete(KEY, expected)])), [None]
+        else:
+            outcome, after = verdicts(store, Batch(writes=[Check(KEY, expected or 0)])), list(before)
+            expected = expected or 0
+        holds = expected is None or expected == version
+        assert outcome == [None if holds else "version"]
+        assert store.get([KEY]) == (after if holds else before)
+
+    @pytest.mark.parametrize("refused", [Put(KEY, b"x", 2), Delete(KEY, 2), Check(KEY, 2), Check(KEY, 0)])
+    @pytest.mark.parametrize("place", [0, 1, 2])
+    def test_nothing_of_a_refused_batch_is_written(
+        self, store: Store, refused: Put | Delete | Check, place: int
+    ) -> None:
+        put(store, KEY)
+        put(store, Key("t", "gone"))
+        writes: list[Put | Delete | Check] = [Put(Key("t", "new"), b"n"), Delete(Key("t", "gone"))]
+        writes.insert(place, refused)
+        assert verdicts(store, Batch([entry(1)], writes)) == ["version"]
+        assert store.get([KEY, Key("t", "new"), Key("t", "gone")]) == [
+            (KEY, 1, b"v"),
+            None,
+            (Key("t", "gone"), 1, b"v"),
+        ]
+        assert (store.feed(), store.seen([entry(1).id])) == ([], {})
+
+    def test_batches_of_a_call_are_sequential_and_independent(self, store: Store) -> None:
+        outcome = verdicts(
+            store,
+            Batch([entry(1)], [Put(KEY, b"1", 0)]),
+            Batch([entry(2)], [Put(KEY, b"2", 0)]),
+            Batch([entry(3)], [Put(KEY, b"3", 1)]),
+            Batch([entry(3)], [Put(Key("t", "p"), b"")]),
+            Batch([entry(4)], [Delete(KEY, 2)]),
+            Batch([entry(2)], [Put(KEY, b"5", 0), Check(Key("t", "p"), 0)]),
+        )
+        assert outcome == [None, "version", None, "event_exists", None, None]
+        assert store.get([KEY, Key("t", "p")]) == [(KEY, 1, b"5"), None]
+        assert [page.entry.id for page in store.feed()] == [entry(number).id for number in (1, 3, 4, 2)]
+
+    def test_unconditional_writes_of_one_call_add_up(self, store: Store) -> None:
+        assert verdicts(store, *[Batch(writes=[Put(KEY, b"%d" % n)]) for n in range(5)]) == [None] * 5
+        assert store.get([KEY]) == [(KEY, 5, b"4")]
+
+    def test_get_answers_in_the_order_of_the_keys(self, store: Store) -> None:
+        keys = [Key("t", f"p{n % 7}", f"s{n}") for n in range(700)]
+        for first in range(0, 700, BATCH_WRITES_MAX):
+            writes = [Put(key, key.sort.encode()) for key in keys[first : first + BATCH_WRITES_MAX]]
+            assert store.commit([Batch(writes=writes)]) == [None]
+        asked = [*reversed(keys), Key("t", "absent"), Key("none", "p1", "s1"), keys[3], keys[3]]
+        values = [item and item.value for item in store.get(asked)]
+        assert values == [*(key.sort.encode() for key in reversed(keys)), None, None, b"s3", b"s3"]
+        assert store.get([]) == []
+
+    def test_a_partition_is_ordered_by_utf8_bytes(self, store: Store) -> None:
+        for sort in reversed(SORTS):
+            put(store, Key("t", "p", sort), sort.encode())
+            put(store, Key("t", "other", sort), b"another partition")
+            put(store, Key("other", "p", sort), b"another table")
+        assert list(SORTS) == sorted(SORTS, key=str.encode)
+        assert [item.value.decode() for item in store.query("t", "p")] == list(SORTS)
+        assert [item.value.decode() for item in store.query("t", "p", reverse=True)] == list(reversed(SORTS))
+
+    def test_ranges_are_half_open(self, store: Store) -> None:
+        for sort in SORTS:
+            put(store, Key("t", "p", sort))
+        for start in ("", *SORTS):
+            for stop in (None, "", *SORTS):
+                for reverse in (False, True):
+                    found = [item.key.sort for item in store.query("t", "p", start, stop, 4, reverse)]
+                    wanted = [sort for sort in SORTS if sort >= start and (stop is None or sort < stop)]
+                    assert found == (wanted[::-1] if reverse else wanted)[:4]
+
+    def test_shards_part_a_table_exactly(self, store: Store) -> None:
+        keys = {Key("t", f"p{n % 11}", SORTS[n % 13]) for n in range(143)}
+        for key in keys:
+            put(store, key)
+            put(store, key._replace(table="other"))
+        for shards in (1, 2, 7):
+            parts = [[item.key for item in scan_pages(store, "t", shard, shards)] for shard in range(shards)]
+            assert sorted(key for part in parts for key in part) == sorted(keys)
+            assert all(parts)
+        assert list(scan_pages(store, "absent")) == []
+
+    def test_scan_goes_on_after_a_key(self, store: Store) -> None:
+        for number in range(25):
+            put(store, Key("t", f"p{number % 3}", f"s{number}"))
+        for shard in (0, 1):
+            found, after = [], None
+            while page := store.scan("t", shard, 2, after, limit=3):
+                found += page
+                after = page[-1].key
+            assert found == store.scan("t", shard, 2)
+
+    def test_values_come_back_as_they_were(self, store: Store) -> None:
+        for value in (b"", b"\0", bytes(range(256)), b"x" * (ITEM_BYTES_MAX - 20)):
+            put(store, KEY, value)
+            item = store.get([KEY])[0]
+            assert item is not None
+            assert item.value == value
+
+    def test_counting_up_from_many_threads_loses_nothing(self, store: Store) -> None:
+        def count_up() -> None:
+            done = 0
+            while done < 10:
+                item = store.get([KEY])[0]
+                version, count = (item.version, int(item.value)) if item else (0, 0)
+                done += store.commit([Batch(writes=[Put(KEY, b"%d" % (count + 1), version)])]) == [None]
+
+        at_once(*[count_up] * 4)
+        assert store.get([KEY]) == [(KEY, 40, b"40")]

@@ -1,0 +1,133 @@
+"""The laws that every store obeys, as one test class that a backend's test file only has to point at its store.
+
+class TestMyStore(StoreLaws):
+    durable = True
+
+    def open(self, folder):
+        return MyStore(folder / "store")
+"""
+
+# ruff: noqa: D102 - a law is said by its name
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from threadline.kernel.errors import InvalidValue, LimitExceeded, Unavailable
+from threadline.kernel.limits import (
+    BATCH_BYTES_MAX,
+    BATCH_WRITES_MAX,
+    ITEM_BYTES_MAX,
+    KEY_BYTES_MAX,
+    PAGE_ITEMS_MAX,
+)
+from threadline.kernel.store import Batch, Check, Delete, Key, Put, Span, Store, feed_pages
+from threadline.testing.store_cases import KEY, SORTS, THREAD, StoreOpening, entry, put, record, verdicts
+from threadline.testing.store_item_laws import ItemLaws
+from threadline.testing.store_log_laws import LogLaws
+from threadline.testing.store_scripts import StoreScripts
+
+
+class BoundLaws(StoreOpening):
+    """What is refused before anything is written, and what happens at the end."""
+
+    @pytest.mark.parametrize(
+        "batch",
+        [
+            Batch(writes=[Put(Key("", "p", "s"), b"")]),
+            Batch(writes=[Put(Key("t", "", "s"), b"")]),
+            Batch(writes=[Delete(Key("t", "p", ""))]),
+            Batch(writes=[Check(Key("t", "p", "é" * (KEY_BYTES_MAX // 2) + "x"), 0)]),
+            Batch(writes=[Put(Key("t", "p", "s"), b"x" * ITEM_BYTES_MAX)]),
+            Batch([entry(2, body=b"x" * ITEM_BYTES_MAX)]),
+            Batch([entry(2, type="")]),
+            Batch([entry(2, type="x" * (KEY_BYTES_MAX + 1))]),
+            Batch(writes=[Put(Key("t", f"p{n}"), b"") for n in range(BATCH_WRITES_MAX + 1)]),
+            Batch([entry(n) for n in range(2, BATCH_WRITES_MAX // 2 + 2)], [Delete(KEY)]),
+            Batch(writes=[Put(Key("t", f"p{n}"), b"x" * (BATCH_BYTES_MAX // 10)) for n in range(11)]),
+        ],
+        ids=lambda batch: f"{len(batch.events)}-events-{len(batch.writes)}-writes",
+    )
+    def test_what_is_too_large_is_refused_before_anything_is_written(self, store: Store, batch: Batch) -> None:
+        with pytest.raises(LimitExceeded):
+            store.commit([Batch([entry(1)], [Put(KEY, b"")]), batch])
+        assert (store.get([KEY]), store.feed(), store.scan("t")) == ([None], [], [])
+
+    def test_what_is_just_small_enough_is_taken(self, store: Store) -> None:
+        longest = Key("t", "é" * (KEY_BYTES_MAX // 2), "x" * KEY_BYTES_MAX)
+        full = [Put(longest._replace(sort=f"{n}"), b"x" * (ITEM_BYTES_MAX - 1_100)) for n in range(10)]
+        events = [entry(n) for n in range(1, BATCH_WRITES_MAX // 2 + 1)]
+        assert store.commit([Batch(writes=[Put(longest, b"v")]), Batch(writes=full), Batch(events)]) == [None] * 3
+        assert len(store.query(*longest[:2])) == 11
+
+    @pytest.mark.parametrize(
+        "batch",
+        [
+            Batch(writes=[Put(Key("t", "p", "\ud800"), b"")]),
+            Batch([entry(2, type="\udfff")]),
+            Batch([entry(2)._replace(id="XY" * 16)]),
+            Batch([entry(2)._replace(id="ab")]),
+            Batch([entry(2)._replace(thread="AB" * 16)]),
+            Batch([entry(2)._replace(digest=2**63)]),
+            Batch([entry(2)._replace(occurred_at=-(2**63) - 1)]),
+            Batch(writes=[Put(Key("t", "p"), b""), Check(Key("t", "p"), 0)]),
+        ],
+    )
+    def test_what_cannot_be_kept_is_refused_before_anything_is_written(self, store: Store, batch: Batch) -> None:
+        with pytest.raises(InvalidValue):
+            store.commit([Batch([entry(1)], [Put(KEY, b"")]), batch])
+        assert (store.get([KEY]), store.feed(), store.scan("t")) == ([None], [], [])
+
+    def test_questions_that_make_no_sense_are_refused(self, store: Store) -> None:
+        for limit in (0, -1, PAGE_ITEMS_MAX + 1):
+            for ask in (
+                lambda limit=limit: store.query("t", "p", limit=limit),
+                lambda limit=limit: store.scan("t", limit=limit),
+                lambda limit=limit: store.events(THREAD, Span(limit=limit)),
+                lambda limit=limit: store.feed(limit=limit),
+            ):
+                with pytest.raises(LimitExceeded):
+                    ask()
+        for wrong in (
+            lambda: store.feed("no cursor"),
+            lambda: store.scan("t", 2, 2),
+            lambda: store.get([Key("t", "\ud800")]),
+            lambda: store.query("t", "p", "\ud800"),
+        ):
+            with pytest.raises(InvalidValue):
+                wrong()
+
+    def test_a_closed_store_answers_no_more(self, tmp_path: Path) -> None:
+        store = self.open(tmp_path)
+        put(store, KEY)
+        store.close()
+        store.close()
+        for ask in (
+            lambda: store.get([KEY]),
+            lambda: store.query("t", "p"),
+            store.feed,
+            lambda: store.commit([Batch(writes=[Put(KEY, b"")])]),
+        ):
+            with pytest.raises(Unavailable):
+                ask()
+
+    def test_a_durable_store_has_everything_again(self, tmp_path: Path) -> None:
+        store = self.open(tmp_path)
+        entries = [entry(number, at=-number, type=f"type{number % 3}") for number in range(1, 21)]
+        record(store, *entries)
+        for sort in SORTS:
+            put(store, Key("t", "p", sort), sort.encode())
+        cursor = store.feed(limit=5)[-1].cursor
+        seen = (store.query("t", "p"), list(feed_pages(store)), store.events(THREAD), store.feed(cursor))
+        store.close()
+        store = self.open(tmp_path)
+        again = (store.query("t", "p"), list(feed_pages(store)), store.events(THREAD), store.feed(cursor))
+        assert again == (seen if self.durable else ([], [], [], []))
+        assert verdicts(store, Batch([entry(1)])) == (["event_exists"] if self.durable else [None])
+        store.close()
+
+
+class StoreLaws(ItemLaws, LogLaws, BoundLaws, StoreScripts):
+    """All of them, and random scripts played to this store and to the memory store alike."""

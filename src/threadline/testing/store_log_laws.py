@@ -1,0 +1,116 @@
+"""The laws of a store's log: unique ids, spans of threads, a feed that never skips."""
+
+# ruff: noqa: D102 - a law is said by its name
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from threadline.kernel.limits import ITEM_BYTES_MAX
+from threadline.kernel.store import Batch, FeedEntry, LogEntry, Span, Store, event_pages, feed_pages
+from threadline.testing.store_cases import OTHER_THREAD, THREAD, StoreOpening, at_once, entry, record, verdicts
+
+
+class LogLaws(StoreOpening):
+    """Events: unique ids, spans of threads, the feed."""
+
+    def test_an_id_is_taken_once_whatever_the_thread(self, store: Store) -> None:
+        again = entry(1, OTHER_THREAD)._replace(sequence=9, body=b"other")
+        assert verdicts(store, Batch([entry(1)]), Batch([again])) == [None, "event_exists"]
+        assert verdicts(store, Batch([again, entry(2)]), Batch([entry(3), entry(3)])) == ["event_exists"] * 2
+        assert verdicts(store, Batch([entry(4)]), Batch([entry(1)]), Batch([entry(5)])) == [None, "event_exists", None]
+        assert store.commit([Batch([entry(5)])]) == [("event_exists", entry(5).id)]
+        assert [page.entry for page in store.feed()] == [entry(1), entry(4), entry(5)]
+
+    def test_the_same_event_at_once_is_recorded_once(self, store: Store) -> None:
+        outcomes: list[str | None] = []
+        for number in range(1, 11):
+            at_once(*[lambda number=number: outcomes.extend(verdicts(store, Batch([entry(number)])))] * 3)
+        assert sorted(outcomes, key=str) == [None] * 10 + ["event_exists"] * 20
+
+    def test_found_by_id(self, store: Store) -> None:
+        entries = [entry(number, body=b"%d" % number) for number in range(1, 301)]
+        record(store, *entries)
+        ids = [one.id for one in entries]
+        assert store.find([*ids, "00" * 16, "no id"]) == {one.id: one for one in entries}
+        assert store.seen([*ids, "00" * 16, "no id"]) == {one.id: one.digest for one in entries}
+        assert (store.find([]), store.seen([]), store.find([ids[0].upper() + " "])) == ({}, {}, {})
+
+    def test_every_field_of_an_entry_comes_back(self, store: Store) -> None:
+        edge = 2**63
+        entries = [
+            LogEntry("ff" * 16, 1, -edge, "t", "ff" * 16, edge - 1, b""),
+            LogEntry("00" * 16, edge - 1, edge - 1, "größe\0\U0001f600", "00" * 16, -edge, bytes(range(256))),
+            LogEntry("ff" * 16, 2, -62_135_596_800_000_000, "t" * 200, "01" * 16, 0, b"x" * (ITEM_BYTES_MAX - 300)),
+        ]
+        record(store, *entries)
+        assert [page.entry for page in store.feed()] == entries
+        assert store.find([one.id for one in entries]) == {one.id: one for one in entries}
+        assert store.events("ff" * 16) == [entries[0], entries[2]]
+
+    def test_spans_read_a_thread_in_occurred_order(self, store: Store) -> None:
+        times = (5, -3, 0, 5, -3, 9, 0, 7, -10, 5, 2, 2)
+        entries = [entry(n, at=at, type="even" if n % 2 == 0 else "odd") for n, at in enumerate(times, 1)]
+        record(store, *entries, entry(50, OTHER_THREAD, at=1))
+        ordered = sorted(entries, key=lambda one: (one.occurred_at, one.sequence))
+        for types in (
+            frozenset[str](),
+            frozenset({"even"}),
+            frozenset({"odd", "even", "absent"}),
+            frozenset({"absent"}),
+        ):
+            for start in (None, -10, -3, 1, 5, 10):
+                for stop in (None, -10, 0, 5, 10):
+                    wanted = [
+                        one
+                        for one in ordered
+                        if (start is None or one.occurred_at >= start) and (stop is None or one.occurred_at < stop)
+                        if not types or one.type in types
+                    ]
+                    assert store.events(THREAD, Span(start, stop, types)) == wanted
+                    assert store.events(THREAD, Span(start, stop, types, limit=3)) == wanted[:3]
+                    assert store.events(THREAD, Span(start, stop, types, reverse=True)) == wanted[::-1]
+        assert store.events("cc" * 16) == store.events("no id") == []
+
+    @pytest.mark.parametrize("limit", [1, 2, 5, 100])
+    @pytest.mark.parametrize("reverse", [False, True])
+    @pytest.mark.parametrize("types", [frozenset(), frozenset({"odd"})])
+    def test_pages_visit_every_event_once(self, store: Store, limit: int, reverse: bool, types: frozenset[str]) -> None:
+        entries = [entry(n, at=n * 5 % 4 - 2, type="even" if n % 2 == 0 else "odd") for n in range(1, 13)]
+        record(store, *entries)
+        for start, stop in ((None, None), (-1, 1)):
+            span = Span(start, stop, types, None, limit, reverse)
+            assert list(event_pages(store, THREAD, span)) == store.events(THREAD, span._replace(limit=100))
+
+    def test_the_feed_gives_every_event_once_in_commit_order(self, store: Store) -> None:
+        assert store.feed() == []
+        entries = [entry(number, at=-number) for number in range(1, 31)]
+        record(store, *entries)
+        whole = list(feed_pages(store))
+        assert [page.entry for page in whole] == entries
+        for place, page in enumerate(whole):
+            assert store.feed(page.cursor, limit=4) == whole[place + 1 : place + 5]
+
+    def test_the_feed_skips_nothing_while_others_write(self, store: Store) -> None:
+        found: list[FeedEntry] = []
+
+        def follow() -> None:
+            while len(found) < 60:
+                found.extend(store.feed(found[-1].cursor if found else "", limit=7))
+
+        def write(first: int) -> None:
+            for number in range(30):
+                record(store, entry(first + number))
+
+        at_once(follow, partial(write, 1_000), partial(write, 2_000))
+        assert found == list(feed_pages(store))
+        assert {page.entry.sequence for page in found} == {*range(1_000, 1_030), *range(2_000, 2_030)}
+
+    def test_one_call_takes_many_full_batches(self, store: Store) -> None:
+        batches = [Batch([entry(first * 50 + n + 1) for n in range(50)]) for first in range(12)]
+        assert store.commit(batches) == [None] * 12
+        assert [page.entry.sequence for page in feed_pages(store)] == list(range(1, 601))
+        assert store.commit([]) == []
+        assert store.commit([Batch()]) == [None]

@@ -1,0 +1,224 @@
+"""CloudEvents 1.0 over HTTP: structured, batched and binary requests, as events, and events as structured ones.
+
+Written after the specification's core, JSON format and HTTP binding, version 1.0.2
+(https://github.com/cloudevents/spec). What we make of each attribute is told in docs/cloudevents.md.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.errors import EventRejected, MalformedBody
+from threadline.kernel.event import Event
+from threadline.kernel.limits import BATCH_EVENTS_MAX, CLOUDEVENT_BYTES_MAX
+from threadline.kernel.time import format_time
+from threadline.wire.cloudevents_event import (
+    EXTENSION_NAME,
+    PERSON_KINDS,
+    Request,
+    event_of,
+    extension_value,
+    is_json,
+)
+from threadline.wire.message import read_json, read_object
+from threadline.wire.rejection import Decoded, Rejection, rejection
+from threadline.wire.scan import split_array
+
+__all__ = ["decode", "encode"]
+
+_BATCH = "application/cloudevents-batch"
+_STRUCTURED = "application/cloudevents"
+_ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
+_QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
+
+_NO_HEADERS = frozenset({"data", "data_base64", "datacontenttype"})
+
+_decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode_json = msgspec.json.Encoder().encode
+
+
+def decode(
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    source: str,
+    workspace: str,
+    received_at: int,
+    kinds: frozenset[str] = PERSON_KINDS,
+) -> Decoded:
+    """What a request says. ``headers`` have names in lower case and values as ISO-8859-1, as servers hand them over.
+
+    The content type decides on the mode. Each event of a batch stands for itself: one that is not valid is answered
+    with a `Rejection` in its place. ``kinds`` are the kinds of identifiers that a subject like ``email:a@b.c`` may name.
+    Raises `MalformedBody` if no single event can be made out, or if the format is not JSON.
+    """
+    request = Request(source, workspace, received_at, kinds)
+    content_type = headers.get("content-type", "").strip()
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type.startswith(_STRUCTURED):
+        _check_format(media_type, content_type)
+        batch = media_type.startswith(_BATCH)
+        return Decoded(results=_batch(body, request) if batch else [_structured(body, request)])
+    return Decoded(results=[_binary(body, content_type, headers, request)])
+
+
+def _check_format(media_type: str, content_type: str) -> None:
+    if media_type not in (f"{_STRUCTURED}+json", f"{_BATCH}+json", _STRUCTURED, _BATCH):
+        raise MalformedBody(f"{media_type} is an event format that is not read here; send application/cloudevents+json")
+    charset = re.search(r"charset\s*=\s*\"?([^\s;\"]+)", content_type, re.IGNORECASE)
+    if charset is not None and charset[1].lower() not in ("utf-8", "utf8", "us-ascii"):
+        raise MalformedBody(f"the event format is JSON, which is UTF-8, not {charset[1]}")
+
+
+# --- the three modes -------------------------------------------------------------------------------------------------
+
+
+def _structured(body: bytes, request: Request) -> Event | Rejection:
+    result = _result(0, body, request)
+    if type(result) is Rejection and result.code in ("invalid_json", "not_an_object"):
+        raise MalformedBody(result.message)
+    return result
+
+
+def _batch(body: bytes, request: Request) -> list[Event | Rejection]:
+    overflow = EventRejected("batch_overflow", f"a batch holds at most {BATCH_EVENTS_MAX} events")
+    return [
+        _result(index, raw, request) if index < BATCH_EVENTS_MAX else rejection(index, raw, overflow, _id(raw))
+        for index, raw in enumerate(_elements(body))
+    ]
+
+
+def _elements(body: bytes) -> list[bytes]:
+    try:
+        return [bytes(raw) for raw in _decode_array(body)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error)
+    # One event with a NaN makes the whole body invalid. Its neighbours are found by their brackets.
+    elements, rest = split_array(body, None)
+    if rest.strip() != b"[]":
+        raise MalformedBody(f"the body is not a batch: {reason}")
+    return elements
+
+
+def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
+    try:
+        attributes = read_object(raw, CLOUDEVENT_BYTES_MAX)
+        return event_of(attributes, request)
+    except EventRejected as refusal:
+        return rejection(index, raw, refusal, _id(raw))
+
+
+def _id(raw: bytes) -> object:
+    try:
+        return read_object(raw, CLOUDEVENT_BYTES_MAX).get("id")
+    except EventRejected:
+        return None
+
+
+def _binary(body: bytes, content_type: str, headers: Mapping[str, str], request: Request) -> Event | Rejection:
+    """An event in the headers, its data in the body. If it is rejected, it is kept in the structured form."""
+    attributes: dict[str, Any] = {}
+    fault: EventRejected | None = None
+    for name, value in headers.items():
+        if name.startswith("ce-"):
+            try:
+                attributes[name[3:]] = _header_value(name, value)
+            except EventRejected as refusal:
+                attributes[name[3:]], fault = value, refusal
+    if attributes.keys() & _NO_HEADERS:
+        text = "`datacontenttype` is the Content-Type and `data` the body; neither is a header of its own"
+        fault = EventRejected("invalid_attribute", text)
+    elif content_type:
+        attributes["datacontenttype"] = content_type
+    try:
+        data = _binary_data(body, content_type)
+    except EventRejected as refusal:
+        fault, data = refusal, {"data_base64": b64encode(body[:CLOUDEVENT_BYTES_MAX]).decode()}
+    # A copy, because what finds its place in the event is taken out.
+    message = {**attributes, **data}
+    try:
+        if fault is not None:
+            raise fault
+        return event_of(dict(message), request)
+    except EventRejected as refusal:
+        return rejection(0, _encode_json(message), refusal, attributes.get("id"))
+
+
+def _header_value(name: str, value: str) -> str:
+    """An attribute out of a header: first unquoted (RFC 7230, 3.2.6), then percent-decoded once (RFC 3986, 2.4)."""
+    value = value.strip()
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        value = _QUOTED_PAIR.sub(r"\1", value[1:-1])
+    try:
+        octets = value.encode("latin-1")
+        return _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), octets).decode()
+    except UnicodeError:
+        raise EventRejected("invalid_attribute", f"`{name}` is not UTF-8 once it is percent-decoded") from None
+
+
+def _binary_data(body: bytes, content_type: str) -> dict[str, Any]:
+    """The member of the structured form that says the same as the body."""
+    if not body:
+        return {}
+    if len(body) > CLOUDEVENT_BYTES_MAX:
+        raise EventRejected("too_large", f"the data has {len(body)} bytes; at most {CLOUDEVENT_BYTES_MAX} are taken")
+    if is_json(content_type):
+        try:
+            return {"data": read_json(body, CLOUDEVENT_BYTES_MAX)}
+        except EventRejected as refusal:
+            code = "invalid_data" if refusal.code == "invalid_json" else refusal.code
+            raise EventRejected(code, f"the data is not what its content type says: {refusal}") from None
+    if content_type.lower().startswith("text/"):
+        try:
+            return {"data": body.decode()}
+        except UnicodeDecodeError:
+            return {"data_base64": b64encode(body).decode()}
+    return {"data_base64": b64encode(body).decode()}
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def encode(event: Event) -> dict[str, Any]:
+    """The event in the structured JSON format.
+
+    For an event that came as a CloudEvent that is what it said, in whichever mode it came. Any other event becomes one
+    that means the same, as far as the format has a place for what it says.
+    """
+    kept = event.wire.get("cloudevent")
+    told: dict[str, Any] = {"specversion": "1.0", "type": event.type}
+    if event.schema_version:
+        told["dataschema"] = event.schema_version
+    if kept is None:
+        return told | _foreign(event)
+    # Extensions are the whole context of an event that came as a CloudEvent.
+    told |= {**kept, **event.context}
+    form = event.wire.get("data")
+    if form == "value":
+        told["data"] = event.properties["data"]
+    elif form == "base64":
+        told["data_base64"] = event.properties["data_base64"]
+    elif form is None:
+        told["data"] = event.properties
+    return told
+
+
+def _foreign(event: Event) -> dict[str, Any]:
+    """The members of an event that did not come as a CloudEvent."""
+    at = event.occurred_at if event.sent_time is None else event.sent_time
+    members: dict[str, Any] = {"id": event.key, "source": "/" + event.source, "time": format_time(at)}
+    if event.identifiers:
+        members["subject"] = str(event.identifiers[0])
+    if event.historical:
+        members["historical"] = True
+    for name, value in event.context.items():
+        if EXTENSION_NAME.fullmatch(name) and name not in members and extension_value(value):
+            members[name] = value
+    if event.properties:
+        members["data"] = event.properties
+    return members

@@ -1,0 +1,418 @@
+"""The SQLite store obeys the store laws, and what may happen to a file: full disks, second processes, kill -9."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+import pytest
+
+from threadline.kernel.errors import InvalidSetting, StoreBusy, StoreDamaged, StoreFull, Unavailable
+from threadline.kernel.store import Batch, Key, Put, Store, feed_pages
+from threadline.stores.sqlite import WAL_GROWTH_MAX, SqliteStore
+from threadline.stores.sqlite_file import refuse_network
+from threadline.testing.store_cases import KEY, entry, put, record
+from threadline.testing.store_laws import StoreLaws
+
+FILE = "threadline.db"
+SOURCE = str(Path(__file__).parents[2] / "src")
+
+
+class TestSqliteStore(StoreLaws):
+    durable = True
+
+    def open(self, folder: Path) -> Store:
+        return SqliteStore(folder / FILE)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / FILE)
+    yield store
+    store.close()
+
+
+def python(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Another process that runs this code with the package on its path."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": SOURCE},
+    )
+
+
+# --- one file, several processes -----------------------------------------------------------------
+
+HOLD = """
+import sys
+from threadline.stores.sqlite import SqliteStore
+store = SqliteStore(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_writer_is_refused_at_once_and_told_who_holds_the_file(tmp_path: Path) -> None:
+    with python(HOLD, tmp_path / FILE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        start = time.monotonic()
+        with pytest.raises(StoreBusy, match=rf"pid {holder.pid}\b"):
+            SqliteStore(tmp_path / FILE)
+        assert time.monotonic() - start < 1
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    store = SqliteStore(tmp_path / FILE)
+    with pytest.raises(StoreBusy, match=rf"pid {os.getpid()}\b"):
+        SqliteStore(tmp_path / FILE)
+    record(store, entry(1))
+    store.close()
+    SqliteStore(tmp_path / FILE).close()
+
+
+def test_a_reader_beside_a_writer_sees_every_commit_and_writes_nothing(store: SqliteStore) -> None:
+    reader = SqliteStore(store.path, readonly=True)
+    for number in range(1, 6):
+        record(store, entry(number, type=f"type{number}"))
+        put(store, Key("t", f"p{number}"))
+        assert [page.entry for page in reader.feed()] == [entry(n, type=f"type{n}") for n in range(1, number + 1)]
+        assert reader.get([Key("t", f"p{number}")]) == store.get([Key("t", f"p{number}")]) != [None]
+    with pytest.raises(Unavailable, match="reading only"):
+        reader.commit([Batch([entry(9)])])
+    reader.close()
+    assert len(store.feed()) == 5
+
+
+def test_a_foreign_lock_on_the_file_is_told_as_busy(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / FILE, busy_timeout_seconds=0.05)
+    other = apsw.Connection(str(store.path))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreBusy):
+        record(store, entry(1))
+    other.execute("ROLLBACK")
+    record(store, entry(1))
+    store.close()
+
+
+# --- files that are not ours -----------------------------------------------------------------------
+
+
+def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    with apsw.Connection(str(tmp_path / FILE)) as other:
+        other.execute("CREATE TABLE precious (value); INSERT INTO precious VALUES (1)")
+    other.close()
+    before = (tmp_path / FILE).read_bytes()
+    for readonly in (False, True):
+        with pytest.raises(InvalidSetting, match="something else"):
+            SqliteStore(tmp_path / FILE, readonly=readonly)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_a_newer_layout_is_refused(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / FILE).close()
+    db = apsw.Connection(str(tmp_path / FILE))
+    db.pragma("user_version", 99)
+    db.close()
+    with pytest.raises(InvalidSetting, match="newer"):
+        SqliteStore(tmp_path / FILE)
+
+
+def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"name,mail\n" * 500)
+    with pytest.raises(StoreDamaged):
+        SqliteStore(tmp_path / FILE)
+    with pytest.raises(InvalidSetting, match="no store"):
+        SqliteStore(tmp_path / "absent", readonly=True)
+    with pytest.raises(InvalidSetting, match="No such file"):
+        SqliteStore(tmp_path / "absent" / FILE)
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / FILE)
+    record(store, *[entry(number, body=b"x" * 2_000) for number in range(1, 60)])
+    assert store.integrity() == []
+    store.close()
+    content = bytearray((tmp_path / FILE).read_bytes())
+    for page in range(3, len(content) // 4_096):
+        content[page * 4_096 : page * 4_096 + 64] = bytes(64)
+    (tmp_path / FILE).write_bytes(content)
+    store = SqliteStore(tmp_path / FILE)
+    assert store.integrity() != []
+    with pytest.raises(StoreDamaged):
+        list(feed_pages(store))
+    store.close()
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs"])
+def test_network_file_systems_are_refused(kind: str) -> None:
+    share = "/mnt/team\\040share"
+    mounts = f"/dev/vda / ext4 rw 0 0\nserver:/x {share} {kind} rw 0 0\ntmpfs {share}/local tmpfs rw 0 0\n"
+    with pytest.raises(InvalidSetting, match=kind):
+        refuse_network(Path("/mnt/team share/people.db"), mounts)
+    refuse_network(Path("/mnt/team share/local/people.db"), mounts)
+    refuse_network(Path("/mnt/team sharec/people.db"), mounts)
+
+
+# --- the write-ahead log -----------------------------------------------------------------------------
+
+
+def writing(store: SqliteStore, first: int, stop: Callable[[], bool]) -> int:
+    """Commit full batches without a pause; gives the number after the last."""
+    while not stop():
+        assert store.commit([Batch([entry(first + n, body=b"x" * 900) for n in range(50)])]) == [None]
+        first += 50
+    return first
+
+
+def test_the_write_ahead_log_stays_bounded_under_continuous_writes(tmp_path: Path) -> None:
+    pages_max = 200
+    store = SqliteStore(tmp_path / FILE, wal_pages_max=pages_max)
+    largest = 0
+
+    def stop() -> bool:
+        nonlocal largest
+        largest = max(largest, store.stats()["wal_bytes"])
+        return store.stats()["log_entries"] >= 30_000
+
+    writing(store, 1, stop)
+    stats = store.stats()
+    # One commit may overshoot the bound, and each page carries a header of 24 bytes.
+    assert largest < (pages_max * (WAL_GROWTH_MAX + 2)) * (stats["page_bytes"] + 24)
+    assert stats["file_bytes"] > 3 * largest
+    store.close()
+    assert not Path(f"{store.path}-wal").exists()
+    assert store.path.stat().st_size == stats["pages"] * stats["page_bytes"]
+
+
+def test_the_writer_itself_bounds_the_log_when_nobody_copies_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteStore, "_checkpoint_loop", lambda self, db: db.close())
+    store = SqliteStore(tmp_path / FILE, wal_pages_max=100)
+    writing(store, 1, lambda: store.stats()["log_entries"] >= 5_000)
+    assert store.stats()["wal_bytes"] < 100 * (WAL_GROWTH_MAX + 1) * 4_120
+    store.close()
+
+
+def test_a_long_reader_holds_up_neither_commits_nor_the_log_for_ever(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / FILE, wal_pages_max=100)
+    record(store, entry(1))
+    reader = apsw.Connection(str(store.path))
+    reader.execute("BEGIN; SELECT count(*) FROM log").fetchall()
+    start = time.monotonic()
+    last = writing(store, 2, lambda: store.stats()["log_entries"] >= 4_000)
+    assert time.monotonic() - start < 20
+    grown = store.stats()["wal_bytes"]
+    assert reader.execute("SELECT count(*) FROM log").get == 1
+    reader.close()
+    time.sleep(1.5)
+    writing(store, last, lambda: store.stats()["log_entries"] >= 12_000)
+    assert store.stats()["wal_bytes"] <= grown
+    assert len(list(feed_pages(store))) == store.stats()["log_entries"]
+    store.close()
+
+
+# --- a full disk ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system of its own; mounting one needs root."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"needs the right to mount a file system: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def fill_up(store: SqliteStore, first: int) -> int:
+    """Commit until the store refuses; gives the number of the first batch that it did not take."""
+    while True:
+        events = [entry(first * 20 + n, body=b"x" * 900) for n in range(20)]
+        try:
+            outcome = store.commit([Batch(events, [put_number(first)])])
+        except StoreFull:
+            return first
+        assert outcome == [None]
+        first += 1
+
+
+def put_number(number: int) -> Put:
+    """The item that goes with batch ``number``."""
+    return Put(KEY, b"%d" % number)
+
+
+def fill_disk(ballast: io.FileIO) -> None:
+    """Write until there is no room for another page."""
+    with suppress(OSError):
+        while True:
+            ballast.write(bytes(4_096))
+
+
+def check_whole(store: SqliteStore, batches: int) -> None:
+    """Exactly these batches are there, events and item alike."""
+    item = store.get([KEY])[0]
+    assert item is not None
+    assert (item.version, item.value) == (batches, b"%d" % (batches - 1))
+    assert [page.entry.sequence for page in feed_pages(store)] == list(range(batches * 20))
+    assert store.integrity() == []
+
+
+@pytest.mark.parametrize("wal_pages_max", [50, 16_000])
+def test_a_full_disk_refuses_and_recovers(small_disk: Path, wal_pages_max: int) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(17_000_000))
+    store = SqliteStore(small_disk / FILE, wal_pages_max=wal_pages_max)
+    full = fill_up(store, 0)
+    assert full > 5
+    for _ in range(3):
+        assert fill_up(store, full) >= full
+    full = fill_up(store, full)
+    check_whole(store, full)
+    ballast.unlink()
+    again = fill_up(store, full)
+    assert again > full
+    check_whole(store, again)
+    store.close()
+    store = SqliteStore(small_disk / FILE)
+    check_whole(store, again)
+    store.close()
+
+
+def test_the_index_of_the_log_cannot_grow_on_a_full_disk(small_disk: Path) -> None:
+    # The index grows by a block at 4,062 pages of log, and SQLite calls its failure an I/O error. So bring the log near
+    # that, fill the disk, and give room back page by page until the log is past it.
+    store = SqliteStore(small_disk / FILE, wal_pages_max=100_000)
+    batches = 0
+    while store.stats()["wal_bytes"] < 4_040 * 4_120:
+        assert store.commit([Batch([entry(batches * 20 + n) for n in range(20)], [put_number(batches)])]) == [None]
+        batches += 1
+    causes = set()
+    with (small_disk / "ballast").open("wb", buffering=0) as ballast:
+        fill_disk(ballast)
+        while store.stats()["wal_bytes"] < 4_100 * 4_120:
+            try:
+                assert store.commit([Batch([entry(batches * 20 + n) for n in range(20)], [put_number(batches)])]) == [
+                    None
+                ]
+                batches += 1
+            except StoreFull as error:
+                causes.add(type(error.__cause__))
+                ballast.truncate(ballast.seek(0, os.SEEK_END) - 4_096)
+            check_whole(store, batches)
+    assert causes == {apsw.FullError, apsw.IOError}
+    store.close()
+
+
+def test_a_store_on_a_full_disk_opens_again_when_there_is_room(small_disk: Path) -> None:
+    store = SqliteStore(small_disk / FILE)
+    store.commit([Batch([entry(n) for n in range(20)], [put_number(0)])])
+    store.close()
+    with (small_disk / "ballast").open("wb", buffering=0) as ballast:
+        fill_disk(ballast)
+    for readonly in (False, True):
+        with pytest.raises(StoreFull):
+            SqliteStore(small_disk / FILE, readonly=readonly)
+    (small_disk / "ballast").unlink()
+    store = SqliteStore(small_disk / FILE)
+    check_whole(store, 1)
+    store.close()
+
+
+# --- kill -9 ----------------------------------------------------------------------------------------------
+
+ACKNOWLEDGE = """
+import sys
+from threadline.kernel.store import Batch, Key, LogEntry, Put
+from threadline.stores.sqlite import SqliteStore
+store = SqliteStore(sys.argv[1], wal_pages_max=100)
+number = int(sys.argv[2])
+while True:
+    batches = []
+    for _ in range(3):
+        places = range(number * 5, number * 5 + 5)
+        events = [LogEntry("aa" * 16, place, 0, "t", f"{place:032x}", 0, b"x" * 700) for place in places]
+        batches.append(Batch(events, [Put(Key("t", "counter"), b"%d" % number, number)]))
+        number += 1
+    assert not any(store.commit(batches))
+    print(number, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    count, killed_at_work = 0, 0
+    for _ in range(20):
+        acknowledged = count
+        with python(ACKNOWLEDGE, tmp_path / FILE, count) as writer:
+            assert writer.stdout is not None
+            line = writer.stdout.readline()
+            killer = threading.Timer(draw.uniform(0, 0.08), writer.kill)
+            killer.start()
+            while line.endswith("\n"):
+                acknowledged = int(line)
+                line = writer.stdout.readline()
+            killer.join()
+        killed_at_work += writer.returncode == -signal.SIGKILL
+        store = SqliteStore(tmp_path / FILE)
+        item = store.get([Key("t", "counter")])[0]
+        assert item is not None
+        count = item.version
+        # At most the one call whose answer was cut off may be there without having been acknowledged.
+        assert count in {acknowledged, acknowledged + 3}
+        assert item.value == b"%d" % (count - 1)
+        assert [page.entry.sequence for page in feed_pages(store)] == list(range(count * 5))
+        assert len(store.find([f"{number:032x}" for number in range(count * 5)])) == count * 5
+        assert store.integrity() == []
+        store.close()
+    assert killed_at_work == 20
+    assert count > 20 * 3
+
+
+# --- many threads, many names ---------------------------------------------------------------------------
+
+
+def test_readers_in_many_threads_share_few_connections(store: SqliteStore) -> None:
+    record(store, *[entry(number) for number in range(1, 50)])
+    errors: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            for _ in range(30):
+                assert len(store.feed()) == 49
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=read) for _ in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(os.listdir("/proc/self/fd")) < 100
+
+
+def test_more_event_types_than_are_cached_are_all_kept(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threadline.stores.sqlite_names.CACHED_MAX", 10)
+    entries = [entry(number, type=f"type{number % 35}") for number in range(1, 71)]
+    record(store, *entries)
+    store.commit([Batch(entries[:0]), *[Batch([one._replace(id=f"{n:032x}")]) for n, one in enumerate(entries, 500)]])
+    assert [page.entry.type for page in store.feed()] == [one.type for one in entries] * 2
+    assert [one.sequence for one in store.events("aa" * 16) if one.type == "type7"] == [7, 7, 42, 42]

@@ -1,0 +1,312 @@
+"""What each call of Segment's API means as an event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.wire.segment_cases import RECEIVED, one, refused, send, track
+from threadline.kernel.errors import MalformedBody
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.time import DAY, HOUR, SECOND, format_time, parse_time
+from threadline.wire.segment import encode
+
+USER = Identifier("user_id", "u1")
+
+
+def test_a_track_call() -> None:
+    properties = {"plan": "pro", "seats": 5}
+    event = one(track(properties=properties, context={"locale": "de-DE"}, timestamp="2026-11-21T00:46:25.5Z"))
+    assert event == Event(
+        type="Signed Up",
+        identifiers=(USER,),
+        occurred_at=RECEIVED - SECOND // 2,
+        key="m1",
+        source="shop",
+        source_type="external",
+        workspace="acme",
+        properties=properties,
+        context={"locale": "de-DE"},
+        received_at=RECEIVED,
+        sent_time=RECEIVED - SECOND // 2,
+        wire={"segment": {"userId": "u1", "timestamp": "2026-11-21T00:46:25.5Z"}},
+    )
+
+
+def test_an_identify_call_says_traits() -> None:
+    event = one(
+        {"type": "identify", "userId": "u1", "traits": {"plan": "pro", "email": "Ana@Example.com", "phone": 441}}
+    )
+    assert event.type == "identify"
+    assert event.properties == {"plan": "pro", "email": "Ana@Example.com", "phone": 441}
+    assert event.identifiers == (USER, Identifier("email", "Ana@Example.com"), Identifier("phone", "441"))
+
+
+def test_rudderstack_puts_the_traits_of_identify_into_the_context() -> None:
+    message = {"type": "identify", "userId": "u1", "context": {"traits": {"email": "a@b.c"}}, "messageId": "m"}
+    event = one(message)
+    assert event.properties == {"email": "a@b.c"}
+    assert event.identifiers == (USER, Identifier("email", "a@b.c"))
+    assert encode(event) == message
+
+
+@pytest.mark.parametrize("kind", ["page", "screen"])
+def test_page_and_screen_calls_are_about_their_name(kind: str) -> None:
+    event = one({"type": kind, "userId": "u1", "name": "Docs", "category": "Help", "properties": {"url": "/docs"}})
+    assert (event.type, event.object_ref, event.properties) == (kind, "Docs", {"url": "/docs"})
+
+
+def test_a_group_call_is_about_its_group_whose_address_is_not_the_persons() -> None:
+    event = one({"type": "group", "userId": "u1", "groupId": 7, "traits": {"email": "office@initech.com"}})
+    assert (event.type, event.object_ref, event.properties) == ("group", "7", {"email": "office@initech.com"})
+    assert event.identifiers == (USER,)
+
+
+@pytest.mark.parametrize(("previous", "kind"), [("anon-xyz", "anonymous_id"), ("jen@email.com", "email")])
+def test_an_alias_links_what_the_user_was_called_before(previous: str, kind: str) -> None:
+    event = one({"type": "alias", "userId": "u1", "previousId": previous})
+    assert (event.type, event.object_ref) == ("alias", previous)
+    assert event.identifiers == (USER, Identifier(kind, previous))
+
+
+def test_identifiers_from_everywhere_once_each() -> None:
+    traits = {"email": "a@b.c", "phone": "+44 1"}
+    external = [
+        {"id": "123", "type": "crm_id", "collection": "users", "encoding": "none"},
+        {"id": 55, "type": "shop_id"},
+        {"id": "123", "type": "crm_id"},
+        {"id": "acct", "type": "crm_id", "collection": "accounts"},
+        {"id": "", "type": "empty"},
+    ]
+    event = one(track(anonymousId="a1", context={"traits": traits, "externalIds": external}))
+    assert event.identifiers == (
+        USER, Identifier("anonymous_id", "a1"), Identifier("email", "a@b.c"), Identifier("phone", "+44 1"),
+        Identifier("crm_id", "123"), Identifier("shop_id", "55"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "value"), [(507, "507"), (12.0, "12"), (1.5, "1.5"), (-3, "-3"), ("507", "507")])
+def test_a_user_id_may_come_as_a_number(given: Any, value: str) -> None:
+    message = track(userId=given)
+    event = one(message)
+    assert event.identifiers == (Identifier("user_id", value),)
+    assert encode(event) == message
+
+
+def test_null_and_empty_ids_are_absent_and_junk_is_left_to_the_rules() -> None:
+    assert one(track(userId=None, anonymousId="a1")).identifiers == (Identifier("anonymous_id", "a1"),)
+    assert one(track(userId="", anonymousId="a1")).identifiers == (Identifier("anonymous_id", "a1"),)
+    assert one(track(userId="null")).identifiers == (Identifier("user_id", "null"),)
+
+
+def test_snake_case_ids_of_older_pages_are_understood() -> None:
+    message = track(userId=..., user_id="u1", anonymous_id="a1")
+    assert one(message).identifiers == (USER, Identifier("anonymous_id", "a1"))
+    assert encode(one(message)) == message
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("properties", "total"),
+    [({"total": 27.5, "revenue": 25}, 27.5), ({"revenue": 25, "value": 1}, 25), ({"value": "9.90"}, "9.90"), ({}, ...),
+     ({"total": None, "revenue": 25}, None), ({"revenue": None, "value": 3}, 3)],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "type_"), [("Order Completed", "purchase_completed"), ("Order Refunded", "purchase_refunded")]
+)
+def test_an_order_has_a_total_and_keeps_what_it_said(name: str, type_: str, properties: Any, total: Any) -> None:
+    message = track(event=name, **({"properties": properties} if properties else {}))
+    event = one(message)
+    assert event.type == type_
+    assert event.properties.get("total", ...) == total
+    assert {**event.properties, **properties} == event.properties
+    assert encode(event) == message
+
+
+@pytest.mark.parametrize(("name", "action"), [("Email Opened", "open"), ("Email Link Clicked", "click")])
+def test_an_email_that_was_acted_on_engaged_a_campaign(name: str, action: str) -> None:
+    message = track(event=name, properties={"email_id": "e9", "campaign_name": "Spring"})
+    event = one(message)
+    assert event.type == "campaign_engaged"
+    assert event.properties == {"email_id": "e9", "campaign_name": "Spring", "campaign_id": "Spring", "action": action}
+    assert encode(event) == message
+
+
+def test_what_the_producer_says_itself_is_never_overwritten() -> None:
+    properties = {"campaign_id": "c1", "campaign_name": "Spring", "action": "replied"}
+    assert one(track(event="Email Opened", properties=properties)).properties == properties
+
+
+@pytest.mark.parametrize("name", ["identify", "page", "screen", "group", "alias"])
+def test_a_producers_event_by_the_name_of_a_call_is_not_that_call(name: str) -> None:
+    message = track(event=name, properties={"email": "x@y.z"})
+    assert one(message).type == f"track.{name}"
+    assert encode(one(message)) == message
+
+
+# --- time ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_right_clock_leaves_the_time_alone() -> None:
+    said = parse_time("2024-02-29T23:30:00.123-03:00")
+    event = one(track(timestamp="2024-02-29T23:30:00.123-03:00"), sentAt=format_time(RECEIVED - SECOND))
+    assert (event.occurred_at, event.sent_time, event.marks) == (said, said, ())
+
+
+@pytest.mark.parametrize("off", [-3 * 365 * DAY, -2 * SECOND, SECOND + 1, 9 * HOUR])
+@pytest.mark.parametrize("field", ["timestamp", "originalTimestamp"])
+@pytest.mark.parametrize("place", ["message", "batch"])
+def test_a_wrong_clock_is_corrected_by_the_age_of_the_event(off: int, field: str, place: str) -> None:
+    happened = RECEIVED - 5 * SECOND
+    times = {field: format_time(happened + off)}
+    sent = {"sentAt": format_time(RECEIVED + off)}
+    event = one(track(**times, **sent)) if place == "message" else one(track(**times), **sent)
+    assert event.occurred_at == happened
+    assert event.sent_time == happened + off
+    assert event.marks == ("clock_corrected",)
+
+
+def test_a_retry_of_the_same_message_keeps_its_place_in_time() -> None:
+    """On a retry the messageId and the timestamp stay and sentAt is new: both sides' clocks moved on alike."""
+    said = format_time(RECEIVED - 5 * SECOND)
+    first = one(track(timestamp=said), sentAt=format_time(RECEIVED))
+    (later,) = send(
+        {"batch": [track(timestamp=said)], "sentAt": format_time(RECEIVED + HOUR)}, received_at=RECEIVED + HOUR
+    ).results
+    assert isinstance(later, Event)
+    assert (later.key, later.occurred_at, later.sent_time) == (first.key, first.occurred_at, first.sent_time)
+    assert later.wire == first.wire
+
+
+def test_no_time_means_the_time_of_receipt() -> None:
+    event = one(track(), sentAt=format_time(RECEIVED - HOUR))
+    assert (event.occurred_at, event.sent_time, event.marks) == (RECEIVED, None, ())
+
+
+def test_a_time_far_ahead_is_clamped_and_marked() -> None:
+    far = RECEIVED + DAY + 1
+    event = one(track(timestamp=format_time(far)))
+    assert (event.occurred_at, event.sent_time, event.marks) == (RECEIVED, far, ("clamped",))
+    near = one(track(timestamp=format_time(RECEIVED + DAY)))
+    assert (near.occurred_at, near.marks) == (RECEIVED + DAY, ())
+
+
+def test_a_message_that_a_server_has_received_before_is_not_corrected_again() -> None:
+    event = one(
+        track(
+            originalTimestamp="2015-12-12T19:11:01.152Z",
+            sentAt="2015-12-12T19:11:01.169Z",
+            receivedAt="2015-12-12T19:11:01.266Z",
+            timestamp="2015-12-12T19:11:01.249Z",
+        )
+    )
+    assert (event.occurred_at, event.marks) == (parse_time("2015-12-12T19:11:01.249Z"), ())
+
+
+def test_an_event_that_the_correction_moves_before_all_time_is_refused() -> None:
+    times = {"timestamp": "0001-01-01T00:00:00Z", "sentAt": "9999-12-31T00:00:00Z"}
+    assert refused(track(**times)).code == "invalid_time"
+
+
+@pytest.mark.parametrize(
+    ("message", "envelope"),
+    [
+        ({}, {"historical": True}),
+        ({}, {"historical_migration": True}),
+        ({"historical": True}, {}),
+        ({"context": {"historical": True}}, {}),
+        ({}, {"context": {"historical": True}}),
+    ],
+)
+def test_history_keeps_its_times_whatever_the_clock_of_its_sender(message: Any, envelope: Any) -> None:
+    off = format_time(RECEIVED - HOUR)
+    event = one(track(timestamp="1997-01-01T00:00:00Z", **message), sentAt=off, **envelope)
+    assert event.historical
+    assert (event.occurred_at, event.marks) == (parse_time("1997-01-01"), ())
+    assert not one(track(timestamp="1997-01-01T00:00:00Z"), sentAt=off).historical
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+def test_the_path_says_what_a_single_call_is() -> None:
+    decoded = send({"event": "Signed Up", "userId": "u1", "messageId": "m1", "writeKey": "k1"}, kind="track")
+    (event,) = decoded.results
+    assert isinstance(event, Event)
+    assert (event.type, decoded.write_key) == ("Signed Up", "k1")
+    assert encode(event) == {"event": "Signed Up", "userId": "u1", "messageId": "m1"}
+
+
+def test_the_write_key_of_a_batch_comes_with_it_and_never_gets_into_the_log() -> None:
+    decoded = send({"batch": [track(writeKey="k1")], "writeKey": "k2"})
+    assert decoded.write_key == "k2"
+    assert "k1" not in repr(decoded.results)
+    assert send({"batch": [], "writeKey": 5}).write_key == ""
+
+
+def test_a_key_is_made_for_a_message_that_has_none() -> None:
+    results = send({"batch": [track(messageId=...), track(messageId=None), track(messageId=""), track()]}).results
+    assert [result.key for result in results] == ["fresh-1", "fresh-2", "fresh-3", "m1"]
+    assert [encode(result) for result in results if isinstance(result, Event)] == [
+        track(messageId=...), track(messageId=None), track(messageId=""), track(),
+    ]  # fmt: skip
+
+
+def test_what_a_batch_says_for_all_lies_under_each_message() -> None:
+    shared = {"library": {"name": "lib", "version": "1"}, "locale": "de"}
+    context = {"locale": "fr", "library": {"version": "2"}}
+    results = send(
+        {
+            "batch": [track(context=context, integrations={"All": False}), track(messageId="m2")],
+            "context": shared,
+            "integrations": {"All": True, "X": 1},
+        }
+    ).results
+    first, second = (result for result in results if isinstance(result, Event))
+    assert first.context == {"library": {"name": "lib", "version": "2"}, "locale": "fr"}
+    assert second.context == shared
+    assert encode(first)["integrations"] == {"All": False, "X": 1}
+    assert encode(second)["integrations"] == {"All": True, "X": 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b"[]", b"5", b'"batch"', b"{", b'{"batch":[}', b'{"batch":{}}', b'{"batch":null}', b'{"x":1}',
+     b'{"batch":[]', b"\xff", b"<html>", b'{"batch":[],}', b'{"batch":[]}}', b'{"batch":["}', b'{"y":{"batch":[NaN]}}',
+     b"[" * 100_000, b'{"batch":' + b"[" * 100_000, b'"' + b'\\"' * 100_000],
+    ids=lambda body: repr(body[:20]),
+)  # fmt: skip
+def test_a_body_in_which_no_message_can_be_made_out_is_malformed(body: bytes) -> None:
+    with pytest.raises(MalformedBody):
+        send(body)
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{", b'{"userId":NaN}', b'{"userId":"\xff"}'])
+def test_a_single_call_that_is_no_json_object_is_malformed(body: bytes) -> None:
+    with pytest.raises(MalformedBody):
+        send(body, kind="track")
+
+
+def test_any_event_can_be_told_as_a_message_and_means_the_same() -> None:
+    event = Event(
+        type="purchase_completed",
+        identifiers=(USER, Identifier("user_id", "u2"), Identifier("crm_id", "c1")),
+        occurred_at=parse_time("1997-01-01"),
+        key="row-1",
+        properties={"total": 11.77},
+        context={"campaign": {"name": "spring"}},
+        historical=True,
+    )
+    again = one(encode(event))
+    assert (again.type, again.key, again.occurred_at, again.historical) == (
+        "purchase_completed",
+        "row-1",
+        event.occurred_at,
+        True,
+    )
+    assert again.properties == event.properties
+    assert set(again.identifiers) == set(event.identifiers)
+    assert again.context["campaign"] == {"name": "spring"}

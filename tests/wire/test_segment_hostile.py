@@ -1,0 +1,236 @@
+"""One bad message never loses its neighbours, and every refusal has a documented code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wire.segment_cases import one, refused, send, track
+from threadline.kernel.errors import MalformedBody
+from threadline.kernel.event import Event
+from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENT_BYTES_MAX, JSON_DEPTH_MAX
+from threadline.wire.rejection import CODES, RAW_BYTES_MAX, Rejection
+from threadline.wire.scan import depth, split_array
+from threadline.wire.segment import encode
+
+
+def nested(levels: int) -> bytes:
+    """A track call that is so many levels deep."""
+    return (
+        json.dumps(track())[:-1].encode() + b',"properties":{"a":' + b"[" * (levels - 2) + b"]" * (levels - 2) + b"}}"
+    )
+
+
+def with_property(raw: bytes) -> bytes:
+    """A track call with this raw text as the value of a property."""
+    return json.dumps(track())[:-1].encode() + b',"properties":{"x":' + raw + b"}}"
+
+
+BAD = {
+    "invalid_json": [
+        with_property(b"NaN"), with_property(b"-Infinity"), with_property(b'"\xff"'), with_property(b'"\xed\xa0\x80"'),
+        with_property(b'"\\ud800"'), with_property(b'"\\udc00x"'), with_property(b'"a\x01b"'), with_property(b"01"),
+        with_property(b"'x'"), b"{1:2}", b"nope", b'{"type":"track",}', b'{"a" "b"}', b'{"a":}',
+    ],
+    "not_an_object": [b"null", b"5", b'"text"', b"[]", b"true"],
+    "too_deep": [nested(JSON_DEPTH_MAX + 1), nested(1_000), nested(15_000)],
+    "too_large": [json.dumps(track(properties={"x": "y" * EVENT_BYTES_MAX})).encode(), b'"' + b"x" * 100_000 + b'"'],
+    "number_out_of_range": [
+        with_property(b"1e400"), with_property(b"18446744073709551616"), with_property(b"-9223372036854775809"),
+        with_property(b"9" * 5_000), with_property(b'{"a":[1' + b"0" * 30 + b"]}"),
+    ],
+    "wrong_type": [
+        track(userId={}), track(userId=[1]), track(userId=True), track(anonymousId={}), track(messageId=[]),
+        track(event=5),
+        track(event={}), track(properties=[]), track(properties="x"), track(context=[]), track(context=3),
+        track(integrations=[]), track(timestamp=5), track(timestamp={}), track(sentAt=[]), track(originalTimestamp=1),
+        track(receivedAt=False), track(context={"externalIds": {}}), track(context={"externalIds": [5]}),
+        track(context={"externalIds": [{"id": {}, "type": "x"}]}),
+        track(context={"externalIds": [{"id": "1", "type": []}]}),
+        {"type": "identify", "userId": "u", "traits": []}, {"type": "page", "userId": "u", "name": {}},
+        {"type": "group", "userId": "u", "groupId": {}}, {"type": "group", "userId": "u", "groupId": "g", "traits": 1},
+        {"type": "alias", "userId": "u", "previousId": []},
+    ],
+    "invalid_time": [
+        track(timestamp="yesterday"), track(timestamp=""), track(sentAt="2026-13-01T00:00:00Z"),
+        track(originalTimestamp="0001-01-01T00:00:00+01:00"), track(receivedAt="x"),
+    ],
+    "unknown_type": [track(type=...), track(type=None), track(type="charge"), track(type=5), track(type=["track"]), {}],
+    "no_event_name": [track(event=...), track(event=None), track(event="")],
+    "event_name_too_long": [track(event="e" * 201)],
+    "reserved_type": [track(event="threadline.person_merged"), track(event="threadline.")],
+    "no_identifier": [track(userId=...), track(userId=None), track(userId="", anonymousId=""),
+                      {"type": "group", "groupId": "g", "traits": {"email": "office@initech.com"}},
+                      {"type": "identify", "traits": {"email": 5}}],
+    "too_many_identifiers": [track(context={"externalIds": [{"type": f"k{n}", "id": "1"} for n in range(16)]})],
+    "invalid_identifier": [
+        track(context={"externalIds": [{"type": kind, "id": "1"}]}) for kind in ("", "a\0b", "k" * 65)
+    ],
+    "no_group_id": [{"type": "group", "userId": "u"}, {"type": "group", "userId": "u", "groupId": ""}],
+    "no_previous_id": [{"type": "alias", "userId": "u"}],
+    "no_user_id": [{"type": "alias", "previousId": "a", "anonymousId": "b"}],
+    "message_id_too_long": [track(messageId="m" * 101)],
+}  # fmt: skip
+
+CASES = [(code, case) for code, cases in BAD.items() for case in cases]
+
+
+def raw_of(case: Any) -> bytes:
+    return case if isinstance(case, bytes) else json.dumps(case).encode()
+
+
+@pytest.mark.parametrize(("code", "case"), CASES, ids=[f"{code}-{n}" for n, (code, _) in enumerate(CASES)])
+def test_a_bad_message_is_answered_with_its_code_and_its_neighbours_are_taken(code: str, case: Any) -> None:
+    raw = raw_of(case)
+    good = json.dumps(track(messageId="before")).encode(), json.dumps(track(messageId="after")).encode()
+    decoded = send(b'{"batch":[' + good[0] + b" , " + raw + b"," + good[1] + b'],"writeKey":"k"}')
+    before, bad, after = decoded.results
+    assert isinstance(before, Event)
+    assert isinstance(after, Event)
+    assert (before.key, after.key, decoded.write_key) == ("before", "after", "k")
+    assert isinstance(bad, Rejection)
+    assert (bad.index, bad.code, bad.raw) == (1, code, raw[:RAW_BYTES_MAX])
+    assert bad.message
+
+
+@pytest.mark.parametrize(("code", "case"), CASES, ids=[f"{code}-{n}" for n, (code, _) in enumerate(CASES)])
+def test_a_bad_single_call_is_answered_alike(code: str, case: Any) -> None:
+    if code == "unknown_type":
+        return  # The path of a single call says what it is.
+    kind = case.get("type") if isinstance(case, dict) else "track"
+    if code in ("invalid_json", "not_an_object"):
+        with pytest.raises(MalformedBody):
+            send(raw_of(case), kind=kind)
+    else:
+        (result,) = send(raw_of(case), kind=kind).results
+        assert isinstance(result, Rejection)
+        assert result.code == code
+
+
+def test_the_cases_cover_every_code_of_this_format() -> None:
+    others = {
+        "batch_overflow", "invalid_attribute", "invalid_data", "invalid_value", "missing_attribute", "missing_column",
+        "unsupported_specversion",
+    }  # fmt: skip
+    assert set(BAD) == set(CODES) - others
+
+
+def test_the_rejection_names_the_message() -> None:
+    assert refused(track(event="", messageId="m7")).key == "m7"
+    assert refused(track(event="", messageId=7)).key == ""
+
+
+def test_the_limits_are_inclusive() -> None:
+    assert isinstance(one(track(messageId="m" * 100, event="e" * 200)), Event)
+    room = EVENT_BYTES_MAX - len(json.dumps(track(properties={"x": ""})))
+    assert isinstance(one(track(properties={"x": "y" * room})), Event)
+    assert refused(track(properties={"x": "y" * (room + 1)})).code == "too_large"
+    (result,) = send(b'{"batch":[' + nested(JSON_DEPTH_MAX) + b"]}").results
+    assert isinstance(result, Event)
+    for number in (b"18446744073709551615", b"-9223372036854775808", b"9223372036854775808", b"1.7976931348623157e308"):
+        (result,) = send(b'{"batch":[' + with_property(number) + b"]}").results
+        assert isinstance(result, Event)
+        assert encode(result)["properties"]["x"] == json.loads(number)
+
+
+def test_brackets_within_text_are_no_depth() -> None:
+    text = "[{" * 500 + '\\"[['
+    assert one(track(properties={"x": text})).properties == {"x": text}
+
+
+def test_what_a_batch_holds_beyond_the_limit_is_rejected_one_by_one() -> None:
+    batch = [track(messageId=f"m{n}") for n in range(BATCH_EVENTS_MAX + 3)]
+    results = send({"batch": batch}).results
+    assert all(isinstance(result, Event) for result in results[:BATCH_EVENTS_MAX])
+    assert [
+        (result.code, result.index, result.key)
+        for result in results[BATCH_EVENTS_MAX:]
+        if isinstance(result, Rejection)
+    ] == [("batch_overflow", n, f"m{n}") for n in range(BATCH_EVENTS_MAX, BATCH_EVENTS_MAX + 3)]
+
+
+@pytest.mark.parametrize(
+    ("envelope", "code"),
+    [({"context": []}, "wrong_type"), ({"context": "x"}, "wrong_type"), ({"integrations": 5}, "wrong_type"),
+     ({"sentAt": 5}, "wrong_type"), ({"sentAt": "soon"}, "invalid_time"),
+     ({"context": {"a": "x" * EVENT_BYTES_MAX}}, "too_large")],
+)  # fmt: skip
+def test_what_is_wrong_for_all_rejects_each_and_keeps_each(envelope: Any, code: str) -> None:
+    results = send({"batch": [track(messageId="m1"), track(messageId="m2")], **envelope}).results
+    expected = code if code != "wrong_type" or "sentAt" in envelope else "not_an_object"
+    assert [(result.code, result.key) for result in results if isinstance(result, Rejection)] == [
+        (expected, "m1"), (expected, "m2"),
+    ]  # fmt: skip
+
+
+# --- anything at all -------------------------------------------------------------------------------------------------
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(st.characters()),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(), max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = [
+    "type", "event", "userId", "anonymousId", "messageId", "properties", "traits", "context", "timestamp", "sentAt",
+    "previousId", "groupId", "name", "integrations", "user_id", "receivedAt", "historical",
+]  # fmt: skip
+plausible = st.sampled_from(
+    ["track", "identify", "page", "group", "alias", "u1", "2026-03-01T12:00:00Z", "Order Completed"]
+)
+messages = st.dictionaries(st.sampled_from(FIELDS), plausible | anything) | anything
+
+
+@given(st.lists(messages, max_size=5), st.dictionaries(st.sampled_from(["context", "sentAt", "writeKey"]), anything))
+def test_any_batch_gives_one_answer_per_message_and_what_is_taken_comes_back(batch: list[Any], envelope: Any) -> None:
+    body = json.dumps({"batch": batch, **envelope}).encode()
+    try:
+        results = send(body).results
+    except MalformedBody:
+        # Only what stands around the messages can spoil them all: NaN, a lone surrogate, a number out of range.
+        assert envelope
+        return
+    assert len(results) == len(batch)
+    for message, result in zip(batch, results, strict=True):
+        if isinstance(result, Rejection):
+            assert result.code in CODES
+        elif "context" not in envelope:
+            message.pop("writeKey", None)
+            assert encode(result) == json.loads(json.dumps(message))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_answered_or_declared_malformed(body: bytes) -> None:
+    for kind, text in ((None, body), ("track", body), (None, b'{"batch":[' + body + b"]}")):
+        try:
+            results = send(text, kind=kind).results
+        except MalformedBody:
+            continue
+        assert all(isinstance(result, Event) or result.code in CODES for result in results)
+
+
+@given(st.lists(messages, min_size=1, max_size=5))
+def test_the_scanner_finds_what_a_parser_finds(batch: list[Any]) -> None:
+    text = json.dumps({"a": [1, {"batch": [2]}], "b": 'x\\"[', "batch": batch, "c": {"d": []}}).encode()
+    elements, rest = split_array(text, b"batch")
+    assert [json.dumps(json.loads(element)) for element in elements] == [json.dumps(message) for message in batch]
+    assert json.loads(rest) == {"a": [1, {"batch": [2]}], "b": 'x\\"[', "batch": [], "c": {"d": []}}
+    assert depth(text) >= 2
+    assert depth(json.dumps(batch).encode()) == _depth(batch)
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(_depth, value.values()), default=0)
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+def test_a_megabyte_of_hostile_quotes_is_scanned_in_linear_time() -> None:
+    # Were each quote tried as the beginning of a string, this would take minutes.
+    with pytest.raises(MalformedBody):
+        split_array(b'{"batch":["' + b'\\"' * 500_000, b"batch")
