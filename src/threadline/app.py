@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
+from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.operation import Operation
+from threadline.kernel.sender import Sender
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
+from threadline.senders.console import ConsoleSender
 from threadline.settings import Settings, definition_files, definitions_file, load, section
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.python import Threadline
+from threadline.surfaces.rereading import READERS
 
 MEMORY = "memory:"
 """Instead of a path: a store that lives as long as its process."""
@@ -58,6 +64,7 @@ def open_engine(
     # Definitions are read first: a mistake in them must not leave a store open, or create one.
     made = catalogue(definition_files(file), file)
     engine = Engine(_open_store(chosen, readonly), made, clock)
+    engine.readers.update(READERS)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     write_keys, tokens = _pairs(chosen.write_keys, "default"), _pairs(chosen.tokens, "settings")
     engine.credentials.add_fixed(write_keys, tokens, chosen.workspace)
@@ -76,7 +83,17 @@ def operations() -> tuple[Operation, ...]:
 
 def composition() -> Composition:
     """What the command line needs of this module."""
-    return Composition(lambda settings, readonly: open_engine(None, settings, readonly=readonly), operations)
+    return Composition(_open_for_program, open_dispatcher, operations)
+
+
+def open_dispatcher(engine: Engine) -> Dispatcher:
+    """What makes timers fire and effects leave. Only effects for the console have a sender so far."""
+    senders: list[Sender] = [ConsoleSender(sys.stderr)]
+    return Dispatcher(engine, {sender.kind: sender for sender in senders}, f"{socket.gethostname()}/{os.getpid()}")
+
+
+def _open_for_program(settings: Settings, readonly: bool) -> Engine:
+    return open_engine(None, settings, readonly=readonly)
 
 
 def _settings(store: StorePath | None, settings: Settings | None, definitions: StorePath | None) -> Settings:
@@ -93,7 +110,9 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
 
         return MemoryStore()
     if "://" in settings.store:
-        raise InvalidSetting(f"store: {settings.store.split('://')[0]}:// is not a store we know; give a path or {MEMORY!r}")
+        raise InvalidSetting(
+            f"store: {settings.store.split('://')[0]}:// is not a store we know; give a path or {MEMORY!r}"
+        )
     from threadline.stores.sqlite import SqliteStore
 
     return SqliteStore(

@@ -29,55 +29,92 @@ def _about(unit: str, reason: str, **limits: Any) -> Meta:
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings. Each can be set by `THREADLINE_<NAME>` or under ``settings:`` in `threadline.yaml`."""
 
-    store: Annotated[str, _about("path", "The file that holds everything; its folder must be on a local disk.", min_length=1)] = (
-        "threadline.db"
-    )
+    store: Annotated[
+        str, _about("path", "The file that holds everything; its folder must be on a local disk.", min_length=1)
+    ] = "threadline.db"
     definitions: Annotated[
-        str, _about("path", "A YAML file or a folder of them; empty means `threadline.yaml` beside the store, if it is there.")
+        str,
+        _about(
+            "path", "A YAML file or a folder of them; empty means `threadline.yaml` beside the store, if it is there."
+        ),
     ] = ""
     workspace: Annotated[
-        str, _about("name", "The workspace of the command line and of Python, where no credential says another one.", min_length=1)
+        str,
+        _about(
+            "name",
+            "The workspace of the command line and of Python, where no credential says another one.",
+            min_length=1,
+        ),
     ] = "default"
     write_keys: Annotated[
-        str, _about("list", "Write keys that need no store: `key` or `source=key`, separated by commas. They may only record.")
+        str,
+        _about(
+            "list", "Write keys that need no store: `key` or `source=key`, separated by commas. They may only record."
+        ),
     ] = ""
     tokens: Annotated[
-        str, _about("list", "API tokens with every scope that need no store: `token` or `name=token`, separated by commas.")
+        str,
+        _about("list", "API tokens with every scope that need no store: `token` or `name=token`, separated by commas."),
     ] = ""
-    host: Annotated[str, _about("address", "Only this machine by default; `0.0.0.0` opens the server to the network.")] = (
-        "127.0.0.1"
-    )
-    port: Annotated[int, _about("port", "Where the server listens; 0 takes a free port and prints it.", ge=0, le=65_535)] = 8787
+    host: Annotated[
+        str, _about("address", "Only this machine by default; `0.0.0.0` opens the server to the network.")
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, _about("port", "Where the server listens; 0 takes a free port and prints it.", ge=0, le=65_535)
+    ] = 8787
     forwarded_allow_ips: Annotated[
-        str, _about("list", "Proxies whose X-Forwarded-For is believed when a rate limit counts by address; `*` is all.")
+        str,
+        _about("list", "Proxies whose X-Forwarded-For is believed when a rate limit counts by address; `*` is all."),
     ] = "127.0.0.1"
     commit_events_max: Annotated[
-        int, _about("events", "Events in one group commit. More make one commit longer and reads beside it slower.", ge=1, le=1_000)
+        int,
+        _about(
+            "events",
+            "Events in one group commit. More make one commit longer and reads beside it slower.",
+            ge=1,
+            le=1_000,
+        ),
     ] = 300
     queue_events_max: Annotated[
-        int, _about("events", "Events that may wait for a commit; a request that would exceed it is told 503 and comes again.", ge=1)
+        int,
+        _about(
+            "events",
+            "Events that may wait for a commit; a request that would exceed it is told 503 and comes again.",
+            ge=1,
+        ),
     ] = 20_000
     read_threads: Annotated[
         int, _about("threads", "Operations that run at once beside the writer. More share the same core.", ge=1, le=64)
     ] = 4
     switch_interval_seconds: Annotated[
         float,
-        _about("seconds", "How soon the interpreter lets the writer go on beside the server's own thread.", gt=0, le=0.1),
+        _about(
+            "seconds", "How soon the interpreter lets the writer go on beside the server's own thread.", gt=0, le=0.1
+        ),
     ] = 0.0005
     shutdown_seconds: Annotated[
         int, _about("seconds", "How long requests in flight may take to end once the server is told to stop.", ge=1)
     ] = 10
     keep_alive_seconds: Annotated[
-        int, _about("seconds", "How long an idle connection stays open; longer than a client's usual pause saves handshakes.", ge=1)
+        int,
+        _about(
+            "seconds",
+            "How long an idle connection stays open; longer than a client's usual pause saves handshakes.",
+            ge=1,
+        ),
     ] = 30
     source_events_per_second: Annotated[
-        float, _about("events/s", "New events that one write key may send; 0 is no limit. Duplicates cost nothing.", ge=0)
+        float,
+        _about("events/s", "New events that one write key may send; 0 is no limit. Duplicates cost nothing.", ge=0),
     ] = 0.0
     source_burst_events: Annotated[
         int, _about("events", "How many new events of a write key may come at once before its limit is felt.", ge=1)
     ] = 2_500
     address_events_per_second: Annotated[
-        float, _about("events/s", "New events that one network address may send; 0 is no limit. Duplicates cost nothing.", ge=0)
+        float,
+        _about(
+            "events/s", "New events that one network address may send; 0 is no limit. Duplicates cost nothing.", ge=0
+        ),
     ] = 0.0
     address_burst_events: Annotated[
         int, _about("events", "How many new events of an address may come at once before its limit is felt.", ge=1)
@@ -86,16 +123,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         float, _about("seconds", "How long a key that was revoked by another process may still be taken.", ge=0, le=600)
     ] = 5.0
     access_log: Annotated[
-        bool, _about("switch", "One JSON line on stderr for each request, with its route and never a path, key or token.")
+        bool,
+        _about("switch", "One JSON line on stderr for each request, with its route and never a path, key or token."),
     ] = True
     page_cache_bytes: Annotated[
-        int, _about("bytes", "Memory in which the store keeps pages of its file; more helps when the file is large.", ge=1_000_000)
+        int,
+        _about(
+            "bytes",
+            "Memory in which the store keeps pages of its file; more helps when the file is large.",
+            ge=1_000_000,
+        ),
     ] = 64_000_000
     wal_pages_max: Annotated[
-        int, _about("pages", "Pages of the write-ahead log at which they are moved into the file, beside the commits.", ge=100)
+        int,
+        _about(
+            "pages", "Pages of the write-ahead log at which they are moved into the file, beside the commits.", ge=100
+        ),
     ] = 16_000
     busy_timeout_seconds: Annotated[
-        float, _about("seconds", "How long the store waits for another connection before it says that it is busy.", ge=0)
+        float,
+        _about("seconds", "How long the store waits for another connection before it says that it is busy.", ge=0),
     ] = 5.0
 
 
@@ -122,16 +169,19 @@ def describe() -> list[Described]:
     for name in Settings.__struct_fields__:
         meta: Meta = hints[name].__metadata__[0]
         unit = (meta.extra or {})["unit"]
-        found.append(Described(name, hints[name].__origin__.__name__, getattr(defaults, name), unit, meta.description or ""))
+        found.append(
+            Described(name, hints[name].__origin__.__name__, getattr(defaults, name), unit, meta.description or "")
+        )
     return found
 
 
 def load(
     given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, base: Settings | None = None
 ) -> Settings:
-    """The settings in force: what is ``given`` beats the environment, which beats `threadline.yaml`, which beats defaults.
+    """The settings in force: what is ``given`` beats the environment, that beats `threadline.yaml`, that the defaults.
 
-    With a ``base`` only what is given is laid over it: it was loaded or made already. Raises `InvalidSetting` that names the setting, where it was set and, for an unknown one, the nearest known.
+    With a ``base`` only what is given is laid over it: it was loaded or made already. Raises `InvalidSetting` that
+    names the setting, where it was set and, for an unknown one, the nearest known.
     """
     given = {name: value for name, value in (given or {}).items() if value is not None}
     _check_names(given, "an argument")

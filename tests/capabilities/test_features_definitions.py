@@ -68,8 +68,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "unknown operator": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: {above: 3}}}",
-        "2: feature 'visits': `where` on 'price': unknown key 'above'; known are "
-        + "equals, exists, gt, gte, in, lt, lte, not",
+        (
+            "2: feature 'visits': `where` on 'price': unknown key 'above'; known are "
+            "equals, exists, gt, gte, in, lt, lte, not"
+        ),
     ),
     "null in a condition": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: null}}",
@@ -92,19 +94,25 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "2: feature 'rate' is built on 'recency_day', which is not declared; did you mean 'recency_days'?",
     ),
     "a ratio of texts": (
-        "features:\n  plan: {aggregate: last, events: page, of: plan}\n"
-        + "  rate: {aggregate: ratio, numerator: plan, denominator: has_purchased}",
+        (
+            "features:\n  plan: {aggregate: last, events: page, of: plan}\n"
+            "  rate: {aggregate: ratio, numerator: plan, denominator: has_purchased}"
+        ),
         "3: feature 'rate' is built on 'plan', which need not be a number; build it on a count or a sum",
     ),
     "a circle": (
-        "features:\n  a: {aggregate: ratio, numerator: b, denominator: has_purchased}\n"
-        + "  b: {aggregate: score, parts: {a: {weight: 1, half: 1}}}",
+        (
+            "features:\n  a: {aggregate: ratio, numerator: b, denominator: has_purchased}\n"
+            "  b: {aggregate: score, parts: {a: {weight: 1, half: 1}}}"
+        ),
         "2: features are built on each other in a circle: a → b → a; break it",
     ),
     "a feature that another needs": (
         "features:\n  recency_days: false",
-        "shipped.yaml: feature 'engagement_score' needs 'recency_days', which threadline.yaml:2 leaves out; "
-        + "leave out 'engagement_score' as well, or declare it anew",
+        (
+            "shipped.yaml: feature 'engagement_score' needs 'recency_days', which threadline.yaml:2 leaves out; "
+            "leave out 'engagement_score' as well, or declare it anew"
+        ),
     ),
     "leaving out what does not ship": (
         "features:\n  recency_day: false",

@@ -276,6 +276,7 @@ def test_what_a_batch_says_for_all_lies_under_each_message() -> None:
     "body",
     [b"", b"null", b"[]", b"5", b'"batch"', b"{", b'{"batch":[}', b'{"batch":{}}', b'{"batch":null}', b'{"x":1}',
      b'{"batch":[]', b"\xff", b"<html>", b'{"batch":[],}', b'{"batch":[]}}', b'{"batch":["}', b'{"y":{"batch":[NaN]}}',
+     b'{"batch":[NaN,{"a":[}]]}', b'{"batch":[NaN}]',
      b"[" * 100_000, b'{"batch":' + b"[" * 100_000, b'"' + b'\\"' * 100_000],
     ids=lambda body: repr(body[:20]),
 )  # fmt: skip

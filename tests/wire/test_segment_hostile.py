@@ -216,10 +216,10 @@ def test_any_bytes_are_answered_or_declared_malformed(body: bytes) -> None:
 
 @given(st.lists(messages, min_size=1, max_size=5))
 def test_the_scanner_finds_what_a_parser_finds(batch: list[Any]) -> None:
-    text = json.dumps({"a": [1, {"batch": [2]}], "b": 'x\\"[', "batch": batch, "c": {"d": []}}).encode()
+    text = json.dumps({"a": [1, {"batch": [2]}], "b": 'x\\"[', "batch": batch, "c": {"d": [], "e": [1, 2]}}).encode()
     elements, rest = split_array(text, b"batch")
     assert [json.dumps(json.loads(element)) for element in elements] == [json.dumps(message) for message in batch]
-    assert json.loads(rest) == {"a": [1, {"batch": [2]}], "b": 'x\\"[', "batch": [], "c": {"d": []}}
+    assert json.loads(rest) == {"a": [1, {"batch": [2]}], "b": 'x\\"[', "batch": [], "c": {"d": [], "e": [1, 2]}}
     assert depth(text) >= 2
     assert depth(json.dumps(batch).encode()) == _depth(batch)
 

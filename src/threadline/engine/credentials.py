@@ -61,7 +61,9 @@ class Credentials:
         self._cache: dict[str, tuple[Credential | None, int]] = {}
         self._fixed: dict[str, Credential] = {}
 
-    def add_fixed(self, write_keys: Iterable[tuple[str, str]], tokens: Iterable[tuple[str, str]], workspace: str) -> None:
+    def add_fixed(
+        self, write_keys: Iterable[tuple[str, str]], tokens: Iterable[tuple[str, str]], workspace: str
+    ) -> None:
         """Take (name, secret) pairs from the settings: they hold as long as the process does, and are kept nowhere."""
         made = [_fixed("write_key", name, secret, workspace, ()) for name, secret in write_keys]
         made += [_fixed("token", name, secret, workspace, ("admin",)) for name, secret in tokens]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.engine.engine import Engine
-from threadline.engine.group import Request
 from threadline.engine.packing import pack, time_key, unpack
+from threadline.engine.screen import Request
 from threadline.engine.wishes import OUTBOX, SHARDS, TIMER
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import TIMER_FIRED, Effect

@@ -15,7 +15,7 @@ _RESERVE = 12
 class Draft:
     """Collects events and writes until it is sealed into a `Batch`. Sealing packs each person once."""
 
-    __slots__ = ("checks", "entries", "ids", "people", "requests", "rows_before", "rows_of", "writes")
+    __slots__ = ("checks", "entries", "ids", "people", "requests", "rows_before", "rows_changed", "rows_of", "writes")
 
     def __init__(self) -> None:
         self.people: dict[str, Person] = {}
@@ -28,6 +28,8 @@ class Draft:
         """Positions, in the call, of the requests whose fate is this batch's."""
         self.rows_before: dict[Key, bytes] = {}
         self.rows_of: set[str] = set()
+        self.rows_changed = 0
+        """Index rows to be written or removed as things stand."""
 
     @property
     def size(self) -> int:
@@ -36,7 +38,7 @@ class Draft:
 
     def has_room(self, writes: int) -> bool:
         """Whether so many more writes fit beside what sealing may add."""
-        return self.size + len(self.rows_before) + writes + _RESERVE <= BATCH_WRITES_MAX
+        return self.size + self.rows_changed + writes + _RESERVE <= BATCH_WRITES_MAX
 
     def add(self, person: Person) -> None:
         """Let the batch write this person."""
@@ -53,6 +55,7 @@ class Draft:
         self.requests += other.requests
         self.rows_before.update(other.rows_before)
         self.rows_of |= other.rows_of
+        self.rows_changed += other.rows_changed
 
     def note_rows(self, person: Person, catalogue: Catalogue) -> None:
         """Remember a person's index rows as they stand in the store; call before the first change to them."""
@@ -60,17 +63,25 @@ class Draft:
             self.rows_of.add(person.id)
             self.rows_before.update(_rows(person, catalogue))
 
-    def seal(self, catalogue: Catalogue) -> Batch:
-        """The batch: events, changed rows, and each person's packed item under its expected version."""
+    def count_rows(self, catalogue: Catalogue) -> None:
+        """Reckon how many rows differ by now; call after a change to what rows are made of."""
+        self.rows_changed = len(self._row_writes(catalogue))
+
+    def _row_writes(self, catalogue: Catalogue) -> list[Put | Delete]:
         after: dict[Key, bytes] = {}
         for person in self.people.values():
             if person.id in self.rows_of:
                 after.update(_rows(person, catalogue))
         rows: list[Put | Delete] = [Put(k, v) for k, v in after.items() if self.rows_before.get(k) != v]
-        rows += [Delete(k) for k in self.rows_before if k not in after]
+        return rows + [Delete(k) for k in self.rows_before if k not in after]
+
+    def seal(self, catalogue: Catalogue) -> Batch:
+        """The batch: events, changed rows, and each person's packed item under its expected version."""
+        rows = self._row_writes(catalogue)
         states = []
         for person in self.people.values():
-            states.append(Put(person_key(person.id), pack_person(person, catalogue), person.version))
+            person.packed = pack_person(person, catalogue)
+            states.append(Put(person_key(person.id), person.packed, person.version))
             person.version += 1
         return Batch(self.entries, [*states, *self.writes.values(), *self.checks.values(), *rows])
 

@@ -25,7 +25,9 @@ def dump(store: Store, catalogue: Catalogue, *, arrival: bool = True) -> list[st
     lines = [_person_line(store, catalogue, p, arrival) for p in _people(store, catalogue)]
     if arrival:
         for table in (OUTBOX, TIMER):
-            lines += [_line({"table": table, "key": i.key[1:], "value": unpack(i.value)}) for i in scan_pages(store, table)]
+            lines += [
+                _line({"table": table, "key": i.key[1:], "value": unpack(i.value)}) for i in scan_pages(store, table)
+            ]
     return sorted(lines)
 
 
@@ -83,6 +85,3 @@ def _text_integers(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(k): _text_integers(v) for k, v in value.items()}
     return [_text_integers(v) for v in value]
-
-
-

@@ -9,9 +9,9 @@ from threadline.engine import joining, rejected
 from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
-from threadline.engine.group import Request
 from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.engine.record import Recorder
+from threadline.engine.screen import Request
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.store import FeedEntry, Key, Store
 from threadline.kernel.time import Clock
@@ -80,9 +80,7 @@ class Engine:
         after: Cursor | None = None, limit: int = 100, reverse: bool = False,
     ) -> list[Recorded]:  # fmt: skip
         """A page of a person's events; see `Asker.events`."""
-        return self.asker.events(
-            person, start=start, stop=stop, types=types, after=after, limit=limit, reverse=reverse
-        )
+        return self.asker.events(person, start=start, stop=stop, types=types, after=after, limit=limit, reverse=reverse)
 
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by id; raises `NotFound`."""

@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Sequence, Set
 
 import msgspec
 
-from threadline.engine import wishes
+from threadline.engine import identity, wishes
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import Draft
-from threadline.engine.identity import Joiner, Named, Names
 from threadline.engine.memo import Memo
 from threadline.engine.packing import pack_body, payload_digest
-from threadline.engine.person import Person, person_key, thread_key, unpack_person
+from threadline.engine.person import Packed, Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import refold_person
-from threadline.kernel.errors import EventRejected, StoreDamaged, ThreadlineError
+from threadline.engine.screen import Request, Screened
+from threadline.kernel.errors import StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.kernel.limits import CASCADE_EVENTS_MAX, EVENT_BYTES_MAX, EVENT_TYPE_LENGTH_MAX, ITEM_BYTES_MAX
+from threadline.kernel.limits import (
+    BATCH_WRITES_MAX,
+    CASCADE_EVENTS_MAX,
+    EVENT_TYPE_LENGTH_MAX,
+    ITEM_BYTES_MAX,
+    KEY_BYTES_MAX,
+)
 from threadline.kernel.policy import TIMER_FIRED
-from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Store
+from threadline.kernel.store import Batch, Check, Item, Key, LogEntry, Put, Store
 
-
-class Request(NamedTuple):
-    """One event to record and what must hold or be written with it."""
-
-    event: Event
-    cause: str = ""
-    expected: int | None = None
-    """The position its person must be at, for callers that decide on what they have read."""
-    writes: tuple[Put | Delete | Check, ...] = ()
-    """Further writes of the same batch, such as taking a fired timer away under a lease."""
-
-
-class Screened(NamedTuple):
-    """A request whose event has passed every check that needs no store."""
-
-    position: int
-    """Of its request in the call."""
-    request: Request
-    event: Event
-    id: str
-    digest: int
-    body: bytes
-    named: tuple[Named, ...]
-    """Who is meant, the strongest identifier first."""
+_VALUE_BYTES_MAX = ITEM_BYTES_MAX - KEY_BYTES_MAX
+"""What is left for a value when the store counts its key as well."""
 
 
 class Poisoned(Exception):
@@ -57,17 +40,29 @@ class Poisoned(Exception):
         self.code = code
 
 
+class Overtaken(Exception):
+    """Another process has changed what this attempt was built on; it is void and is made again."""
+
+
 class Group:
     """Places events one after the other into drafts. Nothing is written before `seal`."""
 
     def __init__(
-        self, store: Store, catalogue: Catalogue, people: Memo[str, Person], owners: Memo[str, str], now: int
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        people: Memo[str, Packed],
+        owners: Memo[str, str],
+        now: int,
+        alone: Set[int] = frozenset(),
     ) -> None:
         self.store = store
         self.catalogue = catalogue
         self.people = people
         self.owners = owners
         self.now = now
+        self.alone = alone
+        """Positions of requests that share no batch with those after them, because something in theirs was unfit."""
         self.receipts: dict[int, Receipt] = {}
         self.ids: set[str] = set()
         """Ids this group records, so that a call may hold the same event twice."""
@@ -76,7 +71,10 @@ class Group:
         """The open draft of each person, by person id."""
         self.pending: dict[str, list[Recorded]] = {}
         """Events placed by this group, by thread: they are not in the store yet."""
+        self.read: dict[str, Person] = {}
+        """People as unpacked for this group."""
         self.touched: dict[str, Person] = {}
+        """People whom this group changes."""
         self.absent: set[str] = set()
         """Threads that are nobody's in the store."""
         self.claimed: list[str] = []
@@ -85,7 +83,8 @@ class Group:
         """Those who were merged away, and into whom."""
         self.loose: dict[Key, Put] = {}
         """Writes that belong to no person, such as what is set aside for review."""
-        self.joiner = Joiner(self)
+        self.placing = -1
+        """Position of the request being placed: every draft that it touches decides on it."""
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -111,8 +110,8 @@ class Group:
                 wanted[owner] = None
         ids = list(wanted)
         for item in self.store.get([person_key(p) for p in ids]):
-            if item is not None and isinstance(person := unpack_person(item, self.catalogue), Person):
-                self.people.put(person.id, self._fresh(person))
+            if item is not None:
+                self.people.put(item.key.partition, (item.version, item.value))
 
     def owner(self, thread: str) -> Person | None:
         """The person a thread belongs to, or None on first contact."""
@@ -130,9 +129,11 @@ class Group:
             return None
         owner = item.value.decode()
         self.owners.put(thread, owner)
-        if thread not in self.person(owner).heads:
-            self.people.forget(owner)  # the cached person is older than the thread's item
-        return self.person(owner)
+        person = self._living(owner)
+        if person is None or thread not in person.heads:
+            self.people.forget(owner)
+            raise Overtaken(f"thread {thread} is newer than what is cached of person {owner}")
+        return person
 
     def person(self, id: str) -> Person:
         """The living person of an id; the group's own changes included."""
@@ -144,14 +145,16 @@ class Group:
     def _living(self, id: str) -> Person | None:
         while id in self.departed:
             id = self.departed[id].id
-        found = self.touched.get(id) or self.people.get(id)
+        found = self.touched.get(id) or self.read.get(id)
         if found is not None:
             return found
-        item = self.store.get([person_key(id)])[0]
+        key, packed = person_key(id), self.people.get(id)
+        item = self.store.get([key])[0] if packed is None else Item(key, *packed)
         person = None if item is None else unpack_person(item, self.catalogue)
         if not isinstance(person, Person):
+            self.people.forget(id)
             return None
-        self.people.put(id, self._fresh(person))
+        self.read[id] = self._fresh(person)
         return person
 
     def _fresh(self, person: Person) -> Person:
@@ -167,8 +170,9 @@ class Group:
         """Record one event: resolve its person, append, fold, and let policies react."""
         event = one.event
         expected = one.request.expected
+        self.placing = one.position
         try:
-            person, thread = self.joiner.resolve(event.workspace, one.named, one.id)
+            person, thread = identity.resolve(self, event.workspace, one.named, one.id)
             if expected is not None and expected != person.position:
                 # Void, not only rejected: finding the person may have created, linked or joined people already.
                 message = f"expected position {expected}, the person is at {person.position}; read and decide again"
@@ -177,11 +181,14 @@ class Group:
                 wishes.note_fired(person, thread, event)
             recorded = self.append(person, thread, one)
             self.cascade(person, recorded)
-        except (ThreadlineError, Poisoned):
+        except Poisoned as poison:
+            raise poison if poison.indices else Poisoned([one.position], poison.code, str(poison)) from poison
+        except (ThreadlineError, Overtaken):
             raise
         except Exception as error:
             raise Poisoned([one.position], "projection_failed", f"{type(error).__name__}: {error}") from error
-        self.draft(person).requests.append(one.position)
+        if one.position in self.alone:
+            self._seal(self.draft(person))
         self.receipts[one.position] = Receipt(
             status="accepted", id=one.id, person=person.id, thread=thread, sequence=recorded.sequence
         )
@@ -224,13 +231,16 @@ class Group:
         states = person.states
         latest = (recorded.event.occurred_at, recorded.id)
         late = latest < person.latest
+        rows = any(index in catalogue.with_rows for index, _ in plan)
+        if rows:
+            draft.note_rows(person, catalogue)
         for index, fold in plan:
-            if index in catalogue.with_rows:
-                draft.note_rows(person, catalogue)
             if late and index in catalogue.ordered:
                 self._refold_ordered(person, index)
             else:
                 states[index] = fold(states[index], recorded)
+        if rows:
+            draft.count_rows(catalogue)
         if not late and not recorded.event.type.startswith(SYSTEM_PREFIX):
             person.latest = latest
 
@@ -276,13 +286,15 @@ class Group:
             draft = self.drafts[person.id] = Draft()
             draft.add(person)
             self.touched[person.id] = person
+        if self.placing >= 0 and (not draft.requests or draft.requests[-1] != self.placing):
+            draft.requests.append(self.placing)
         return draft
 
     def join_drafts(self, survivor: Person, merged: Person) -> Draft:
         """One draft for two people who are being joined; it has room for the joining."""
         one, other = self.draft(survivor), self.draft(merged)
         room = 2 * len(merged.heads) + 8
-        if one is not other and not one.has_room(other.size + len(other.rows_before) + room):
+        if one is not other and not one.has_room(other.size + other.rows_changed + room):
             self._seal(one)
             self._seal(other)
             one, other = self.draft(survivor), self.draft(merged)
@@ -293,10 +305,16 @@ class Group:
         return one
 
     def _seal(self, draft: Draft) -> None:
-        batch = draft.seal(self.catalogue)
-        if any(len(write.value) > ITEM_BYTES_MAX for write in batch.writes if isinstance(write, Put)):
-            message = f"what is known of the person would exceed {ITEM_BYTES_MAX} bytes"
+        try:
+            batch = draft.seal(self.catalogue)
+        except Exception as error:
+            raise Poisoned(draft.requests, "projection_failed", f"{type(error).__name__}: {error}") from error
+        if any(len(write.value) > _VALUE_BYTES_MAX for write in batch.writes if isinstance(write, Put)):
+            message = f"what is known of the person would exceed {_VALUE_BYTES_MAX} bytes"
             raise Poisoned(draft.requests, "person_too_large", message)
+        if 2 * len(batch.events) + len(batch.writes) > BATCH_WRITES_MAX:
+            message = f"it would change more than {BATCH_WRITES_MAX} items at once; tags and groups count one each"
+            raise Poisoned(draft.requests, "too_many_changes", message)
         self.sealed.append((draft, batch))
         for id in draft.ids:
             self.drafts.pop(id, None)
@@ -338,27 +356,4 @@ class Group:
             if id in self.departed:
                 self.people.forget(id)
             else:
-                self.people.put(id, person)
-
-
-def screen(position: int, request: Request, names: Names, now: int) -> Screened:
-    """Check what needs no store; raises `EventRejected`. Identifiers come out normalised and without junk."""
-    event = request.event
-    found = [known for i in event.identifiers if (known := names.of(event.workspace, i)) is not None]
-    named = tuple([known for known in found if known.identifies])
-    if not named:
-        raise EventRejected("no_identifier", "no usable identifier: give a user_id, anonymous_id, email, phone or external id")
-    if len(named) > 1:
-        named = tuple(sorted(dict.fromkeys(named), key=Named.rank))
-    kept = tuple([known.identifier for known in found])
-    if kept != event.identifiers or not event.received_at:
-        event = msgspec.structs.replace(event, identifiers=kept, received_at=event.received_at or now)
-    try:
-        digest = payload_digest(event)
-        id = event_id(event.workspace, event.source, event.key)
-        body = pack_body(event, now, request.cause)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
-    if len(body) > 2 * EVENT_BYTES_MAX:
-        raise EventRejected("too_large", f"the event is {len(body)} bytes; the limit is {EVENT_BYTES_MAX}")
-    return Screened(position, request, event, id, digest, body, named)
+                self.people.put(id, (person.version, person.packed))

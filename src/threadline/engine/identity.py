@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,7 +24,7 @@ QUARANTINE = "quarantine"
 NAMES_REMEMBERED = 30_000
 
 
-class Named(NamedTuple):
+class Named(msgspec.Struct, frozen=True, gc=False):
     """An identifier in its normal form and where it leads."""
 
     identifier: Identifier
@@ -42,11 +42,13 @@ class Names:
 
     def __init__(self, rules: IdentityRules) -> None:
         self._rules = rules
-        self._known: Memo[tuple[str, Identifier], Named] = Memo(NAMES_REMEMBERED)
+        # Keyed by text and holding structs that the garbage collector does not track: tens of thousands of
+        # remembered names must not lengthen its passes.
+        self._known: Memo[str, Named] = Memo(NAMES_REMEMBERED)
 
     def of(self, workspace: str, identifier: Identifier) -> Named | None:
         """Who is meant by an identifier, or None if it is junk."""
-        key = (workspace, identifier)
+        key = f"{workspace}\0{identifier.kind}\0{identifier.value}"
         named = self._known.get(key)
         if named is None:
             normal = self._rules.normalise(identifier)
@@ -75,169 +77,170 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
     return ""
 
 
-class Joiner:
-    """The identity side of a `Group`: it decides on threads and people and writes what it decides into drafts."""
+def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tuple[Person, str]:
+    """The person and the thread of an event. First contact creates, further identifiers link and join.
 
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.rules = group.catalogue.rules
+    The thread is that of the strongest identifier, whatever arrived before, so that arrival order never
+    decides where an event is kept.
+    """
+    first = named[0]
+    person = group.owner(first.thread)
+    if person is None:
+        person = _first_contact(group, workspace, named, id)
+    for other in named[1:]:
+        owner = group.owner(other.thread)
+        if owner is person:
+            continue
+        joining = [other.identifier] if owner is None else owner.identifiers.values()
+        against = objections(group.catalogue.rules, person, joining, owner)
+        if against:
+            _set_aside(group, workspace, first, other, against, id)
+        elif owner is None:
+            _link(group, person, other)
+        else:
+            person = join(group, person, owner, cause=id, reason="identifiers in one event")
+    return person, first.thread
 
-    def resolve(self, workspace: str, named: Sequence[Named], id: str) -> tuple[Person, str]:
-        """The person and the thread of an event. First contact creates, further identifiers link and join.
 
-        The thread is that of the strongest identifier, whatever arrived before, so that arrival order never
-        decides where an event is kept.
-        """
-        first = named[0]
-        person = self.group.owner(first.thread)
-        if person is None:
-            person = self._first_contact(workspace, named, id)
-        for other in named[1:]:
-            owner = self.group.owner(other.thread)
-            if owner is person:
-                continue
-            joining = [other.identifier] if owner is None else owner.identifiers.values()
-            against = objections(self.rules, person, joining, owner)
-            if against:
-                self._set_aside(workspace, first, other, against, id)
-            elif owner is None:
-                self._link(person, other)
-            else:
-                person = self.join(person, owner, cause=id, reason="identifiers in one event")
-        return person, first.thread
+def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str) -> Person:
+    first = named[0]
+    for other in named[1:]:
+        known = group.owner(other.thread)
+        if known is None:
+            continue
+        against = objections(group.catalogue.rules, known, [first.identifier], None)
+        if not against:
+            _link(group, known, first)
+            return known
+        _set_aside(group, workspace, first, other, against, id)
+    # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
+    person = Person(first.thread, workspace, group.now, group.catalogue.empty())
+    group.touched[person.id] = person
+    _link(group, person, first)
+    return person
 
-    def _first_contact(self, workspace: str, named: Sequence[Named], id: str) -> Person:
-        first = named[0]
-        for other in named[1:]:
-            known = self.group.owner(other.thread)
-            if known is None:
-                continue
-            against = objections(self.rules, known, [first.identifier], None)
-            if not against:
-                self._link(known, first)
-                return known
-            self._set_aside(workspace, first, other, against, id)
-        # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
-        person = Person(first.thread, workspace, self.group.now, self.group.catalogue.empty())
-        self.group.touched[person.id] = person
-        self._link(person, first)
-        return person
 
-    def _link(self, person: Person, named: Named) -> None:
-        key = thread_key(named.thread)
-        self.group.draft(person, 2).writes[key] = Put(key, person.id.encode(), 0)
-        person.add_thread(named.thread, named.identifier)
-        self._claim(named.thread, person)
+def _link(group: Group, person: Person, named: Named) -> None:
+    key = thread_key(named.thread)
+    group.draft(person, 2).writes[key] = Put(key, person.id.encode(), 0)
+    person.add_thread(named.thread, named.identifier)
+    _claim(group, named.thread, person)
 
-    def _claim(self, thread: str, person: Person) -> None:
-        self.group.owners.put(thread, person.id)
-        self.group.claimed.append(thread)
 
-    def _set_aside(self, workspace: str, one: Named, other: Named, why: str, id: str) -> None:
-        pair = "-".join(sorted((one.thread, other.thread)))
-        key = Key(QUARANTINE, workspace, pair)
-        if self.group.store.get([key])[0] is not None:
-            return  # reviewed or waiting for review already; the first event that raised it stands
-        value = {
-            "id": pair, "identifiers": [str(one.identifier), str(other.identifier)], "threads": [one.thread, other.thread],
-            "reason": why, "event": id, "at": self.group.now, "status": "open",
-        }  # fmt: skip
-        self.group.loose[key] = Put(key, msgspec.json.encode(value))
+def _claim(group: Group, thread: str, person: Person) -> None:
+    group.owners.put(thread, person.id)
+    group.claimed.append(thread)
 
-    def join(self, one: Person, other: Person, *, cause: str, reason: str, by: str = "") -> Person:
-        """Merge two people. The older survives and keeps its id; events stay where they are.
 
-        The survivor's state becomes the fold of the union of both threads' events.
-        """
-        group = self.group
-        survivor, merged = sorted((one, other), key=lambda p: (p.created_at, p.id))
-        draft = group.join_drafts(survivor, merged)
-        draft.note_rows(survivor, group.catalogue)
-        draft.note_rows(merged, group.catalogue)
-        self._fold_union(survivor, merged)
-        for thread, identifier in merged.identifiers.items():
-            survivor.add_thread(thread, identifier, merged.heads[thread])
-            key = thread_key(thread)
-            # A thread that this very batch creates must still be absent; one that exists is guarded by the
-            # version of the person it is taken from.
-            created = draft.writes.get(key)
-            expected = created.expected if isinstance(created, Put) else None
-            draft.writes[key] = Put(key, survivor.id.encode(), expected)
-            self._claim(thread, survivor)
-        survivor.timers.update(merged.timers)
-        survivor.apart = sorted((set(survivor.apart) | set(merged.apart)) - survivor.heads.keys())
-        draft.people.pop(merged.id, None)
-        key = person_key(merged.id)
-        draft.writes[key] = Put(key, pack_alias(survivor.id), merged.version)
-        group.departed[merged.id] = survivor
-        properties = {
-            "survivor": survivor.id, "merged": merged.id, "threads": sorted(merged.heads), "reason": reason, "by": by,
-            "merged_created_at": merged.created_at,
-        }  # fmt: skip
-        self._note(survivor, MERGED, f"merge/{cause}/{merged.id}", properties, cause)
-        return survivor
+def _set_aside(group: Group, workspace: str, one: Named, other: Named, why: str, id: str) -> None:
+    pair = "-".join(sorted((one.thread, other.thread)))
+    key = Key(QUARANTINE, workspace, pair)
+    if group.store.get([key])[0] is not None:
+        return  # reviewed or waiting for review already; the first event that raised it stands
+    value = {
+        "id": pair, "identifiers": [str(one.identifier), str(other.identifier)], "threads": [one.thread, other.thread],
+        "reason": why, "event": id, "at": group.now, "status": "open",
+    }  # fmt: skip
+    group.loose[key] = Put(key, msgspec.json.encode(value))
 
-    def _fold_union(self, survivor: Person, merged: Person) -> None:
-        group, catalogue = self.group, self.group.catalogue
-        larger, smaller = sorted((survivor, merged), key=lambda p: p.position, reverse=True)
-        # Commuting folds allow the short way: fold the fewer events onto the state of the more.
-        commuting = [i for i in range(len(catalogue.projections)) if i not in catalogue.ordered]
-        fewer = [*thread_events(group.store, group.stored_heads(smaller)), *group.pending_of(smaller)]
-        states = larger.states
-        fold_events(catalogue, fewer, states, only=commuting)
-        union = Person(survivor.id, survivor.workspace, survivor.created_at, states)
-        union.heads = {**group.stored_heads(survivor), **group.stored_heads(merged)}
-        if catalogue.ordered:
-            pending = [*group.pending_of(survivor), *group.pending_of(merged)]
-            refold_person(group.store, catalogue, union, only=catalogue.ordered, extra=pending)
-        survivor.states = states
-        survivor.latest = max(survivor.latest, merged.latest)
 
-    def split(
-        self, person: Person, threads: list[str], *, id: str, created_at: int, cause: str, reason: str, by: str = ""
-    ) -> Person:
-        """Take threads out of a person into one of their own, exactly as if they had never been joined.
+def join(group: Group, one: Person, other: Person, *, cause: str, reason: str, by: str = "") -> Person:
+    """Merge two people. The older survives and keeps its id; events stay where they are.
 
-        The founding thread (whose id is the person's) must not be among them.
-        """
-        group = self.group
-        draft = group.draft(person, len(threads) + 6)
-        draft.note_rows(person, group.catalogue)
-        alias = group.store.get([person_key(id)])[0]
-        new = Person(id, person.workspace, created_at, group.catalogue.empty())
-        new.version = alias.version if alias is not None else 0
-        for thread in threads:
-            new.add_thread(thread, person.identifiers.pop(thread), person.heads.pop(thread))
-            key = thread_key(thread)
-            draft.writes[key] = Put(key, new.id.encode())
-            self._claim(thread, new)
-        for name, due_at in list(person.timers.items()):
-            if name.partition("/")[0] in new.heads:
-                new.timers[name] = due_at
-                del person.timers[name]
-        new.apart, person.apart = sorted(person.heads), sorted({*person.apart, *new.heads})
-        refold_person(group.store, group.catalogue, person)
-        refold_person(group.store, group.catalogue, new)
-        draft.add(new)
-        group.touched[new.id] = new
-        group.drafts[new.id] = draft
-        draft.rows_of.add(new.id)
-        properties = {"person": person.id, "split": new.id, "threads": sorted(threads), "reason": reason, "by": by}
-        self._note(person, SPLIT, f"split/{cause}/{new.id}", properties, cause)
-        return new
+    The survivor's state becomes the fold of the union of both threads' events.
+    """
+    survivor, merged = sorted((one, other), key=lambda p: (p.created_at, p.id))
+    draft = group.join_drafts(survivor, merged)
+    draft.note_rows(survivor, group.catalogue)
+    draft.note_rows(merged, group.catalogue)
+    _fold_union(group, survivor, merged)
+    for thread, identifier in merged.identifiers.items():
+        survivor.add_thread(thread, identifier, merged.heads[thread])
+        key = thread_key(thread)
+        # A thread that this very batch creates must still be absent; one that exists is guarded by the
+        # version of the person it is taken from.
+        created = draft.writes.get(key)
+        expected = created.expected if isinstance(created, Put) else None
+        draft.writes[key] = Put(key, survivor.id.encode(), expected)
+        _claim(group, thread, survivor)
+    survivor.timers.update(merged.timers)
+    survivor.apart = sorted((set(survivor.apart) | set(merged.apart)) - survivor.heads.keys())
+    draft.people.pop(merged.id, None)
+    key = person_key(merged.id)
+    draft.writes[key] = Put(key, pack_alias(survivor.id), merged.version)
+    group.departed[merged.id] = survivor
+    properties = {
+        "survivor": survivor.id, "merged": merged.id, "threads": sorted(merged.heads), "reason": reason, "by": by,
+        "merged_created_at": merged.created_at,
+    }  # fmt: skip
+    draft.count_rows(group.catalogue)
+    _note(group, survivor, MERGED, f"merge/{cause}/{merged.id}", properties, cause)
+    return survivor
 
-    def _note(self, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> None:
-        if self.group.store.seen([event_id(person.workspace, "threadline", key)]):
-            raise Conflict("this request was carried out before; give a new one its own request key")
-        event = Event(
-            type=type,
-            identifiers=(person.identifiers[person.id],),
-            occurred_at=self.group.now,
-            key=key,
-            source="threadline",
-            source_type="internal",
-            workspace=person.workspace,
-            properties=properties,
-            received_at=self.group.now,
-        )
-        self.group.emit(person, person.id, event, cause)
+
+def _fold_union(group: Group, survivor: Person, merged: Person) -> None:
+    catalogue = group.catalogue
+    larger, smaller = sorted((survivor, merged), key=lambda p: p.position, reverse=True)
+    # Commuting folds allow the short way: fold the fewer events onto the state of the more.
+    commuting = [i for i in range(len(catalogue.projections)) if i not in catalogue.ordered]
+    fewer = [*thread_events(group.store, group.stored_heads(smaller)), *group.pending_of(smaller)]
+    states = larger.states
+    fold_events(catalogue, fewer, states, only=commuting)
+    union = Person(survivor.id, survivor.workspace, survivor.created_at, states)
+    union.heads = {**group.stored_heads(survivor), **group.stored_heads(merged)}
+    if catalogue.ordered:
+        pending = [*group.pending_of(survivor), *group.pending_of(merged)]
+        refold_person(group.store, catalogue, union, only=catalogue.ordered, extra=pending)
+    survivor.states = states
+    survivor.latest = max(survivor.latest, merged.latest)
+
+
+def split(
+    group: Group, person: Person, threads: list[str], *, id: str, created_at: int, cause: str, reason: str, by: str = ""
+) -> Person:
+    """Take threads out of a person into one of their own, exactly as if they had never been joined.
+
+    The founding thread (whose id is the person's) must not be among them.
+    """
+    draft = group.draft(person, len(threads) + 6)
+    draft.note_rows(person, group.catalogue)
+    alias = group.store.get([person_key(id)])[0]
+    new = Person(id, person.workspace, created_at, group.catalogue.empty())
+    new.version = alias.version if alias is not None else 0
+    for thread in threads:
+        new.add_thread(thread, person.identifiers.pop(thread), person.heads.pop(thread))
+        key = thread_key(thread)
+        draft.writes[key] = Put(key, new.id.encode())
+        _claim(group, thread, new)
+    for name, due_at in list(person.timers.items()):
+        if name.partition("/")[0] in new.heads:
+            new.timers[name] = due_at
+            del person.timers[name]
+    new.apart, person.apart = sorted(person.heads), sorted({*person.apart, *new.heads})
+    refold_person(group.store, group.catalogue, person)
+    refold_person(group.store, group.catalogue, new)
+    draft.add(new)
+    group.touched[new.id] = new
+    group.drafts[new.id] = draft
+    draft.rows_of.add(new.id)
+    properties = {"person": person.id, "split": new.id, "threads": sorted(threads), "reason": reason, "by": by}
+    draft.count_rows(group.catalogue)
+    _note(group, person, SPLIT, f"split/{cause}/{new.id}", properties, cause)
+    return new
+
+
+def _note(group: Group, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> None:
+    if group.store.seen([event_id(person.workspace, "threadline", key)]):
+        raise Conflict("this request was carried out before; give a new one its own request key")
+    event = Event(
+        type=type,
+        identifiers=(person.identifiers[person.id],),
+        occurred_at=group.now,
+        key=key,
+        source="threadline",
+        source_type="internal",
+        workspace=person.workspace,
+        properties=properties,
+        received_at=group.now,
+    )
+    group.emit(person, person.id, event, cause)

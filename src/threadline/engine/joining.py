@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from threadline.engine import identity
 from threadline.engine.ask import Asker
 from threadline.engine.group import Group
 from threadline.engine.identity import QUARANTINE, objections
@@ -32,7 +33,7 @@ def merge(
         against = objections(group.catalogue.rules, first, second.identifiers.values(), None)
         if against and not force:
             raise MergeRefused(f"{against}; pass force to join them all the same")
-        survivor = group.joiner.join(first, second, cause=request, reason=reason, by=by)
+        survivor = identity.join(group, first, second, cause=request, reason=reason, by=by)
         return survivor.id, (second if survivor is first else first).id
 
     return recorder.change(work)
@@ -54,8 +55,8 @@ def preview_merge(asker: Asker, workspace: str, one: str, other: str) -> tuple[P
     survivor, merged = sorted((first, second), key=lambda p: (p.created_at, p.id))
     union = Person(survivor.id, workspace, survivor.created_at, asker.catalogue.empty())
     for part in (survivor, merged):
-        for thread, identifier in part.identifiers.items():
-            union.add_thread(thread, identifier, part.heads[thread])
+        for thread, known in part.identifiers.items():
+            union.add_thread(thread, known, part.heads[thread])
     refold_person(asker.store, asker.catalogue, union)
     return union, merged, objections(asker.catalogue.rules, survivor, merged.identifiers.values(), merged)
 
@@ -66,7 +67,9 @@ def preview_split(asker: Asker, workspace: str, ref: str, identifiers: Sequence[
     threads = _chosen(asker, person, identifiers)
     parts = []
     for chosen in (set(person.heads) - set(threads), set(threads)):
-        part = Person(person.id if person.id in chosen else min(chosen), workspace, person.created_at, asker.catalogue.empty())
+        part = Person(
+            person.id if person.id in chosen else min(chosen), workspace, person.created_at, asker.catalogue.empty()
+        )
         for thread in chosen:
             part.add_thread(thread, person.identifiers[thread], person.heads[thread])
         refold_person(asker.store, asker.catalogue, part)
@@ -88,7 +91,7 @@ def split(
         threads = _chosen(asker, person, identifiers)
         id = _oldest_thread(group, person, threads)
         began = _began(group, threads, person.created_at)
-        new = group.joiner.split(person, threads, id=id, created_at=began, cause=request, reason=reason, by=by)
+        new = identity.split(group, person, threads, id=id, created_at=began, cause=request, reason=reason, by=by)
         return person.id, new.id
 
     return recorder.change(work)
@@ -107,8 +110,8 @@ def unmerge(recorder: Recorder, workspace: str, event: str, *, request: str, rea
         threads = [t for t in properties["threads"] if t in person.heads]
         if not threads or not _is_alias(group, properties["merged"]):
             raise Conflict("this merge was undone already")
-        new = group.joiner.split(
-            person, threads, id=properties["merged"], created_at=properties["merged_created_at"],
+        new = identity.split(
+            group, person, threads, id=properties["merged"], created_at=properties["merged_created_at"],
             cause=request, reason=reason, by=by,
         )  # fmt: skip
         return person.id, new.id

@@ -19,7 +19,7 @@ class _Body(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 # JSON, not MessagePack: the log outlives this code, and anything can read JSON.
 _json = msgspec.json.Encoder()
-_sorted_json = msgspec.json.Encoder(order="sorted")
+_said = msgspec.msgpack.Encoder(order="sorted")
 _body = msgspec.json.Decoder(_Body)
 _pack = msgspec.msgpack.Encoder()
 _unpack = msgspec.msgpack.Decoder()
@@ -28,6 +28,11 @@ _unpack = msgspec.msgpack.Decoder()
 def pack_body(event: Event, recorded_at: int, cause: str = "") -> bytes:
     """The bytes the log keeps of an event. Raises ValueError or TypeError for what JSON cannot hold."""
     return _json.encode(_Body(event, recorded_at, cause))
+
+
+def unpack_body(body: bytes) -> Event:
+    """The event as everyone will read it from the log. Raises `msgspec.ValidationError` if nobody could."""
+    return _body.decode(body).event
 
 
 def unpack_event(entry: LogEntry) -> Recorded:
@@ -40,9 +45,10 @@ def payload_digest(event: Event) -> int:
     """A signed 64-bit hash of what the producer said, equal for a retry and different for another payload.
 
     What transport and correction add is left out: times of receipt and of sending, the corrected time, and the
-    wire's own fields. Raises ValueError or TypeError for what JSON cannot hold.
+    wire's own fields. Raises ValueError, TypeError or OverflowError for what a state could not hold either, such as
+    integers beyond 64 bits: that is why it is MessagePack, like states, and not JSON, like the log.
     """
-    said = _sorted_json.encode((event.type, event.identifiers, event.properties, event.context, event.sent_time))
+    said = _said.encode((event.type, event.identifiers, event.properties, event.context, event.sent_time))
     return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big", signed=True)
 
 
@@ -54,6 +60,21 @@ def pack(value: Any) -> bytes:
 def unpack(data: bytes) -> Any:
     """What `pack` wrote."""
     return _unpack.decode(data)
+
+
+def nested_beyond(value: Any, depth_max: int) -> bool:
+    """Whether lists and dicts stand in each other more than so many levels deep. Does not recurse."""
+    level = [value]
+    for _ in range(depth_max + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list | tuple)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def time_key(at: int) -> str:

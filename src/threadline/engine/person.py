@@ -16,6 +16,9 @@ THREAD = "thread"
 _ALIAS, _PERSON = 0, 1
 """The first element of a packed person item says whether it is a person or points to the survivor of a merge."""
 
+Packed = tuple[int, bytes]
+"""A person's item as a cache keeps it: version and value."""
+
 
 class Person:
     """A set of threads and what is folded from their union. Mutable: the recorder owns it while it works.
@@ -25,7 +28,7 @@ class Person:
     """
 
     __slots__ = (
-        "apart", "created_at", "heads", "id", "identifiers", "latest", "stale", "states", "timers", "version", "workspace"
+        "apart", "created_at", "heads", "id", "identifiers", "latest", "packed", "stale", "states", "timers", "version", "workspace"
     )  # fmt: skip
 
     def __init__(self, id: str, workspace: str, created_at: int, states: list[State]) -> None:
@@ -33,6 +36,8 @@ class Person:
         self.workspace = workspace
         self.created_at = created_at
         self.version = 0
+        self.packed = b""
+        """The bytes last sealed for the store."""
         self.heads: dict[str, int] = {}
         """Sequence of the last event of each thread; a thread that holds no event yet has 0."""
         self.identifiers: dict[str, Identifier] = {}
@@ -70,7 +75,9 @@ def thread_key(thread: str) -> Key:
 
 def pack_person(person: Person, catalogue: Catalogue) -> bytes:
     """The packed item of a person."""
-    states = {p.name: (f, s) for p, f, s in zip(catalogue.projections, catalogue.fingerprints, person.states, strict=True)}
+    states = {
+        p.name: (f, s) for p, f, s in zip(catalogue.projections, catalogue.fingerprints, person.states, strict=True)
+    }
     threads = {t: (i.kind, i.value, person.heads[t]) for t, i in person.identifiers.items()}
     return pack(
         (_PERSON, person.workspace, person.created_at, threads, person.apart, person.timers, person.latest, states)

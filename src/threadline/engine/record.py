@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
 from threadline.engine import rejected
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.group import Group, Poisoned, Request, Screened, screen
+from threadline.engine.group import Group, Overtaken, Poisoned
 from threadline.engine.identity import Names
 from threadline.engine.memo import Memo
-from threadline.engine.person import Person
-from threadline.kernel import limits
-from threadline.kernel.errors import EventRejected, Unavailable
+from threadline.engine.person import Packed
+from threadline.engine.screen import Request, Screened, checked_request, screen
+from threadline.kernel.errors import EventRejected, LimitExceeded, Unavailable
 from threadline.kernel.event import Receipt
-from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.store import Refusal, Store
-from threadline.kernel.time import EARLIEST, LATEST, SECOND, Clock
+from threadline.kernel.time import Clock
 
 T = TypeVar("T")
 
@@ -27,7 +25,7 @@ FENCED = "fenced"
 ATTEMPTS_MAX = 32
 """Attempts at a group whose people another process keeps changing, before the caller is told to retry."""
 GROUP_EVENTS_MAX = 1_000
-PEOPLE_CACHED = 8_000
+PEOPLE_CACHED = 15_000
 OWNERS_CACHED = 60_000
 
 
@@ -43,7 +41,7 @@ class Recorder:
         self.catalogue = catalogue
         self.clock = clock
         self._lock = threading.Lock()
-        self._people: Memo[str, Person] = Memo(PEOPLE_CACHED)
+        self._people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
         self._owners: Memo[str, str] = Memo(OWNERS_CACHED)
         self._names = Names(catalogue.rules)
 
@@ -63,11 +61,13 @@ class Recorder:
     def _record(self, requests: Sequence[Request]) -> list[Receipt]:
         done: dict[int, Receipt] = {}
         refused: dict[int, EventRejected] = {}
-        attempts = 0
+        alone: set[int] = set()
+        attempts = progress = 0
         while todo := [i for i in range(len(requests)) if i not in done and i not in refused]:
-            done.update(self._attempt(requests, todo, refused))
+            done.update(self._attempt(requests, todo, refused, alone))
             # An attempt that settled something was not lost to other writers, and there are only so many to settle.
-            attempts = 0 if len(done) + len(refused) > len(requests) - len(todo) else attempts + 1
+            settled = len(done) + len(refused) + len(alone)
+            attempts, progress = (0 if settled > progress else attempts + 1), settled
             if attempts == ATTEMPTS_MAX:
                 raise Unavailable("other writers keep changing the same people; send the events again")
         if refused:
@@ -78,13 +78,13 @@ class Recorder:
                 done[i] = Receipt(status="rejected", code=error.code, message=str(error))
         return [done[i] for i in range(len(requests))]
 
-    def _group(self) -> Group:
-        return Group(self.store, self.catalogue, self._people, self._owners, self.clock())
+    def _group(self, alone: Set[int] = frozenset()) -> Group:
+        return Group(self.store, self.catalogue, self._people, self._owners, self.clock(), alone)
 
     def _attempt(
-        self, requests: Sequence[Request], todo: Sequence[int], refused: dict[int, EventRejected]
+        self, requests: Sequence[Request], todo: Sequence[int], refused: dict[int, EventRejected], alone: set[int]
     ) -> dict[int, Receipt]:
-        group = self._group()
+        group = self._group(alone)
         try:
             for one in self._fresh(group, requests, todo, refused):
                 try:
@@ -92,12 +92,18 @@ class Recorder:
                 except EventRejected as error:
                     refused[one.position] = error
             return self._commit(group, requests, refused)
+        except Overtaken:
+            group.forget()
+            return {}
         except Poisoned as poison:
             group.forget()
-            for index in poison.indices:
-                refused[index] = EventRejected(poison.code, str(poison))
-            if not poison.indices:
-                raise Unavailable(str(poison)) from poison
+            unfit = set(poison.indices)
+            assert unfit, "whatever is placed here belongs to a request"
+            if len(unfit) > 1 and not unfit <= alone:
+                # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.
+                alone |= unfit
+            else:
+                refused.update({index: EventRejected(poison.code, str(poison)) for index in unfit})
             return {}
         except BaseException:
             group.forget()
@@ -111,7 +117,7 @@ class Recorder:
         for index in todo:
             try:
                 checked = checked_request(requests[index], group.now)
-                screened.append(screen(index, checked, self._names, group.now))
+                screened.append(screen(index, checked, self._names, group.now, requests[index].event.sent_time))
             except EventRejected as error:
                 refused[index] = error
         known = self.store.seen([one.id for one in screened])
@@ -126,7 +132,7 @@ class Recorder:
                 same = digest == one.digest
                 group.receipts[one.position] = Receipt(status="duplicate" if same else "conflict", id=one.id)
                 if not same:
-                    for put in rejected.conflict_puts(one.event, one.id, one.digest, group.now):
+                    for put in rejected.conflict_puts(self.store, one.event, one.id, one.digest, group.now):
                         group.loose[put.key] = put
         group.prefetch(fresh)
         return fresh
@@ -145,8 +151,9 @@ class Recorder:
             group.forget()
         else:
             group.keep()
-        for receipt_index in lost:
-            group.receipts.pop(receipt_index, None)
+        # With an event that is not recorded yet, whatever this call says of it a second time is not settled either.
+        unsettled = {group.receipts[index].id for index in lost if index in group.receipts}
+        group.receipts = {i: receipt for i, receipt in group.receipts.items() if receipt.id not in unsettled}
         return group.answers(lost)
 
     def _fence(self, indices: Sequence[int], requests: Sequence[Request], refused: dict[int, EventRejected]) -> None:
@@ -171,6 +178,12 @@ class Recorder:
                 try:
                     result = work(group)
                     refusals: list[Refusal | None] = self.store.commit(group.seal_all()) if group.has_work else []
+                except Overtaken:
+                    group.forget()
+                    continue
+                except Poisoned as poison:
+                    group.forget()
+                    raise LimitExceeded(str(poison)) from poison
                 except BaseException:
                     group.forget()
                     raise
@@ -185,23 +198,3 @@ class Recorder:
         with self._lock:
             self._people.clear()
             self._owners.clear()
-
-
-def checked_request(request: Request, now: int) -> Request:
-    """The request with a clamped time, or `EventRejected` for what no log may hold."""
-    event = request.event
-    if not event.type or len(event.type) > limits.EVENT_TYPE_LENGTH_MAX:
-        raise EventRejected("invalid_type", f"an event type has 1 to {limits.EVENT_TYPE_LENGTH_MAX} characters")
-    if event.type.startswith(SYSTEM_PREFIX) and event.source_type != "internal":
-        raise EventRejected("reserved_type", f"types that begin with {SYSTEM_PREFIX} are Threadline's own")
-    if not event.key or len(event.key) > limits.EVENT_KEY_LENGTH_MAX * 4:
-        raise EventRejected("invalid_key", "an event needs an idempotency key that is not too long")
-    if len(event.identifiers) > limits.IDENTIFIERS_PER_EVENT_MAX:
-        raise EventRejected("too_many_identifiers", f"an event has at most {limits.IDENTIFIERS_PER_EVENT_MAX} identifiers")
-    if not EARLIEST <= event.occurred_at <= LATEST:
-        raise EventRejected("invalid_time", "the time is outside the years 1 to 9999")
-    if event.occurred_at > now + FUTURE_MAX_SECONDS * SECOND:
-        return request._replace(event=rejected.clamped(event, event.received_at or now))
-    return request
-
-

@@ -120,7 +120,9 @@ def refold_item(store: Store, catalogue: Catalogue, item: Item) -> tuple[bytes, 
     return pack_person(person, catalogue), person.position
 
 
-def refold_shard(store: Store, catalogue: Catalogue, shard: int = 0, shards: int = 1) -> Iterator[tuple[Item, bytes, int]]:
+def refold_shard(
+    store: Store, catalogue: Catalogue, shard: int = 0, shards: int = 1
+) -> Iterator[tuple[Item, bytes, int]]:
     """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing."""
     for item in scan_pages(store, PERSON, shard, shards):
         fresh = refold_item(store, catalogue, item)

@@ -41,7 +41,7 @@ class RejectedEntry(msgspec.Struct, kw_only=True):
 def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
     """The rejected-log entry of an event."""
     payload = _plain(event)
-    id = short_hash(event.workspace, event.source, event.key, error.code, repr(payload)[:4_096])
+    id = short_hash(event.workspace, event.source, event.key, error.code, _shown(payload)[:4_096])
     return RejectedEntry(
         id=id, workspace=event.workspace, source=event.source, code=error.code, message=str(error),
         received_at=event.received_at or now, payload=payload,
@@ -55,16 +55,24 @@ def _plain(event: Event) -> Any:
     try:
         msgspec.json.encode(form)
     except (ValueError, TypeError, RecursionError):
-        return repr(form)[:65_536].encode("utf-8", "backslashreplace").decode()
+        return _shown(form)[:65_536].encode("utf-8", "backslashreplace").decode()
     return form
 
 
-def conflict_puts(event: Event, id: str, digest: int, now: int) -> list[Put]:
-    """Keep the second payload that came under a key: the first is in the log, so both are kept."""
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return "(nested too deeply to be shown)"
+
+
+def conflict_puts(store: Store, event: Event, id: str, digest: int, now: int) -> list[Put]:
+    """Keep the second payload that came under a key: the first is in the log, so both are kept, however often sent."""
     error = EventRejected("conflict", "the same key was used before with another payload; the first one stands")
     entry = entry_of(event, error, now)
     entry.id, entry.event_id = short_hash("conflict", id, str(digest)), id
-    return _puts(entry)
+    known = store.get([Key(REJECTED, entry.workspace, entry.id)])[0]
+    return _puts(entry) if known is None else []
 
 
 def keep(store: Store, entries: Iterable[RejectedEntry]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 
-class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True):
+class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """One way to name a person: a kind such as ``user_id`` and the value under that kind."""
 
     kind: str
@@ -99,6 +99,4 @@ def thread_id(workspace: str, identifier: Identifier) -> str:
     order in which events arrive never decides where one is kept.
     """
     text = f"{workspace}\0{identifier.kind}\0{identifier.value}"
-    return hashlib.blake2b(
-        text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"thread"
-    ).hexdigest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"thread").hexdigest()

@@ -117,12 +117,20 @@ class Store(Protocol):
         ...
 
     def query(
-        self, table: str, partition: str, start: str = "", stop: str | None = None, limit: int = 1_000, reverse: bool = False
+        self,
+        table: str,
+        partition: str,
+        start: str = "",
+        stop: str | None = None,
+        limit: int = 1_000,
+        reverse: bool = False,
     ) -> list[Item]:
         """Items of one partition with start <= sort < stop, by sort, at most ``limit``; go on from the last sort."""
         ...
 
-    def scan(self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000) -> list[Item]:
+    def scan(
+        self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
+    ) -> list[Item]:
         """Items of a whole table, every item in exactly one of ``shards``, in a stable order, after a key."""
         ...
 

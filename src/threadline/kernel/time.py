@@ -75,7 +75,13 @@ def _parse_any_time(text: str) -> int:
     try:
         leap = second == "60"
         moment = datetime(
-            int(year), int(month), int(day), int(hour or 0), int(minute or 0), 59 if leap else int(second or 0), tzinfo=UTC
+            int(year),
+            int(month),
+            int(day),
+            int(hour or 0),
+            int(minute or 0),
+            59 if leap else int(second or 0),
+            tzinfo=UTC,
         )
         micro = int((fraction or "0").ljust(6, "0")[:6]) if not leap else SECOND
     except ValueError as error:

@@ -37,7 +37,9 @@ def convert(operation: Operation, values: Mapping[str, Any], *, strict: bool) ->
     for name in values:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}" if known else "there are none"
+            hint = (
+                f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}" if known else "there are none"
+            )
             raise InvalidValue(f"{str(name)[:64]!r} is not a parameter of {operation.name!r}; {hint}", hint=hint)
     try:
         return msgspec.convert(values, operation.params, strict=strict)

@@ -69,7 +69,10 @@ class Threadline:
         key: str | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Tell traits of a user and answer the receipt; ``anonymous_id`` and the trait ``email`` join what was known of these."""
+        """Tell traits of a user and answer the receipt.
+
+        ``anonymous_id`` and the trait ``email`` join what was known under these.
+        """
         message = _message("identify", user_id, traits, occurred_at, key, context)
         if anonymous_id is not None:
             message["identifiers"]["anonymous_id"] = anonymous_id

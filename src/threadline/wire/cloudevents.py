@@ -54,7 +54,7 @@ def decode(
     """What a request says. ``headers`` have names in lower case and values as ISO-8859-1, as servers hand them over.
 
     The content type decides on the mode. Each event of a batch stands for itself: one that is not valid is answered
-    with a `Rejection` in its place. ``kinds`` are the kinds of identifiers that a subject like ``email:a@b.c`` may name.
+    with a `Rejection` in its place. ``kinds`` are those that a subject such as ``email:a@b.c`` names.
     Raises `MalformedBody` if no single event can be made out, or if the format is not JSON.
     """
     request = Request(source, workspace, received_at, kinds)
@@ -138,7 +138,7 @@ def _binary(body: bytes, content_type: str, headers: Mapping[str, str], request:
     try:
         data = _binary_data(body, content_type)
     except EventRejected as refusal:
-        fault, data = refusal, {"data_base64": b64encode(body[:CLOUDEVENT_BYTES_MAX]).decode()}
+        fault, data = fault or refusal, {"data_base64": b64encode(body[:CLOUDEVENT_BYTES_MAX]).decode()}
     # A copy, because what finds its place in the event is taken out.
     message = {**attributes, **data}
     try:

@@ -148,7 +148,7 @@ def _key_of(payload: Any) -> str:
 
 
 def _reread(context: Context, payload: Any, entry: RejectedEntry) -> Event:
-    readers: Mapping[str, Reader] = getattr(context.engine, "readers", {})
+    readers: Mapping[str, Reader] = context.engine.readers
     reader = _read_native if entry.form == "event" else readers.get(entry.form)
     if reader is None:
         raise InvalidValue(

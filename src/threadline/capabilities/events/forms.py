@@ -124,7 +124,7 @@ def native_event(native: NativeEvent, *, workspace: str, source: str, received_a
     """
     if not native.key:
         raise EventRejected(
-            "missing_key", f"{place}: give a `key`; it is what makes sending the same event again harmless"
+            "invalid_key", f"{place}: give a `key`; it is what makes sending the same event again harmless"
         )
     try:
         told = None if native.occurred_at is None else parse_time(native.occurred_at)

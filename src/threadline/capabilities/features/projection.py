@@ -28,6 +28,7 @@ def projection(features: FeatureSet) -> Projection:
         due=reader.due,
         fingerprint=plan.fingerprint,
         compile=fuser(plan),
+        timeless=_timeless,
     )
 
 
@@ -44,3 +45,8 @@ def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any
         else:
             slot.add(held, recorded.recorded_at, at, entry)
     return state
+
+
+def _timeless(state: dict[str, Any]) -> dict[str, Any]:
+    """A state without the head of each slot: when its newest event was recorded depends on arrival by intent."""
+    return {name: held[1:] for name, held in state.items()}

@@ -37,18 +37,23 @@ def _newest(marks: Marks, name: str, recorded: Recorded, value: Any, most: int) 
         del marks[max(marks)]
 
 
+def _is_name(text: str) -> bool:
+    # Bytes, not characters: it becomes part of a row's key, and keys are bounded in UTF-8.
+    return 0 < len(text.encode("utf-8", "surrogatepass")) <= IDENTIFIER_LENGTH_MAX
+
+
 def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Marks]:
     event = recorded.event
     if event.type == IDENTIFY:
         for name, value in event.properties.items():
             _newest(state["traits"], name, recorded, value, TRAITS_PER_PERSON_MAX)
     elif event.type == GROUP:
-        if event.object_ref and len(event.object_ref) <= IDENTIFIER_LENGTH_MAX:
+        if _is_name(event.object_ref):
             value = None if event.properties.get("left") is True else event.properties
             _newest(state["groups"], event.object_ref, recorded, value, GROUPS_PER_PERSON_MAX)
     else:
         tag = event.properties.get("tag")
-        if isinstance(tag, str) and 0 < len(tag) <= IDENTIFIER_LENGTH_MAX:
+        if isinstance(tag, str) and _is_name(tag):
             value = True if event.type == TAG_ADDED else None
             _newest(state["tags"], tag, recorded, value, TAGS_PER_PERSON_MAX)
     return state

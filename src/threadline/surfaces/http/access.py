@@ -38,7 +38,9 @@ class Access:
             if found is None:
                 continue
             if found.kind == "write_key":
-                raise Forbidden("a write key only records; ask with a token", hint="threadline keys create --token NAME")
+                raise Forbidden(
+                    "a write key only records; ask with a token", hint="threadline keys create --token NAME"
+                )
             if not found.allows(scope):
                 raise Forbidden(f"this token lacks the scope {scope!r}; it has {', '.join(found.scopes)}")
             return found

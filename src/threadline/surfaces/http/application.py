@@ -27,16 +27,14 @@ from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import problem, unexpected
 from threadline.surfaces.http.rate import Buckets
-from threadline.surfaces.http.routing import Route, Router
+from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
 from threadline.surfaces.http.writer import Writer
 
 log = logging.getLogger("threadline.http")
 
-PREFLIGHT_SECONDS = 86_400
 UNMATCHED = "unmatched"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
-_ALLOWED_HEADERS = "authorization, content-type, content-encoding, x-retry-count"
 
 
 class Application:
@@ -117,9 +115,7 @@ class Application:
     def _options(self, route: Route) -> Response:
         headers = {"allow": self.router.methods(route.path)}
         if route.open_to_browsers:
-            headers["access-control-allow-methods"] = "POST, OPTIONS"
-            headers["access-control-allow-headers"] = _ALLOWED_HEADERS
-            headers["access-control-max-age"] = str(PREFLIGHT_SECONDS)
+            headers.update(PREFLIGHT)
         return Response(status_code=204, headers=headers)
 
     def _note(self, method: str, route: str, status: int, began: float) -> None:

@@ -48,7 +48,9 @@ class Outcome(msgspec.Struct):
 class Ingest:
     """Takes decoded messages to the log."""
 
-    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, by_source: Buckets, by_address: Buckets) -> None:
+    def __init__(
+        self, engine: Engine, writer: Writer, metrics: Metrics, by_source: Buckets, by_address: Buckets
+    ) -> None:
         self.engine = engine
         self.writer = writer
         self.metrics = metrics
@@ -56,7 +58,12 @@ class Ingest:
         self._by_address = by_address
 
     async def take(
-        self, results: Sequence[Event | Rejection], credential: Credential, address: str, form: str, kind: str | None = None
+        self,
+        results: Sequence[Event | Rejection],
+        credential: Credential,
+        address: str,
+        form: str,
+        kind: str | None = None,
     ) -> Outcome:
         """Record what became an event, keep the rest in the rejected log, and answer when both are durable.
 

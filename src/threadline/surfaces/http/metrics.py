@@ -63,7 +63,9 @@ class Metrics:
     """All that the server counts."""
 
     def __init__(self) -> None:
-        self.events = Counter("events_ingested_total", "Events that came in, by what became of them.", ("source", "outcome"))
+        self.events = Counter(
+            "events_ingested_total", "Events that came in, by what became of them.", ("source", "outcome")
+        )
         self.append = Histogram("append_seconds", "Time that one group commit took.")
         self.requests = Counter("http_requests_total", "Requests answered.", ("method", "route", "status"))
         self.request_seconds = Histogram("http_request_seconds", "Time from a request to its answer.", ("route",))

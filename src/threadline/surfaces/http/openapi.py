@@ -65,7 +65,7 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
 
 
 _SECURITY = {
-    "token": {"type": "http", "scheme": "bearer", "description": "An API token (`tl_…`) with the scope that is asked for."},
+    "token": {"type": "http", "scheme": "bearer", "description": "An API token (`tl_…`) with the scope needed."},
     "writeKey": {
         "type": "http", "scheme": "basic",
         "description": "A write key (`wk_…`) as the user, no password. It may also stand in the body as `writeKey`.",
@@ -74,7 +74,7 @@ _SECURITY = {
 
 
 def _types(operations: Iterable[Operation]) -> list[Any]:
-    found = [Problem, Outcome, Status, Version]
+    found: list[Any] = [Problem, Outcome, Status, Version]
     for operation in operations:
         found += [operation.params, operation.result]
     return list({id(each): each for each in found}.values())
@@ -160,7 +160,7 @@ _HEALTH_PATHS: dict[str, Any] = {
             "operationId": "metrics", "summary": "Counts and durations for Prometheus.", "tags": ["health"],
             "description": "Needs the scope `admin`, because it names the sources of every workspace.",
             "security": [{"token": []}],
-            "responses": {"200": {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+            "responses": {"200": {"description": "Text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
             "x-without": ("409", "413", "415", "429"),
         }
     },

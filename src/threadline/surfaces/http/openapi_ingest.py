@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.surfaces.http.cloudevents import PATH
 from threadline.surfaces.http.segment import BATCHES, LETTERS
 
 _OUTCOME = {"$ref": "#/components/schemas/Outcome"}
-_SENDERS = [{"writeKey": []}, {"token": []}]
+_SENDERS: list[dict[str, list[str]]] = [{"writeKey": []}, {"token": []}]
 _WITHOUT = ("403", "404", "409")
 
 # Types are not told on purpose: a message that is wrong in itself is an outcome in the answer, not a refused request.
@@ -54,7 +55,9 @@ def _batch(path: str) -> dict[str, Any]:
             "writeKey": _FIELDS["writeKey"],
         },
     }
-    example = {"batch": [{"type": kind, "messageId": f"{kind}-0001", **_EXAMPLES[kind]} for kind in ("identify", "track")]}
+    example = {
+        "batch": [{"type": kind, "messageId": f"{kind}-0001", **_EXAMPLES[kind]} for kind in ("identify", "track")]
+    }
     return _post(f"segment_{_slug(path)}", "Record a batch of calls of Segment's API.", "segment", body, example)
 
 
@@ -72,11 +75,44 @@ def _post(name: str, summary: str, tag: str, schema: dict[str, Any], example: An
                 "content": {"application/json": {"schema": schema, "example": example}},
             },
             "responses": {
-                "200": {"description": "What became of each message.", "content": {"application/json": {"schema": _OUTCOME}}}
+                "200": {
+                    "description": "What became of each message.",
+                    "content": {"application/json": {"schema": _OUTCOME}},
+                }
             },
             "x-without": _WITHOUT,
         }
     }
+
+
+def _cloudevents() -> dict[str, Any]:
+    one: dict[str, Any] = {
+        "type": "object",
+        "description": "A CloudEvent: specversion, id, source, type, subject, time, data.",
+    }
+    example = {
+        "specversion": "1.0", "id": "evt-1", "source": "/shop", "type": "purchase_completed", "subject": "user_id:42",
+        "time": "2026-03-01T12:00:00Z", "data": {"total": 29.33, "currency": "EUR"},
+    }  # fmt: skip
+    found = _post("cloudevents", "Record CloudEvents: structured, batched or binary.", "cloudevents", one, example)
+    found["post"]["requestBody"]["content"] = {
+        "application/cloudevents+json": {"schema": one, "example": example},
+        "application/cloudevents-batch+json": {"schema": {"type": "array"}, "example": [example]},
+    }
+    found["options"] = {
+        "operationId": "cloudevents_permission",
+        "summary": "Ask for permission to deliver, as senders of webhooks do first.",
+        "tags": ["cloudevents"],
+        "security": [],
+        "parameters": [
+            {"name": "WebHook-Request-Origin", "in": "header", "required": False, "schema": {"type": "string"}},
+        ],
+        "responses": {
+            "200": {"description": "Permission, in the headers WebHook-Allowed-Origin and WebHook-Allowed-Rate."}
+        },
+        "x-without": ("401", "403", "404", "409", "413", "415", "429", "503"),
+    }
+    return found
 
 
 def _slug(path: str) -> str:
@@ -89,6 +125,7 @@ def _paths() -> dict[str, dict[str, Any]]:
         for path in (f"/v1/{kind}", f"/v1/{letter}", f"/{letter}"):
             found[path] = _call(kind, path)
     found.update((path, _batch(path)) for path in BATCHES)
+    found[PATH] = _cloudevents()
     return found
 
 

@@ -50,7 +50,9 @@ class Operations:
         values: dict[str, Any]
         if operation.method == "POST":
             if in_query:
-                raise InvalidValue(f"parameters of a POST travel in the body, not in the query: {next(iter(in_query))!r}")
+                raise InvalidValue(
+                    f"parameters of a POST travel in the body, not in the query: {next(iter(in_query))!r}"
+                )
             values = read_object(await read_body(request, REQUEST_BYTES_MAX))
         else:
             values = in_query
@@ -84,7 +86,9 @@ def read_query(query: bytes, many: frozenset[str]) -> dict[str, Any]:
     try:
         pairs = parse_qsl(query.decode("ascii"), True, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
     except ValueError:
-        raise InvalidValue(f"the query is not UTF-8 in percent form, or has more than {QUERY_FIELDS_MAX} fields") from None
+        raise InvalidValue(
+            f"the query is not UTF-8 in percent form, or has more than {QUERY_FIELDS_MAX} fields"
+        ) from None
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in _NOT_PARAMETERS:

@@ -22,8 +22,9 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 2rem 1rem 6rem; }
 h1 { font-size: 1.6rem } h2 { margin-top: 3rem; border-bottom: 1px solid var(--line) } h3 { margin: 2rem 0 0 }
 code, pre { font: 14px/1.45 ui-monospace, monospace } pre { background: var(--soft); padding: .8rem; overflow: auto }
-table { border-collapse: collapse; width: 100% } td, th { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0;
-border-bottom: 1px solid var(--line) } a { color: var(--accent) } .method { color: var(--accent); font-weight: 700 }
+table { border-collapse: collapse; width: 100% }
+td, th { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line) }
+a { color: var(--accent) } .method { color: var(--accent); font-weight: 700 }
 .scope { float: right; opacity: .7; font-size: .9rem } nav a { margin-right: 1rem }
 """
 _HEADERS = {
@@ -71,7 +72,9 @@ def _landing() -> str:
         ("/readyz", "whether the store can be written to"), ("/metrics", "counts for Prometheus, with an admin token"),
     )  # fmt: skip
     items = "".join(f'<li><a href="{path}"><code>{path}</code></a> {meaning}</li>' for path, meaning in links)
-    return f"<h1>Threadline {html.escape(package_version())}</h1><p>One thread of events per person.</p><ul>{items}</ul>"
+    return (
+        f"<h1>Threadline {html.escape(package_version())}</h1><p>One thread of events per person.</p><ul>{items}</ul>"
+    )
 
 
 def _docs(described: dict[str, Any]) -> str:
@@ -80,7 +83,10 @@ def _docs(described: dict[str, Any]) -> str:
         for method, body in methods.items():
             by_tag.setdefault(body["tags"][0], []).append((method.upper(), path, body))
     tags = sorted(by_tag)
-    parts = [f"<h1>Threadline API {html.escape(package_version())}</h1><p>{_text(described['info']['description'])}</p>", "<nav>"]
+    parts = [
+        f"<h1>Threadline API {html.escape(package_version())}</h1><p>{_text(described['info']['description'])}</p>",
+        "<nav>",
+    ]
     parts += [f'<a href="#{tag}">{tag}</a>' for tag in tags] + ['<a href="#errors">errors</a></nav>']
     for tag in tags:
         parts.append(f'<h2 id="{tag}">{tag}</h2>')
@@ -92,7 +98,13 @@ def _operation(method: str, path: str, body: dict[str, Any]) -> str:
     schemes = {name for entry in body.get("security", ()) for name in entry}
     needs = " or ".join(sorted(schemes)) or "open to all"
     rows = [
-        (parameter["name"], parameter["in"], _kind(parameter["schema"]), parameter.get("description", ""), parameter["required"])
+        (
+            parameter["name"],
+            parameter["in"],
+            _kind(parameter["schema"]),
+            parameter.get("description", ""),
+            parameter["required"],
+        )
         for parameter in body.get("parameters", ())
     ]
     content = body.get("requestBody", {}).get("content", {}).get("application/json", {})

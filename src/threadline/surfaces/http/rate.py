@@ -13,7 +13,7 @@ NAMES_MAX = 20_000
 class Buckets:
     """Token buckets by name: ``burst`` events at once, refilled by ``per_second``. A rate of 0 lets all pass.
 
-    A request passes as long as anything is left and may overdraw: a batch is never cut in two, and what it took too
+    A request passes as long as one event is left and may overdraw: a batch is never cut in two, and what it took too
     much is waited for by the next one.
     """
 
@@ -32,7 +32,7 @@ class Buckets:
     def wait(self, name: str) -> int:
         """Seconds until this name may send again, rounded up; 0 if it may now."""
         level = self._level(name)
-        return 0 if level > 0 else max(1, math.ceil((1 - level) / self._rate))
+        return 0 if level >= 1 else max(1, math.ceil((1 - level) / self._rate))
 
     def charge(self, name: str, events: int) -> None:
         """Count events of a name that were let pass."""

@@ -12,6 +12,14 @@ from starlette.responses import Response
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.surfaces.http.problem import MethodNotAllowed
 
+PREFLIGHT = {
+    "access-control-allow-methods": "POST, OPTIONS",
+    # Browsers do not count Authorization among what the star allows.
+    "access-control-allow-headers": "*, authorization, content-type",
+    "access-control-max-age": "86400",
+}
+"""What a browser asks before it sends to another origin."""
+
 Handler = Callable[[Request, Mapping[str, str]], Awaitable[Response]]
 
 

@@ -69,7 +69,7 @@ class Segment:
     async def _decode(self, body: bytes, kind: str | None, credential: Credential | None) -> Decoded:
         # There are no more messages than commas; only where these are many is it worth counting for sure.
         if kind is None and body.count(b",") > MESSAGES_MAX:
-            _check_count(_messages(body))
+            check_count(_messages(body))
         work = partial(
             segment.decode,
             body,
@@ -80,7 +80,7 @@ class Segment:
             fresh_key=fresh_key,
         )
         decoded = work() if len(body) <= DECODED_ASIDE_BYTES else await asyncio.to_thread(work)
-        _check_count(len(decoded.results))
+        check_count(len(decoded.results))
         return decoded
 
 
@@ -96,7 +96,8 @@ def _messages(body: bytes) -> int:
         return 0
 
 
-def _check_count(messages: int) -> None:
+def check_count(messages: int) -> None:
+    """Raise `LimitExceeded` for a request of more messages than any client sends."""
     if messages > MESSAGES_MAX:
         raise LimitExceeded(f"a batch holds at most {MESSAGES_MAX} messages", hint="send fewer events at a time")
 

@@ -1,0 +1,7 @@
+"""``python -m threadline``."""
+
+from __future__ import annotations
+
+from threadline.surfaces.cli import main
+
+main()

@@ -1,0 +1,99 @@
+"""What is asked of an event before anyone looks for its person: checks that need no store, its id, its bytes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from threadline.engine import rejected
+from threadline.engine.identity import Named, Names
+from threadline.engine.packing import nested_beyond, pack_body, payload_digest, unpack_body
+from threadline.kernel import limits
+from threadline.kernel.errors import EventRejected
+from threadline.kernel.event import Event, event_id
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.store import Check, Delete, Put
+from threadline.kernel.time import EARLIEST, LATEST, SECOND
+
+
+class Request(NamedTuple):
+    """One event to record and what must hold or be written with it."""
+
+    event: Event
+    cause: str = ""
+    expected: int | None = None
+    """The position its person must be at, for callers that decide on what they have read."""
+    writes: tuple[Put | Delete | Check, ...] = ()
+    """Further writes of the same batch, such as taking a fired timer away under a lease."""
+
+
+class Screened(NamedTuple):
+    """A request whose event has passed every check that needs no store."""
+
+    position: int
+    """Of its request in the call."""
+    request: Request
+    event: Event
+    id: str
+    digest: int
+    body: bytes
+    named: tuple[Named, ...]
+    """Who is meant, the strongest identifier first."""
+
+
+def checked_request(request: Request, now: int) -> Request:
+    """The request with a clamped time, or `EventRejected` for what no log may hold."""
+    event = request.event
+    if not event.type or len(event.type) > limits.EVENT_TYPE_LENGTH_MAX:
+        raise EventRejected("invalid_type", f"an event type has 1 to {limits.EVENT_TYPE_LENGTH_MAX} characters")
+    if event.type.startswith(SYSTEM_PREFIX) and event.source_type != "internal":
+        raise EventRejected("reserved_type", f"types that begin with {SYSTEM_PREFIX} are Threadline's own")
+    if not event.key or len(event.key) > limits.EVENT_KEY_LENGTH_MAX * 4:
+        raise EventRejected("invalid_key", "an event needs an idempotency key that is not too long")
+    if len(event.identifiers) > limits.IDENTIFIERS_PER_EVENT_MAX:
+        raise EventRejected(
+            "too_many_identifiers", f"an event has at most {limits.IDENTIFIERS_PER_EVENT_MAX} identifiers"
+        )
+    if not EARLIEST <= event.occurred_at <= LATEST:
+        raise EventRejected("invalid_time", "the time is outside the years 1 to 9999")
+    if event.occurred_at > now + limits.FUTURE_MAX_SECONDS * SECOND:
+        return request._replace(event=rejected.clamped(event, event.received_at or now))
+    return request
+
+
+def screen(position: int, request: Request, names: Names, now: int, sent_time: int | None) -> Screened:
+    """Check what needs no store; raises `EventRejected`. Identifiers come out normalised and without junk.
+
+    ``sent_time`` is the one that the producer told, whatever has been made of it since: a retry must have the same digest.
+    """
+    event = request.event
+    found = [known for i in event.identifiers if (known := names.of(event.workspace, i)) is not None]
+    named = tuple([known for known in found if known.identifies])
+    if not named:
+        raise EventRejected(
+            "no_identifier", "no usable identifier: give a user_id, anonymous_id, email, phone or external id"
+        )
+    if len(named) > 1:
+        named = tuple(sorted(dict.fromkeys(named), key=Named.rank))
+    kept = tuple([known.identifier for known in found])
+    if kept != event.identifiers or not event.received_at:
+        event = msgspec.structs.replace(event, identifiers=kept, received_at=event.received_at or now)
+    try:
+        same = sent_time == event.sent_time
+        digest = payload_digest(event if same else msgspec.structs.replace(event, sent_time=sent_time))
+        id = event_id(event.workspace, event.source, event.key)
+        body = pack_body(event, now, request.cause)
+        if event.source_type == "direct":
+            # From Python anything may come: what is folded now must be what a refold will read from the log.
+            event = unpack_body(body)
+    except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
+    if len(body) > 2 * limits.EVENT_BYTES_MAX:
+        raise EventRejected("too_large", f"the event is {len(body)} bytes; the limit is {limits.EVENT_BYTES_MAX}")
+    # Counting brackets is cheap and nearly always enough: without so many of them nothing is nested so deeply.
+    if body.count(b"[") + body.count(b"{") > limits.JSON_DEPTH_MAX and nested_beyond(
+        (event.properties, event.context, event.wire), limits.JSON_DEPTH_MAX + 1
+    ):
+        raise EventRejected("too_deep", f"the event is nested more than {limits.JSON_DEPTH_MAX} levels deep")
+    return Screened(position, request, event, id, digest, body, named)

@@ -1,0 +1,114 @@
+"""``threadline doctor``: what an operator would look at first, looked at."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from rich.table import Table
+
+from threadline.kernel.errors import StoreBusy, ThreadlineError
+from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
+from threadline.settings import Settings, definition_files, definitions_file
+from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.http.health import package_version
+
+FREE_BYTES_MIN = 1_000_000_000
+WAL_GROWTH_MAX = 4
+"""A write-ahead log this many times longer than the setting asks for is not being moved into the file."""
+_PLAUSIBLE = parse_time("2025-01-01")
+_PARTS = ("apsw", "msgspec", "starlette", "uvicorn", "uvloop", "httptools")
+_SIGNS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "fault": "[red]fault[/]"}
+
+
+class Finding(NamedTuple):
+    """One thing looked at: ``ok``, ``note`` or ``fault``, and what was seen."""
+
+    what: str
+    sign: str
+    seen: str
+
+
+@click.command()
+@store_option
+@click.pass_obj
+def doctor(session: Session) -> None:
+    """Check the store, its lock, versions, the disk, the clock and the definitions. Exits 1 for any fault."""
+    settings = session.settings()
+    findings = [*_surroundings(settings), *_definitions(settings), *_store(session, settings)]
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for finding in findings:
+        table.add_row(_SIGNS[finding.sign], finding.what, finding.seen.replace("[", r"\["))
+    session.console.print(table)
+    if any(finding.sign == "fault" for finding in findings):
+        raise click.exceptions.Exit(1)
+
+
+def _surroundings(settings: Settings) -> Iterator[Finding]:
+    parts = " ".join(f"{name} {found}" for name in _PARTS if (found := _version(name)))
+    yield Finding("versions", "ok", f"threadline {package_version()}, Python {platform.python_version()}, {parts}")
+    folder = Path(settings.store).absolute().parent
+    if not folder.is_dir():
+        yield Finding("disk", "fault", f"there is no folder {folder}; create it")
+        return
+    free = shutil.disk_usage(folder).free
+    yield Finding("disk", "ok" if free >= FREE_BYTES_MIN else "note", f"{free / 1e9:,.1f} GB free in {folder}")
+    now = system_clock()
+    sane = now > _PLAUSIBLE
+    yield Finding("clock", "ok" if sane else "fault", format_time(now) + ("" if sane else " cannot be; set the clock"))
+
+
+def _definitions(settings: Settings) -> Iterator[Finding]:
+    files = definition_files(definitions_file(settings))
+    seen = ", ".join(map(str, files)) or "none but those that ship"
+    yield Finding("definitions", "ok", seen)
+
+
+def _store(session: Session, settings: Settings) -> Iterator[Finding]:
+    path = Path(settings.store)
+    if not path.exists():
+        yield Finding("store", "note", f"{path} does not exist yet; the first command that writes creates it")
+        return
+    try:
+        with session.engine(readonly=True) as engine:
+            found = engine.catalogue
+            stats: dict[str, int] = getattr(engine.store, "stats", dict)()
+            newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
+    except ThreadlineError as error:
+        yield Finding("store", "fault", str(error))
+        return
+    yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
+    size = f"{stats.get('file_bytes', 0):,} bytes, {stats.get('log_entries', 0):,} events"
+    yield Finding("store", "ok", f"{path}: {size}")
+    bound = settings.wal_pages_max * stats.get("page_bytes", 4_096) * WAL_GROWTH_MAX
+    grown = stats.get("wal_bytes", 0) > bound
+    yield Finding("log ahead", "note" if grown else "ok", f"{stats.get('wal_bytes', 0):,} bytes not yet in the file")
+    yield from _lock(session)
+    if newest:
+        from threadline.engine.packing import unpack_event
+
+        recorded_at = unpack_event(newest[-1].entry).recorded_at
+        ahead = recorded_at > system_clock() + MINUTE
+        yield Finding("last event", "fault" if ahead else "ok", f"recorded at {format_time(recorded_at)}")
+
+
+def _lock(session: Session) -> Iterator[Finding]:
+    try:
+        with session.engine():
+            yield Finding("lock", "ok", "no other process writes")
+    except StoreBusy as error:
+        yield Finding("lock", "ok", str(error))
+    except (ThreadlineError, OSError) as error:
+        yield Finding("lock", "fault", str(error))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

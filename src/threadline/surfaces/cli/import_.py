@@ -1,0 +1,205 @@
+"""``threadline import``: a file of history into the store, with a progress bar, resumable, harmless to repeat."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.event import Event
+from threadline.kernel.time import format_time, system_clock
+from threadline.surfaces.cli.importing import Plan, Summary, import_file, preview
+from threadline.surfaces.cli.session import Session, store_option, workspace_option
+from threadline.wire.table import parse_mapping
+
+_READINGS = ("number", "boolean", "json")
+
+EPILOG = """
+\b
+A mapping (--map shop.yaml) says which column is what; options change single lines of it:
+\b
+  type: purchase_completed              # or {column: kind, names: {sale: purchase_completed}}
+  time: {column: day, format: "%Y%m%d", zone: Europe/Rome}    # or just: time: day
+  user_id: customer                     # also anonymous_id, email, phone; others: identifiers: {kind: column}
+  properties: {total: {column: dollars, number: true}, currency: {value: USD}, "*": true}
+  key: [order_id]                       # what names a row for ever; without it the file's name and the row's number
+"""
+
+
+@click.command("import", epilog=EPILOG)
+@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--map", "map_path", metavar="YAML", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--type", "type_", metavar="TYPE", help="The type of every event.")
+@click.option("--time", "time_", metavar="COLUMN", help="When it happened.")
+@click.option("--time-format", metavar="FORMAT", help="iso (default), unix, unix_ms, unix_us, or such as %Y%m%d.")
+@click.option("--zone", metavar="NAME", help="The zone of times that name none; default: UTC.")
+@click.option("--user-id", metavar="COLUMN", help="The user's id.")
+@click.option("--email", metavar="COLUMN", help="The user's e-mail address.")
+@click.option("--identifier", "identifiers", metavar="KIND=COLUMN", multiple=True, help="Any other identifier.")
+@click.option(
+    "--property", "properties", metavar="NAME=COLUMN[:READING]", multiple=True,
+    help="A property; its reading is number, boolean or json, without one text.",
+)  # fmt: skip
+@click.option("--all-columns", is_flag=True, help="Every column that nothing else names becomes a property.")
+@click.option(
+    "--key", "keys", metavar="COLUMN", multiple=True, help="What names a row for ever; may be several columns."
+)
+@click.option("--source", default="import", show_default=True, help="The source of the events.")
+@click.option("--delimiter", default="", metavar="SIGN", help="Of CSV; default: a comma, for .tsv a tab.")
+@click.option("--dry-run", is_flag=True, help="Show what the first 5 rows would become, and record nothing.")
+@click.option("--again", is_flag=True, help="Read all rows, even those that an earlier run has settled.")
+@store_option
+@workspace_option
+@click.pass_obj
+def command(
+    session: Session,
+    /,
+    path: Path,
+    map_path: Path | None,
+    source: str,
+    delimiter: str,
+    dry_run: bool,
+    again: bool,
+    **columns: Any,
+) -> None:
+    """Import a CSV, JSONL (each .gz or not) or Parquet FILE as history.
+
+    Run it again after an interruption and it goes on where it was; run it twice and nothing is recorded twice.
+    Rows that cannot be recorded are kept in the rejected log with their numbers.
+    """
+    mapping = parse_mapping(declared_mapping(map_path, columns))
+    plan = Plan(path, mapping, session.settings().workspace, source, delimiter)
+    if dry_run:
+        _show_preview(session.console, plan)
+        return
+    began = time.monotonic()
+    with session.engine() as engine, _bar(path) as advance:
+        summary = import_file(engine, plan, again=again, advance=advance)
+    _show(session.console, summary, time.monotonic() - began)
+    if summary.rows and summary.rejected == summary.rows:
+        # Not one row could be used: the mapping is wrong, and whoever runs this in a script has to notice.
+        raise click.exceptions.Exit(1)
+
+
+def declared_mapping(map_path: Path | None, columns: dict[str, Any]) -> dict[str, Any]:
+    """The mapping that a file and options declare together; an option wins. Raises `InvalidDefinition`."""
+    declared = _from_file(map_path) if map_path is not None else {}
+    if columns["type_"]:
+        declared["type"] = columns["type_"]
+    if columns["time_"] or columns["time_format"] or columns["zone"]:
+        known = declared.get("time", {})
+        rule = dict(known) if isinstance(known, dict) else {"column": known}
+        given = {"column": columns["time_"], "format": columns["time_format"], "zone": columns["zone"]}
+        declared["time"] = rule | {name: value for name, value in given.items() if value}
+    for kind in ("user_id", "email"):
+        if columns[kind]:
+            declared[kind] = columns[kind]
+    if columns["identifiers"]:
+        declared["identifiers"] = dict(declared.get("identifiers", {})) | dict(
+            _pair(text, "--identifier", "KIND=COLUMN") for text in columns["identifiers"]
+        )
+    _add_properties(declared, columns)
+    if columns["keys"]:
+        declared["key"] = list(columns["keys"])
+    return declared
+
+
+def _add_properties(declared: dict[str, Any], columns: dict[str, Any]) -> None:
+    given: dict[str, Any] = {}
+    for text in columns["properties"]:
+        name, rule = _pair(text, "--property", "NAME=COLUMN[:READING]")
+        column, colon, reading = rule.rpartition(":")
+        # A column may have a colon in its name; only a known reading after it is one.
+        given[name] = {"column": column, reading: True} if colon and reading in _READINGS else rule
+    if columns["all_columns"]:
+        given["*"] = True
+    if given:
+        known = declared.get("properties", {})
+        declared["properties"] = ({"*": True} if known == "*" else dict(known)) | given
+
+
+def _pair(text: str, option: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise click.BadParameter(f"{text!r} is not {form}", param_hint=option)
+    return name, value
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        declared = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
+        raise InvalidDefinition(f"{path}: {error}") from None
+    if not isinstance(declared, dict):
+        raise InvalidDefinition(f"{path}: a mapping has lines such as `type: purchase_completed`")
+    return declared
+
+
+@contextmanager
+def _bar(path: Path) -> Iterator[Callable[[Summary, int], None]]:
+    """A progress bar on stderr, so that what is printed can be piped."""
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    began = time.monotonic()
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task(f"Importing {path.name}", total=_total(path), rate="")
+
+        def advance(summary: Summary, done: int) -> None:
+            rate = summary.rows / max(time.monotonic() - began, 1e-9)
+            progress.update(task, completed=done, rate=f"{summary.rows:,} rows, {rate:,.0f}/s")
+
+        yield advance
+
+
+def _total(path: Path) -> int:
+    from threadline.surfaces.cli.rows import open_rows
+
+    file = open_rows(path)
+    file.close()
+    return file.size
+
+
+def _show_preview(console: Console, plan: Plan) -> None:
+    for number, read in enumerate(preview(plan, system_clock()), 1):
+        console.print(f"row {number}", style="bold")
+        shown = _readable(read) if isinstance(read, Event) else {"rejected": read.code, "message": read.message}
+        console.print_json(msgspec.json.encode(shown).decode(), indent=2)
+    console.print("Nothing was recorded.", style="dim")
+
+
+def _readable(event: Event) -> dict[str, Any]:
+    return {
+        "type": event.type, "occurred_at": format_time(event.occurred_at), "key": event.key,
+        "identifiers": {i.kind: i.value for i in event.identifiers}, "properties": event.properties,
+    }  # fmt: skip
+
+
+def _show(console: Console, summary: Summary, seconds: float) -> None:
+    if summary.skipped:
+        console.print(f"{summary.skipped:,} rows were settled by an earlier run.", highlight=False)
+    rate = summary.rows / max(seconds, 1e-9)
+    console.print(
+        f"{summary.rows:,} rows in {seconds:.1f} s ({rate:,.0f} rows/s): {summary.accepted:,} accepted, "
+        f"{summary.duplicates:,} known already, {summary.conflicts:,} in conflict, {summary.rejected:,} rejected.",
+        highlight=False,
+    )
+    for problem in summary.problems:
+        console.print(f"  row {problem.row}: {problem.code}: {problem.message}", highlight=False, markup=False)
+    more = summary.rejected + summary.conflicts - len(summary.problems)
+    if more > 0:
+        console.print(f"  … and {more:,} more; `threadline rejected` lists them.", highlight=False)
+
+
+__all__ = ["command", "declared_mapping"]

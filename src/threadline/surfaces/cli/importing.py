@@ -1,0 +1,223 @@
+"""Imports a file of rows into an engine: in batches, resumable, each row with its own outcome."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from threadline.engine.engine import Engine
+from threadline.engine.rejected import RejectedEntry
+from threadline.engine.wishes import short_hash
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Event
+from threadline.kernel.store import Batch, Key, Put
+from threadline.surfaces.cli.rows import BadRow, RowFile, open_rows
+from threadline.wire.rejection import Rejection
+from threadline.wire.table import Row, TableMapping, decode_row, raw_row
+
+IMPORT = "import"
+"""Table of checkpoints: how far each import has come."""
+BATCH_ROWS = 500
+PROBLEMS_SHOWN_MAX = 10
+ROW_FORM = "row"
+"""The form of rejected entries that came of rows: they are corrected as events."""
+
+Advance = Callable[["Summary", int], None]
+"""Called after each batch with what has been done and how much of the file has been read."""
+
+
+class Plan(NamedTuple):
+    """What is imported, how its columns are read, and for whom."""
+
+    path: Path
+    mapping: TableMapping
+    workspace: str
+    source: str
+    delimiter: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file as keys and messages name it; wherever it lies, it is the same import."""
+        return self.path.name
+
+
+class Problem(NamedTuple):
+    """A row that was not recorded, and why."""
+
+    row: int
+    code: str
+    message: str
+
+
+class Checkpoint(msgspec.Struct, kw_only=True):
+    """How far an import has come: all rows up to this one are settled."""
+
+    file: str
+    rows: int
+    done: bool
+
+
+@dataclass
+class Summary:
+    """What became of the rows."""
+
+    skipped: int = 0
+    """Rows that an earlier run of the same import has settled."""
+    accepted: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    rejected: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    """The first of those that were rejected or met a conflict."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of this run."""
+        return self.accepted + self.duplicates + self.conflicts + self.rejected
+
+    def note(self, row: int, code: str, message: str) -> None:
+        """Remember a problem, if there is room for it."""
+        if len(self.problems) < PROBLEMS_SHOWN_MAX:
+            self.problems.append(Problem(row, code, message))
+
+
+def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Advance | None = None) -> Summary:
+    """Import a file and answer what became of its rows.
+
+    Broken off at any instant and started again it goes on where it was: after each batch a checkpoint says how far it
+    has come, and rows that were recorded after the last checkpoint are recognised by their keys. ``again`` ignores
+    the checkpoint. A row that cannot be recorded is kept in the rejected log with its number and stops no other.
+    Raises `InvalidValue` for a file that cannot be read; what was imported up to there stays.
+    """
+    key = Key(IMPORT, plan.workspace, _digest(plan))
+    checkpoint = None if again else _read(engine, key)
+    summary = Summary(skipped=checkpoint.rows if checkpoint else 0)
+    if checkpoint is not None and checkpoint.done:
+        return summary
+    file = open_rows(plan.path, plan.delimiter)
+    try:
+        rows = file.rows(summary.skipped)
+        while batch := list(islice(rows, BATCH_ROWS)):
+            _record(engine, plan, batch, summary)
+            _write(engine, key, plan, summary, done=False)
+            if advance is not None:
+                advance(summary, file.done())
+        _write(engine, key, plan, summary, done=True)
+    finally:
+        file.close()
+    return summary
+
+
+def preview(plan: Plan, received_at: int, count: int = 5) -> list[Event | Rejection | BadRow]:
+    """What the first rows would become. Records nothing."""
+    file: RowFile = open_rows(plan.path, plan.delimiter)
+    try:
+        return [
+            row if isinstance(row, BadRow) else _decoded(plan, row, number, received_at)
+            for number, row in enumerate(islice(file.rows(), count), 1)
+        ]
+    finally:
+        file.close()
+
+
+def _digest(plan: Plan) -> str:
+    """Names an import: the same content, mapping and source is the same import, another is another."""
+    digest = hashlib.blake2b(repr((plan.name, plan.mapping, plan.source, plan.delimiter)).encode(), digest_size=16)
+    try:
+        with plan.path.open("rb") as content:
+            while part := content.read(1 << 20):
+                digest.update(part)
+    except OSError as error:
+        raise InvalidValue(f"{plan.path} cannot be read: {error.strerror}") from None
+    return digest.hexdigest()
+
+
+def _read(engine: Engine, key: Key) -> Checkpoint | None:
+    item = engine.store.get([key])[0]
+    return None if item is None else msgspec.json.decode(item.value, type=Checkpoint)
+
+
+def _write(engine: Engine, key: Key, plan: Plan, summary: Summary, *, done: bool) -> None:
+    checkpoint = Checkpoint(file=plan.name, rows=summary.skipped + summary.rows, done=done)
+    engine.store.commit([Batch(writes=[Put(key, msgspec.json.encode(checkpoint))])])
+
+
+def _decoded(plan: Plan, row: Row, number: int, received_at: int) -> Event | Rejection:
+    return decode_row(
+        row, plan.mapping, file=plan.name, number=number, source=plan.source, workspace=plan.workspace,
+        received_at=received_at,
+    )  # fmt: skip
+
+
+def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summary) -> None:
+    now = engine.clock()
+    events: list[tuple[int, Event]] = []
+    entries: list[RejectedEntry] = []
+    for number, row in enumerate(batch, summary.skipped + summary.rows + 1):
+        read = _screened(engine, plan, row, number, now)
+        if isinstance(read, Event):
+            events.append((number, read))
+        else:
+            entries.append(_entry(plan, number, read, now))
+            summary.note(number, read.code, read.message)
+    if entries:
+        engine.reject(entries)
+    receipts = engine.record([event for _, event in events])
+    summary.rejected += len(entries)
+    for (number, event), receipt in zip(events, receipts, strict=True):
+        if receipt.status == "accepted":
+            summary.accepted += 1
+        elif receipt.status == "duplicate":
+            summary.duplicates += 1
+        elif receipt.status == "conflict":
+            summary.conflicts += 1
+            summary.note(number, "conflict", f"the key {event.key!r} was used before with another payload")
+        else:
+            summary.rejected += 1
+            summary.note(number, receipt.code, receipt.message)
+
+
+def _screened(engine: Engine, plan: Plan, row: Row | BadRow, number: int, now: int) -> Event | Rejection | BadRow:
+    """The event of a row. What names nobody is refused here already, where the number of its row is known."""
+    if isinstance(row, BadRow):
+        return row
+    read = _decoded(plan, row, number, now)
+    if isinstance(read, Event):
+        rules = engine.catalogue.rules
+        if not any((kept := rules.normalise(i)) is not None and rules.identifies(kept) for i in read.identifiers):
+            said = ", ".join(map(str, read.identifiers))
+            return Rejection(
+                index=number, key=read.key, code="no_identifier", message=f"{said} names nobody", raw=raw_row(row)
+            )
+    return read
+
+
+def _entry(plan: Plan, number: int, refusal: Rejection | BadRow, now: int) -> RejectedEntry:
+    raw = refusal.raw if isinstance(refusal, BadRow) else refusal.raw.decode("utf-8", "backslashreplace")
+    payload: dict[str, Any] = {"file": plan.name, "row": number, "cells": _cells(raw)}
+    if isinstance(refusal, Rejection) and refusal.key:
+        payload["key"] = _unicode(refusal.key)
+    # The same row rejected for the same reason is the same entry, however often the import is run.
+    id = short_hash("row", plan.workspace, plan.source, plan.name, str(number), refusal.code, raw)
+    return RejectedEntry(
+        id=id, workspace=plan.workspace, source=plan.source, code=refusal.code,
+        message=f"row {number}: {_unicode(refusal.message)}", received_at=now, payload=payload, form=ROW_FORM,
+    )  # fmt: skip
+
+
+def _unicode(text: str) -> str:
+    """Text that can be written down: bytes of the file that are not UTF-8 show as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _cells(raw: str) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return raw

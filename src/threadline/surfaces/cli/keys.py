@@ -1,0 +1,78 @@
+"""``threadline keys``: write keys and tokens of a store that no server holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from threadline.engine.context import Context
+from threadline.engine.engine import Engine
+from threadline.surfaces.calling import call
+from threadline.surfaces.cli.printing import show
+from threadline.surfaces.cli.session import Session, store_option, workspace_option
+
+
+@click.group()
+def keys() -> None:
+    """Create, list and revoke write keys and tokens.
+
+    A write key only records, and names the source of what it records. A token reads, writes or administers. Beside a
+    running server use its addresses under /v1/keys instead: only one process writes to a store.
+    """
+
+
+@keys.command()
+@click.argument("name")
+@click.option("--token", is_flag=True, help="Make a token for the API instead of a write key.")
+@click.option(
+    "--scope", multiple=True, help="What a token may do: read, write or admin; default: read. May be repeated."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@store_option
+@workspace_option
+@click.pass_obj
+def create(session: Session, name: str, token: bool, scope: tuple[str, ...], as_json: bool) -> None:
+    """Make a key and print its secret, this once."""
+    if scope and not token:
+        raise click.UsageError("--scope is for tokens; add --token")
+    values = {
+        "name": name,
+        "kind": "token" if token else "write_key",
+        "scopes": list(scope or ("read",)) if token else [],
+    }
+    _run(session, "key_create", values, as_json)
+
+
+@keys.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@store_option
+@workspace_option
+@click.pass_obj
+def list_(session: Session, as_json: bool) -> None:
+    """List the keys of the workspace, without their secrets."""
+    _run(session, "keys", {}, as_json, readonly=True)
+
+
+@keys.command()
+@click.argument("id")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@store_option
+@workspace_option
+@click.pass_obj
+def revoke(session: Session, id: str, as_json: bool) -> None:
+    """Take a key away; ID is what the list shows."""
+    _run(session, "key_revoke", {"id": id}, as_json)
+
+
+def _run(session: Session, name: str, values: dict[str, Any], as_json: bool, readonly: bool = False) -> None:
+    operation = next(each for each in session.composition.operations() if each.name == name)
+    engine: Engine
+    with session.engine(readonly=readonly) as engine:
+        context = Context(engine, session.settings().workspace, engine.clock(), "cli")
+        result = call(operation, context, values, strict=True)
+    if as_json:
+        click.echo(msgspec.json.encode(result))
+    else:
+        show(msgspec.to_builtins(result), session.console)

@@ -1,0 +1,77 @@
+"""``threadline settings`` and ``catalogue``: what is in force, for people and as tables for the documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from threadline.settings import Settings, describe
+from threadline.surfaces.cli.printing import show
+from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.cli.tables import operations_table, settings_table
+
+_SECRET = frozenset({"write_keys", "tokens"})
+
+
+@click.command()
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print the settings in force as JSON.")
+@click.option("--markdown", is_flag=True, help="Print the table of the documentation.")
+@click.pass_obj
+def settings(session: Session, as_json: bool, markdown: bool) -> None:
+    """List all settings, what they are now, and why they exist. Secrets are not shown."""
+    if markdown:
+        click.echo(settings_table(), nl=False)
+        return
+    in_force = _values(session.settings())
+    if as_json:
+        click.echo(msgspec.json.encode(in_force))
+        return
+    rows = [
+        {"setting": each.variable, "now": in_force[each.name], "unit": each.unit, "reason": each.reason}
+        for each in describe()
+    ]
+    show(rows, session.console)
+
+
+@click.command()
+@store_option
+@click.option("--markdown", is_flag=True, help="Print the table of operations of the documentation.")
+@click.pass_obj
+def catalogue(session: Session, markdown: bool) -> None:
+    """List what is in force: projections, policies, operations and kinds of identifiers."""
+    if markdown:
+        click.echo(operations_table(session.composition.operations()), nl=False)
+        return
+    with session.engine(readonly=True) as engine:
+        found = engine.catalogue
+    kinds = found.rules.kinds.values()
+    show(
+        {
+            "projections": [
+                {"name": each.name, "version": each.version, "ordered": each.ordered} for each in found.projections
+            ],
+            "policies": [{"name": each.name, "handles": sorted(each.handles)} for each in found.policies],
+            "operations": [
+                {
+                    "name": each.name,
+                    "address": f"{each.method} {each.path}",
+                    "scope": each.scope,
+                    "summary": each.summary,
+                }
+                for each in found.operations
+            ],
+            "identifiers": [
+                {"kind": each.name, "priority": each.priority, "limit": each.limit, "identifying": each.identifying}
+                for each in sorted(kinds, key=lambda kind: (kind.priority, kind.name))
+            ],
+        },
+        session.console,
+    )
+
+
+def _values(found: Settings) -> dict[str, Any]:
+    values = {name: getattr(found, name) for name in Settings.__struct_fields__}
+    return {name: "(hidden)" if name in _SECRET and value else value for name, value in values.items()}

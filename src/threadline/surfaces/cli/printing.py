@@ -1,0 +1,128 @@
+"""Prints answers for people: what is single as lines, what is many as tables, whatever the operation."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+CELL_LENGTH_MAX = 60
+CELL_LENGTH_MIN = 12
+"""A column that would get less room than this is not shown; the answer as JSON has it."""
+INDENT = 2
+GAP = 2
+
+_EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{6}Z")
+_FIRST = (
+    "", "name", "setting", "kind", "id", "occurred_at", "type", "value", "now", "status", "identifiers", "properties",
+    "unit", "currency", "address", "summary", "code", "message", "received_at", "reason",
+)  # fmt: skip
+"""Columns that say most, in this order; where a table is too wide, it is others that go."""
+
+
+def show(value: Any, console: Console) -> None:
+    """Print an answer made of plain values."""
+    console.print(_shown(value, console.width))
+
+
+def _shown(value: Any, width: int) -> RenderableType:
+    if isinstance(value, Mapping):
+        return _mapping(value, width)
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(each, Mapping) for each in value):
+            return _table(value, width)
+        return _text(value) if value else Text("none", style="dim")
+    return _text(value)
+
+
+def _mapping(value: Mapping[str, Any], width: int) -> RenderableType:
+    if _alike(value):
+        return _table([{"": name, **each} for name, each in value.items()], width)
+    single = {name: each for name, each in value.items() if not _nested(each)}
+    parts: list[RenderableType] = [_lines(single)] if single else []
+    for name, each in value.items():
+        if _nested(each):
+            parts += [Text(name, style="bold"), Padding(_shown(each, width - INDENT), (0, 0, 0, INDENT))]
+    return Group(*parts) if parts else Text("nothing", style="dim")
+
+
+def _alike(value: Mapping[str, Any]) -> bool:
+    """Whether this is a table by name: several mappings that share most of their fields, such as features."""
+    entries = [each for each in value.values() if isinstance(each, Mapping)]
+    if len(entries) < 2 or len(entries) != len(value):
+        return False
+    fields = [set(each) for each in entries]
+    shared = set.intersection(*fields)
+    return bool(shared) and 2 * len(shared) >= len(set.union(*fields))
+
+
+def _nested(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return bool(value)
+    return isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value)
+
+
+def _lines(values: Mapping[str, Any]) -> Table:
+    grid = Table.grid(padding=(0, GAP))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in values.items():
+        grid.add_row(name, _text(value))
+    return grid
+
+
+def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
+    names = list(_columns(entries))
+    cells = {name: [_cell(each.get(name)) for each in entries] for name in names}
+    kept: list[str] = []
+    left = width
+    for name in names:
+        wide = max(len(name), *map(len, cells[name]))
+        if not kept or wide <= left or left >= max(len(name), CELL_LENGTH_MIN):
+            kept.append(name)
+            left -= wide + GAP
+    table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim")
+    for name in kept:
+        number = all(isinstance(each.get(name), int | float | None) for each in entries)
+        table.add_column(name, justify="right" if number else "left", no_wrap=True, overflow="ellipsis")
+    for row in zip(*(cells[name] for name in kept), strict=True):
+        table.add_row(*row)
+    hidden = [name for name in names if name not in kept]
+    return Group(table, Text(f"with --json also: {', '.join(hidden)}", style="dim")) if hidden else table
+
+
+def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The names of the columns, those that say most first. What is empty in every entry tells nothing."""
+    found = dict.fromkeys(name for each in entries for name in each)
+    filled = [name for name in found if any(each.get(name) not in _EMPTY for each in entries)]
+    return iter(sorted(filled, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)))
+
+
+def _cell(value: Any) -> Text:
+    text = _text(value)
+    text.plain = _TIME.sub(r"\1 \2", text.plain)
+    text.truncate(CELL_LENGTH_MAX, overflow="ellipsis")
+    return text
+
+
+def _text(value: Any) -> Text:
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    if value in _EMPTY:
+        return Text("–", style="dim")
+    if isinstance(value, list | tuple) and all(isinstance(each, str | int | float) for each in value):
+        return Text(", ".join(map(str, value)))
+    if isinstance(value, list | tuple) and all(
+        isinstance(each, Mapping) and set(each) == {"kind", "value"} for each in value
+    ):
+        return Text(", ".join(f"{each['kind']}:{each['value']}" for each in value))
+    if isinstance(value, list | tuple | Mapping):
+        return Text(json.dumps(value, ensure_ascii=False))
+    return Text(str(value))

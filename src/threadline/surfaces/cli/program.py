@@ -1,0 +1,136 @@
+"""The program: every command by name, loaded when it is called, and errors as a message with a hint."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+from rich.console import Console
+
+from threadline.kernel.errors import ThreadlineError
+from threadline.surfaces.calling import shown
+from threadline.surfaces.cli.session import Session
+from threadline.surfaces.composition import Composition
+
+HERE = "threadline.surfaces.cli"
+
+COMMANDS = {
+    "catalogue": (
+        "looking",
+        "catalogue",
+        "List what is in force: projections, policies, operations, identifier kinds.",
+    ),
+    "demo": ("demo", "command", "Start a server on an empty file and send it a shop's real history."),
+    "doctor": ("doctor", "doctor", "Check the store, its lock, the disk, the clock and the definitions."),
+    "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
+    "keys": ("keys", "keys", "Create, list and revoke write keys and tokens."),
+    "refold": ("upkeep", "refold", "Derive everything again from the log, after definitions have changed."),
+    "serve": ("serve", "serve", "Run the HTTP server."),
+    "settings": ("looking", "settings", "List all settings and what they are now."),
+    "verify": ("upkeep", "verify", "Check that the store is whole and that what is derived equals the log."),
+}
+"""Name -> module, command in it, short help. A name here wins over an operation of that name."""
+
+
+class Program(click.Group):
+    """Commands that are written, and one for each operation that the command line shows."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """All names, in the order of the alphabet."""
+        return sorted({*COMMANDS, *_operation_names(context)})
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command of a name."""
+        if name in COMMANDS:
+            module, attribute, _ = COMMANDS[name]
+            command: click.Command = getattr(import_module(f"{HERE}.{module}"), attribute)
+            return command
+        operation = _operation_names(context).get(name)
+        if operation is None:
+            return None
+        from threadline.surfaces.cli.rendering import render
+
+        return render(shown(_session(context).composition.operations(), "cli")[operation])
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The help in two parts, without loading the commands."""
+        operations = shown(_session(context).composition.operations(), "cli")
+        rows = [(command_name(name), each.summary) for name, each in operations.items()]
+        parts = {
+            "Ask and change": [row for row in rows if row[0] not in COMMANDS],
+            "Run and look after": [(name, text) for name, (_, _, text) in COMMANDS.items()],
+        }
+        for title, lines in parts.items():
+            with formatter.section(title):
+                formatter.write_dl(sorted(lines))
+
+
+def command_name(operation: str) -> str:
+    """An operation's name on the command line."""
+    return operation.replace("_", "-")
+
+
+def _session(context: click.Context) -> Session:
+    session = context.find_root().obj
+    assert isinstance(session, Session)
+    return session
+
+
+def _operation_names(context: click.Context) -> dict[str, str]:
+    return {command_name(name): name for name in shown(_session(context).composition.operations(), "cli")}
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--traceback", is_flag=True, help="Show where a fault of the program itself happened.")
+@click.pass_obj
+def threadline(session: Session, traceback: bool) -> None:
+    """One thread of events per person: recorded exactly once, read at any instant.
+
+    Commands that read work beside a running server; those that write need the store to themselves.
+    """
+    session.traceback = traceback
+
+
+def run(composition: Composition, arguments: Sequence[str]) -> int:
+    """Run the program and answer its exit code. What went wrong stands on stderr, never as a traceback."""
+    session = Session(composition)
+    try:
+        threadline.main(list(arguments), "threadline", standalone_mode=False, obj=session)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing may be written to it any more, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except ThreadlineError as error:
+        return _tell(str(error), error.hint)
+    except OSError as error:
+        return _tell(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", "")
+    except Exception as error:
+        if session.traceback:
+            raise
+        return _tell(f"a fault of the program itself: {type(error).__name__}: {error}", "run it again with --traceback")
+    return 0
+
+
+def _tell(message: str, hint: str) -> int:
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(f"[bold red]Error:[/] {_plain(message)}", highlight=False)
+    if hint:
+        console.print(f"[dim]Hint:[/] {_plain(hint)}", highlight=False)
+    return 1
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")

@@ -1,0 +1,119 @@
+"""Renders an operation as a command: path parameters are arguments, the others are options."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import click
+import msgspec
+
+from threadline.engine.context import Context
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.operation import Operation
+from threadline.surfaces.calling import convert, path_names
+from threadline.surfaces.cli.printing import show
+from threadline.surfaces.cli.session import Session, store_parameters
+
+SOURCE = "cli"
+"""The source of events that are recorded through the command line."""
+
+_PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
+
+
+class _Json(click.ParamType):  # type: ignore[type-arg]  # a type argument is known to newer releases of click only
+    """A value as JSON text; ``@file`` takes it from a file, ``-`` from the standard input."""
+
+    name = "json"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return msgspec.json.decode(_given(value))
+        except (msgspec.DecodeError, RecursionError) as error:
+            self.fail(f"this is not JSON: {error}", parameter, context)
+        except OSError as error:
+            self.fail(f"{value}: {error.strerror}", parameter, context)
+
+
+def _given(value: str) -> bytes:
+    if value == "-":
+        return sys.stdin.buffer.read()
+    return Path(value[1:]).read_bytes() if value.startswith("@") else value.encode("utf-8", "surrogateescape")
+
+
+def render(operation: Operation) -> click.Command:
+    """The command of an operation."""
+    hints = get_type_hints(operation.params, include_extras=True)
+    names = path_names(operation)
+    fields = {field.encode_name: field for field in msgspec.structs.fields(operation.params)}
+    parameters: list[click.Parameter] = [click.Argument([name], metavar=name.upper()) for name in names]
+    for name, field in fields.items():
+        if name not in names:
+            parameters.append(_option(name, hints[field.name], field.required))
+    parameters += store_parameters()
+    parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the answer as JSON."))
+
+    @click.pass_obj
+    def run(session: Session, /, as_json: bool, **given: Any) -> None:
+        values = {name: _listed(value) for name, value in given.items() if value not in (None, ())}
+        try:
+            params = convert(operation, values, strict=False)
+        except InvalidValue as error:
+            raise click.UsageError(str(error)) from None
+        with session.engine(readonly=operation.method == "GET") as engine:
+            context = Context(engine, session.settings().workspace, engine.clock(), SOURCE)
+            result = operation.run(context, params)
+        if as_json:
+            click.echo(msgspec.json.encode(result))
+        else:
+            show(msgspec.to_builtins(result), session.console)
+
+    text = f"{operation.summary}\n\n{operation.params.__doc__ or ''}"
+    return click.Command(
+        operation.name.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
+    )
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _option(name: str, hint: Any, required: bool) -> click.Option:
+    hint, help_text = _unwrapped(hint)
+    flag = f"--{name.replace('_', '-')}"
+    if hint is bool:
+        return click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=help_text, required=required)
+    if get_origin(hint) is list:
+        inside, _ = _unwrapped(get_args(hint)[0])
+        kind = _kind(inside)
+        if not isinstance(kind, _Json):
+            return click.Option([flag, name], type=kind, multiple=True, help=f"{help_text} May be repeated.".strip())
+    return click.Option([flag, name], type=_kind(hint), help=help_text, required=required)
+
+
+def _kind(hint: Any) -> Any:
+    if get_origin(hint) is Literal:
+        return click.Choice([str(each) for each in get_args(hint)])
+    return _PLAIN.get(hint, _Json())
+
+
+def _unwrapped(hint: Any) -> tuple[Any, str]:
+    """A type without its annotations and without None, and what the annotations say of it."""
+    text = ""
+    while True:
+        if get_origin(hint) is Annotated:
+            metas = [each for each in hint.__metadata__ if isinstance(each, msgspec.Meta)]
+            text = text or next((each.description for each in metas if each.description), "")
+            hint = hint.__origin__
+        elif get_origin(hint) in (Union, types.UnionType):
+            kinds = [each for each in get_args(hint) if each not in (type(None), msgspec.UnsetType)]
+            if len(kinds) > 1:
+                return Any, text
+            hint = kinds[0]
+        else:
+            return hint, text

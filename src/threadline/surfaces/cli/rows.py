@@ -1,0 +1,221 @@
+"""Reads the rows of a file one by one, in flat memory: CSV, JSON Lines, gzipped or not, and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol, cast
+
+import msgspec
+
+from threadline.kernel.errors import InvalidValue
+from threadline.wire.table import Row
+
+LINE_BYTES_MAX = 1_048_576
+"""A longer line of JSON is no row: it is passed over and rejected, so that no file can fill the memory."""
+_PARQUET_ROWS = 1_000
+
+CSV_ENDINGS = (".csv", ".tsv", ".txt")
+JSON_ENDINGS = (".jsonl", ".ndjson")
+
+
+class BadRow(NamedTuple):
+    """A row that cannot even be read."""
+
+    code: str
+    message: str
+    raw: str
+
+
+class RowFile(Protocol):
+    """A file of rows. ``size`` and ``done`` are in one unit: bytes of the file, or rows where the file tells them."""
+
+    size: int
+
+    def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
+        """Every row after the first ``skip``, in order. Raises `InvalidValue` if the file turns out to be damaged."""
+        ...
+
+    def done(self) -> int:
+        """How much has been read."""
+        ...
+
+    def close(self) -> None:
+        """Release the file."""
+        ...
+
+
+def open_rows(path: Path, delimiter: str = "") -> RowFile:
+    """The rows of a file, by the ending of its name. ``delimiter`` is for CSV; by default a comma, for .tsv a tab.
+
+    Raises `InvalidValue` for a file of no known form.
+    """
+    zipped = path.suffix.lower() == ".gz"
+    ending = (path.with_suffix("") if zipped else path).suffix.lower()
+    if ending in CSV_ENDINGS:
+        return CsvFile(path, zipped, delimiter or ("\t" if ending == ".tsv" else ","))
+    if ending in JSON_ENDINGS:
+        return JsonLinesFile(path, zipped)
+    if ending == ".parquet" and not zipped:
+        return ParquetFile(path)
+    known = ", ".join((*CSV_ENDINGS, *JSON_ENDINGS))
+    raise InvalidValue(f"{path.name}: the name must end in {known}, each with .gz or without, or in .parquet")
+
+
+class _BytesFile:
+    """What the forms made of text share: bytes in, perhaps through gzip, and how far they have been read."""
+
+    def __init__(self, path: Path, zipped: bool) -> None:
+        self.name = path.name
+        self.size = path.stat().st_size
+        self._raw = path.open("rb")
+        self._bytes = cast(IO[bytes], gzip.GzipFile(fileobj=self._raw) if zipped else self._raw)
+
+    def done(self) -> int:
+        """Bytes of the file, as it lies on the disk, that have been read."""
+        return self._raw.tell()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._bytes.close()
+        self._raw.close()
+
+    def _whole(self, rows: Iterator[Row | BadRow]) -> Iterator[Row | BadRow]:
+        try:
+            yield from rows
+        except (EOFError, OSError, zlib.error) as error:
+            raise InvalidValue(f"{self.name} is damaged from here on: {error}") from None
+
+
+class CsvFile(_BytesFile):
+    """Cells separated by a delimiter, with the names of the columns in the first line."""
+
+    def __init__(self, path: Path, zipped: bool, delimiter: str) -> None:
+        super().__init__(path, zipped)
+        if len(delimiter) != 1:
+            raise InvalidValue(f"a delimiter is one character, not {delimiter!r}")
+        # Bytes that are not UTF-8 become surrogates, which the mapping refuses row by row; the others go on.
+        text = io.TextIOWrapper(self._bytes, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        self._reader = csv.reader(text, delimiter=delimiter)
+        self._text = text
+
+    def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
+        """See `RowFile.rows`. Lines without a single cell are no rows and are not counted."""
+        return self._whole(self._rows(skip))
+
+    def _rows(self, skip: int) -> Iterator[Row | BadRow]:
+        header = self._header()
+        number = 0
+        while True:
+            bad = None
+            try:
+                cells = next(self._reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                cells, bad = [], BadRow("invalid_value", f"the row is no CSV: {error}", "")
+            if cells or bad:
+                number += 1
+                if number > skip:
+                    yield bad or _named(header, cells)
+
+    def _header(self) -> list[str]:
+        try:
+            header = next(self._reader, [])
+        except csv.Error as error:
+            raise InvalidValue(f"{self.name}: the first line is no CSV: {error}") from None
+        if not header:
+            raise InvalidValue(f"{self.name} is empty; the first line must name the columns")
+        if len(set(header)) < len(header):
+            twice = next(name for name in header if header.count(name) > 1)
+            raise InvalidValue(f"{self.name}: two columns are named {twice!r}; rename one")
+        return header
+
+
+def _named(header: list[str], cells: list[str]) -> Row | BadRow:
+    if len(cells) > len(header):
+        message = f"the row has {len(cells)} cells, but there are {len(header)} columns"
+        return BadRow("invalid_value", message, msgspec.json.encode(_clean(cells)).decode())
+    return dict(zip(header, cells, strict=False))
+
+
+def _clean(cells: list[str]) -> list[str]:
+    return [cell.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for cell in cells]
+
+
+class JsonLinesFile(_BytesFile):
+    """One JSON object a line."""
+
+    def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
+        """See `RowFile.rows`. Empty lines are no rows and are not counted."""
+        return self._whole(self._rows(skip))
+
+    def _rows(self, skip: int) -> Iterator[Row | BadRow]:
+        decode = msgspec.json.Decoder().decode
+        number = 0
+        for line in self._lines():
+            if isinstance(line, bytes) and not line.strip():
+                continue
+            number += 1
+            if number > skip:
+                yield line if isinstance(line, BadRow) else _object(line, decode)
+
+    def _lines(self) -> Iterator[bytes | BadRow]:
+        while line := self._bytes.readline(LINE_BYTES_MAX):
+            if len(line) < LINE_BYTES_MAX or line.endswith(b"\n"):
+                yield line
+                continue
+            raw = line[:1_000].decode("utf-8", "backslashreplace")
+            while line and not line.endswith(b"\n"):
+                line = self._bytes.readline(LINE_BYTES_MAX)
+            yield BadRow("too_large", f"a line may have {LINE_BYTES_MAX:,} bytes", raw)
+
+
+def _object(line: bytes, decode: Any) -> Row | BadRow:
+    raw = line[:65_536].decode("utf-8", "backslashreplace").strip()
+    try:
+        value = decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return BadRow("invalid_json", str(error), raw)
+    return value if type(value) is dict else BadRow("not_an_object", "a row is a JSON object", raw)
+
+
+class ParquetFile:
+    """Columns by name, in row groups; read a thousand rows at a time."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from pyarrow import ArrowException, parquet
+        except ImportError:
+            hint = "pip install 'threadline[parquet]'"
+            raise InvalidValue("reading Parquet needs pyarrow, which is not installed", hint=hint) from None
+        self.name = path.name
+        self._damaged = ArrowException
+        try:
+            self._file = parquet.ParquetFile(path)
+        except (self._damaged, OSError) as error:
+            raise InvalidValue(f"{path.name} is no Parquet file: {error}") from None
+        self.size = int(self._file.metadata.num_rows)
+        self._read = 0
+
+    def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
+        """See `RowFile.rows`."""
+        try:
+            for batch in self._file.iter_batches(_PARQUET_ROWS):
+                start = max(0, min(skip - self._read, len(batch)))
+                self._read += len(batch)
+                yield from batch.slice(start).to_pylist()
+        except self._damaged as error:
+            raise InvalidValue(f"{self.name} is damaged from here on: {error}") from None
+
+    def done(self) -> int:
+        """Rows that have been read."""
+        return self._read
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()

@@ -1,0 +1,75 @@
+"""``threadline serve``: the HTTP server on one store."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import click
+import msgspec
+
+from threadline.engine.engine import Engine
+from threadline.settings import Settings
+from threadline.surfaces.cli.session import Session, store_option, workspace_option
+
+
+@click.command()
+@store_option
+@workspace_option
+@click.option("--host", help="Where to listen; default: THREADLINE_HOST or 127.0.0.1.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Default: THREADLINE_PORT or 8787; 0 takes a free one.")
+@click.pass_obj
+def serve(session: Session, host: str | None, port: int | None) -> None:
+    """Run the HTTP server until it is told to stop.
+
+    On a store without credentials it makes a write key and an admin token, and prints both this once. When it listens,
+    it prints one line of JSON with its address. SIGTERM lets requests in flight end and closes the store.
+    """
+    from threadline.surfaces.http.server import serve as run
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    session.given.update(_without_none(host=host, port=port))
+    settings = session.settings()
+    with session.engine() as engine:
+        secrets = first_credentials(engine, settings)
+
+        def ready(address: str) -> None:
+            if secrets:
+                click.echo(_welcome(address, *secrets))
+            line = {"ready": True, "url": address, "store": settings.store, "pid": os.getpid()}
+            click.echo(msgspec.json.encode(line))
+
+        run(engine, settings, ready, session.composition.open_dispatcher(engine))
+
+
+def first_credentials(engine: Engine, settings: Settings) -> tuple[str, str] | None:
+    """(write key, admin token) for a store that has no credentials and settings that give none, else None."""
+    credentials = engine.credentials
+    if credentials.has_fixed or credentials.workspaces():
+        return None
+    _, write_key = credentials.create(settings.workspace, "write_key", "default")
+    _, token = credentials.create(settings.workspace, "token", "admin", ["admin"])
+    return write_key, token
+
+
+def _welcome(address: str, write_key: str, token: str) -> str:
+    return f"""
+  This store is new. These are its keys; they are shown this once.
+
+    write key    {write_key}
+    admin token  {token}
+
+  Record something, then read all that is known of that person:
+
+    curl {address}/v1/track -u {write_key}: \\
+      -d '{{"userId":"42","event":"Order Completed","properties":{{"total":29.33,"currency":"EUR"}}}}'
+
+    curl {address}/v1/people/user_id:42 -H 'Authorization: Bearer {token}'
+
+  Every address is told at {address}/docs
+"""
+
+
+def _without_none(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

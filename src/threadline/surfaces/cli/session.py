@@ -1,0 +1,79 @@
+"""What every command shares: which store, how to open it, where to print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from threadline.engine.engine import Engine
+from threadline.settings import Settings, load
+from threadline.surfaces.composition import Composition
+
+PIPED_COLUMNS = 120
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def _console() -> Console:
+    console = Console()
+    # In a file or a pipe there is no width to keep to, unless COLUMNS says so: 80 is what rich takes for want of one.
+    return console if console.is_terminal or console.width != 80 else Console(width=PIPED_COLUMNS)
+
+
+@dataclass
+class Session:
+    """One run of the program. Commands get it by ``@click.pass_obj``."""
+
+    composition: Composition
+    given: dict[str, Any] = field(default_factory=dict)
+    """Settings from the command line: they beat the environment and `threadline.yaml`."""
+    console: Console = field(default_factory=_console)
+    traceback: bool = False
+
+    def settings(self) -> Settings:
+        """The settings in force. Raises `InvalidSetting`."""
+        return load(self.given)
+
+    @contextmanager
+    def engine(self, *, readonly: bool = False) -> Iterator[Engine]:
+        """The engine on the chosen store, closed afterwards. A reader works beside a running server."""
+        engine = self.composition.open_engine(self.settings(), readonly)
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+
+def store_option(command: Decorated) -> Decorated:
+    """Add ``--file`` to a command. It goes into the session, not into the command's parameters."""
+    return _option(
+        "store", "--file", "-f", metavar="PATH", help="The store; default: THREADLINE_STORE or threadline.db."
+    )(command)
+
+
+def workspace_option(command: Decorated) -> Decorated:
+    """Add ``--workspace`` to a command, likewise."""
+    return _option("workspace", "--workspace", "-w", metavar="NAME", help="The workspace; default: default.")(command)
+
+
+def store_parameters() -> list[click.Option]:
+    """Both as parameters, for commands that are made and not written."""
+
+    @workspace_option
+    @store_option
+    def bearer() -> None: ...
+
+    return [parameter for parameter in click.command()(bearer).params if isinstance(parameter, click.Option)]
+
+
+def _option(setting: str, *names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            context.find_root().obj.given[setting] = value
+
+    return click.option(*names, expose_value=False, callback=keep, **attributes)

@@ -1,0 +1,69 @@
+"""CloudEvents over HTTP in its three modes, with the handshake by which a sender of webhooks asks for permission."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadline.kernel.errors import MalformedBody
+from threadline.surfaces.http.access import Access, no_sender
+from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.ingest import Ingest
+from threadline.surfaces.http.routing import PREFLIGHT, Route
+from threadline.surfaces.http.segment import DECODED_ASIDE_BYTES, check_count
+from threadline.wire import cloudevents
+from threadline.wire.cloudevents_event import PERSON_KINDS
+
+PATH = "/v1/cloudevents"
+
+
+class CloudEvents:
+    """The address for CloudEvents. The credential is in the headers, or in the query as ``access_token``."""
+
+    def __init__(self, ingest: Ingest, access: Access) -> None:
+        self._ingest = ingest
+        self._access = access
+        self._kinds = PERSON_KINDS | frozenset(ingest.engine.catalogue.rules.kinds)
+
+    def routes(self) -> Iterator[Route]:
+        """Delivery and its handshake."""
+        yield Route("POST", PATH, self.deliver, open_to_browsers=True)
+        yield Route("OPTIONS", PATH, self.permit, open_to_browsers=True)
+
+    async def deliver(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Answer one delivery: 200 when all that can be recorded is durable, with an outcome for each event."""
+        credential = self._access.sender(request)
+        if credential is None:
+            raise no_sender()
+        body = await read_body(request)
+        work = partial(
+            cloudevents.decode,
+            body,
+            request.headers,
+            source=credential.name,
+            workspace=credential.workspace,
+            received_at=self._ingest.engine.clock(),
+            kinds=self._kinds,
+        )
+        try:
+            decoded = work() if len(body) <= DECODED_ASIDE_BYTES else await asyncio.to_thread(work)
+        except MalformedBody as error:
+            await self._ingest.refuse_body(body, credential, error)
+            raise
+        check_count(len(decoded.results))
+        address = request.client.host if request.client else ""
+        outcome = await self._ingest.take(decoded.results, credential, address, "cloudevents")
+        return Response(msgspec.json.encode(outcome), media_type="application/json")
+
+    async def permit(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Let any sender deliver at any rate: what it may record is for its credential to say (webhooks, section 4)."""
+        headers = {"allow": "OPTIONS, POST", **PREFLIGHT}
+        if "webhook-request-origin" in request.headers:
+            headers["webhook-allowed-origin"] = "*"
+            headers["webhook-allowed-rate"] = "*"
+        return Response(status_code=200, headers=headers)

@@ -1,0 +1,120 @@
+"""Runs the application on uvicorn in one process, with the dispatcher beside it, until it is told to stop."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Callable
+
+import uvicorn
+
+from threadline.engine.dispatch import Dispatcher
+from threadline.engine.engine import Engine
+from threadline.settings import Settings
+from threadline.surfaces.http.application import Application
+
+DISPATCH_IDLE_SECONDS = 1.0
+BACKLOG = 2_048
+
+log = logging.getLogger("threadline.http")
+
+
+def serve(
+    engine: Engine, settings: Settings, ready: Callable[[str], None], dispatcher: Dispatcher | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT: then requests in flight are answered, and everything taken is committed.
+
+    ``ready`` is told the address once the server listens. Raises `OSError` if it cannot. The engine stays open.
+    """
+    # The writer must get the interpreter back soon after each call into SQLite, or commits crawl beside a busy loop.
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(settings.switch_interval_seconds)
+    listening = _listen(settings.host, settings.port)
+    stopping = threading.Event()
+    working = _start(dispatcher, stopping)
+    # What is loaded by now stays: leaving it out of every later collection keeps pauses short.
+    gc.collect()
+    gc.freeze()
+    try:
+        config = uvicorn.Config(
+            Application(engine, settings),
+            loop="uvloop" if _has_uvloop() else "asyncio",
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            proxy_headers=bool(settings.forwarded_allow_ips),
+            forwarded_allow_ips=settings.forwarded_allow_ips,
+            timeout_keep_alive=settings.keep_alive_seconds,
+            timeout_graceful_shutdown=settings.shutdown_seconds,
+            backlog=BACKLOG,
+        )
+        _Announcing(config, lambda: ready(_address(listening))).run(sockets=[listening])
+    finally:
+        stopping.set()
+        if working is not None:
+            working.join()
+        listening.close()
+        gc.unfreeze()
+        sys.setswitchinterval(before)
+
+
+class _Announcing(uvicorn.Server):
+    """Says once that it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
+def _start(dispatcher: Dispatcher | None, stopping: threading.Event) -> threading.Thread | None:
+    if dispatcher is None:
+        return None
+    run = dispatcher.run
+
+    def work() -> None:
+        while not stopping.is_set():
+            try:
+                run(stopping, idle_seconds=DISPATCH_IDLE_SECONDS)
+            except Exception:  # what is due stays due; a store that is full or busy now may not be in a while
+                log.exception("dispatch failed; it goes on in a while")
+                stopping.wait(10 * DISPATCH_IDLE_SECONDS)
+
+    thread = threading.Thread(target=work, name="threadline-dispatch", daemon=True)
+    thread.start()
+    return thread
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _has_uvloop() -> bool:
+    try:
+        import uvloop  # noqa: F401 — not there on every platform
+    except ImportError:
+        return False
+    return True

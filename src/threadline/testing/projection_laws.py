@@ -1,0 +1,162 @@
+"""The laws of every projection, as functions to call from tests: any order, any interruption, any payload.
+
+    for law in LAWS:
+        law(projection, events, Random(seed))
+
+Each raises `AssertionError` where the projection breaks it. `events` are what the projection is to survive: its own
+types with plausible payloads, and the same types with hostile ones (`threadline.testing.scenarios`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
+from threadline.kernel.projection import Projection, State
+from threadline.kernel.time import DAY, YEAR
+
+Law = Callable[[Projection, Sequence[Recorded], Random], None]
+
+_PERSON = "f" * 32
+
+
+def any_order_gives_an_equal_state(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """Folding commutes, unless the projection is declared as ordered; then the engine sees to the order."""
+    if projection.ordered:
+        return
+    expected = _written(_timeless(projection, _folded(projection, events)))
+    for _ in range(3):
+        shuffled = random.sample(list(events), len(events))
+        assert _written(_timeless(projection, _folded(projection, shuffled))) == expected, (
+            f"{projection.name}: order shows"
+        )
+
+
+def a_refold_equals_the_incremental_state(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """A state that was packed and read back after every event goes on as if it had never left memory."""
+    state = projection.empty()
+    for recorded in _in_order(projection, events):
+        state = msgspec.msgpack.decode(msgspec.msgpack.encode(_fold(projection, state, recorded)))
+    assert _written(state) == _written(_folded(projection, events)), f"{projection.name}: packing shows"
+
+
+def the_compiled_fold_equals_the_plain_one(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """`compile` is only a faster way to the same state; None says that the type changes nothing."""
+    if projection.compile is None:
+        return
+    plain, compiled = projection.empty(), projection.empty()
+    for recorded in _in_order(projection, events):
+        if not _handles(projection, recorded):
+            continue
+        plain = projection.fold(plain, recorded)
+        faster = projection.compile(recorded.event.type)
+        compiled = compiled if faster is None else faster(compiled, recorded)
+        assert _written(plain) == _written(compiled), f"{projection.name}: the compiled fold of {recorded.event.type}"
+
+
+def an_empty_state_is_new_every_time(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """No person's events may show in another's state, nor the events of one fold in those that follow."""
+    before = _written(projection.empty())
+    _folded(projection, events)
+    assert _written(projection.empty()) == before, f"{projection.name}: `empty` gives the same object twice"
+
+
+def a_fold_leaves_the_event_alone(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """The same event is folded by others, and written to the log."""
+    before = [msgspec.json.encode(recorded) for recorded in events if _encodes(recorded)]
+    _folded(projection, events)
+    after = [msgspec.json.encode(recorded) for recorded in events if _encodes(recorded)]
+    assert before == after, f"{projection.name}: folding changes the event"
+
+
+def a_view_changes_nothing(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """Viewing twice tells the same twice, at any instant after the events, and leaves the state as it was."""
+    state = _folded(projection, events)
+    before = _written(state)
+    newest = max((recorded.event.occurred_at for recorded in events), default=0)
+    for now in (newest + 1, newest + random.randrange(1, 100 * DAY), newest + 20 * YEAR):
+        inside = _edges(projection, state, events, now)
+        first, second = (projection.view(state, now, inside) for _ in range(2))
+        assert repr(first) == repr(second), f"{projection.name}: the second view differs"
+        assert _written(state) == before, f"{projection.name}: viewing changes the state"
+        if projection.due is not None:
+            due = projection.due(state, now)
+            assert due is None or due > now, f"{projection.name}: due at {due}, which is not after {now}"
+            assert _written(state) == before, f"{projection.name}: asking when it is due changes the state"
+
+
+def rows_fit_the_store(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """Rows are the same each time, and their keys and values are such as every store can hold."""
+    if projection.rows is None:
+        return
+    state = _folded(projection, [recorded for recorded in events if _encodes(recorded)])
+    rows = list(projection.rows(state, "default", _PERSON))
+    assert rows == list(projection.rows(state, "default", _PERSON)), f"{projection.name}: rows differ"
+    assert len({row[:3] for row in rows}) == len(rows), f"{projection.name}: two rows under one key"
+    for row in rows:
+        sizes = [len(part.encode()) for part in row[:3]]
+        assert all(0 < size <= KEY_BYTES_MAX for size in sizes), f"{projection.name}: a key of {sizes} bytes"
+        assert sum(sizes) + len(row.value) <= ITEM_BYTES_MAX, f"{projection.name}: a row of {len(row.value)} bytes"
+        assert "default" in row.partition, f"{projection.name}: {row.partition!r} is not of the workspace"
+
+
+LAWS: tuple[Law, ...] = (
+    any_order_gives_an_equal_state,
+    a_refold_equals_the_incremental_state,
+    the_compiled_fold_equals_the_plain_one,
+    an_empty_state_is_new_every_time,
+    a_fold_leaves_the_event_alone,
+    a_view_changes_nothing,
+    rows_fit_the_store,
+)
+
+
+def _handles(projection: Projection, recorded: Recorded) -> bool:
+    type = recorded.event.type
+    return not type.startswith("threadline.") if projection.handles is None else type in projection.handles
+
+
+def _fold(projection: Projection, state: State, recorded: Recorded) -> State:
+    return projection.fold(state, recorded) if _handles(projection, recorded) else state
+
+
+def _in_order(projection: Projection, events: Sequence[Recorded]) -> Sequence[Recorded]:
+    if not projection.ordered:
+        return events
+    return sorted(events, key=lambda recorded: (recorded.event.occurred_at, recorded.id))
+
+
+def _folded(projection: Projection, events: Sequence[Recorded]) -> State:
+    state = projection.empty()
+    for recorded in _in_order(projection, events):
+        state = _fold(projection, state, recorded)
+    return state
+
+
+def _edges(projection: Projection, state: State, events: Sequence[Recorded], now: int) -> list[Recorded]:
+    if projection.edges is None:
+        return []
+    ranges = projection.edges(state, now)
+    inside = [each for each in events if any(start <= each.event.occurred_at < stop for start, stop in ranges)]
+    return sorted(inside, key=lambda recorded: (recorded.event.occurred_at, recorded.id))
+
+
+def _timeless(projection: Projection, state: State) -> State:
+    return state if projection.timeless is None else projection.timeless(state)
+
+
+def _encodes(recorded: Recorded) -> bool:
+    """Whether the log would take this event at all."""
+    try:
+        return bool(msgspec.json.encode(recorded))
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _written(state: Any) -> bytes:
+    return msgspec.msgpack.encode(state, order="sorted")

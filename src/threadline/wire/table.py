@@ -1,0 +1,286 @@
+"""Rows of a table (CSV, JSON Lines, Parquet) as events of history, by a declared mapping."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, time, tzinfo
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.errors import EventRejected, InvalidValue
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX, JSON_DEPTH_MAX
+from threadline.kernel.time import EARLIEST, LATEST, format_time, from_datetime, parse_time, to_datetime
+from threadline.wire.message import check_identifiers, check_type, place_in_time, read_json
+from threadline.wire.rejection import Rejection, rejection
+from threadline.wire.table_mapping import TIME_FORMATS, PropertyRule, TableMapping, TimeRule, TypeRule, parse_mapping
+
+__all__ = ["TableMapping", "decode", "decode_row", "parse_mapping"]
+
+Row = Mapping[str, Any]
+"""Column -> cell. Cells are text (CSV), JSON values, or what Parquet holds: decimals, dates, lists."""
+
+_encode_json = msgspec.json.Encoder(enc_hook=str).encode
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_WITH_OFFSET = re.compile(r".*\d[Tt ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)\s*", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DIGITS_MAX = 40
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def decode(
+    rows: Iterable[Row],
+    mapping: TableMapping,
+    *,
+    file: str,
+    source: str,
+    workspace: str,
+    received_at: int,
+    first: int = 1,
+) -> Iterator[Event | Rejection]:
+    """What the rows say, in their order, one by one. ``first`` is the number of the first row within its file."""
+    for number, row in enumerate(rows, first):
+        yield decode_row(
+            row, mapping, file=file, number=number, source=source, workspace=workspace, received_at=received_at
+        )
+
+
+def decode_row(
+    row: Row, mapping: TableMapping, *, file: str, number: int, source: str, workspace: str, received_at: int
+) -> Event | Rejection:
+    """The event of one row, or why it is none; the rejection's index is ``number``.
+
+    The same row always has the same key: its key columns, or the file's name and the row's number where none are
+    declared. So an import can be broken off and repeated.
+    """
+    key = ""
+    try:
+        if None in row:
+            # So Python's CSV reader says it. A row that is out of step with its header cannot be trusted at all.
+            raise EventRejected("invalid_value", "the row has more cells than the header has columns")
+        key = _key(row, mapping.key, file, number)
+        said = _time(row, mapping.time)
+        at, marks = place_in_time(said, None, received_at)
+        return Event(
+            type=_type(row, mapping.type),
+            identifiers=_identifiers(row, mapping.identifiers),
+            occurred_at=at,
+            key=key,
+            source=source,
+            source_type="external",
+            workspace=workspace,
+            properties=_properties(row, mapping),
+            received_at=received_at,
+            sent_time=said,
+            marks=marks,
+            historical=True,
+        )
+    except EventRejected as refusal:
+        return rejection(number, _raw(row), refusal, key)
+
+
+def _raw(row: Row) -> bytes:
+    try:
+        return _encode_json(dict(row))
+    except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
+        return repr(row).encode("utf-8", "backslashreplace")
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+def _cell(row: Row, column: str) -> Any:
+    """A cell, None for one that holds nothing. Raises `EventRejected` if there is no such column."""
+    if column not in row:
+        raise EventRejected(
+            "missing_column", f"the row has no column {column!r}; it has {', '.join(map(str, row))[:200]}"
+        )
+    value = row[column]
+    if isinstance(value, str) and not value.strip():
+        return None
+    nan = math.isnan(value) if isinstance(value, float) else isinstance(value, Decimal) and value.is_nan()
+    return None if nan else value
+
+
+def _needed(row: Row, column: str) -> Any:
+    value = _cell(row, column)
+    if value is None:
+        raise EventRejected("missing_column", f"the cell of {column!r} is empty")
+    return value
+
+
+def _text(value: Any, column: str) -> str:
+    if isinstance(value, str):
+        if not value.isascii() and _SURROGATE.search(value):
+            raise EventRejected("invalid_value", f"{column!r} holds text that is not UTF-8")
+        return value.strip()
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | date):
+        raise EventRejected("invalid_value", f"{column!r} holds {type(value).__name__}, where text or a number belongs")
+    # Tools that know no missing integers turn whole columns into fractions; 7.0 is still the customer 7.
+    whole = _whole(value)
+    return str(value if whole is None else whole)
+
+
+def _whole(value: Any) -> int | None:
+    """The integer that a fraction without a fractional part is, if it has a reasonable size."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _DIGITS_MAX:
+        return int(value) if value == value.to_integral_value() else None
+    return None
+
+
+def _key(row: Row, columns: tuple[str, ...], file: str, number: int) -> str:
+    if not columns:
+        # The name of a file need not be UTF-8; the key must.
+        key = f"{file.encode('utf-8', 'backslashreplace').decode()}:{number}"
+    elif len(columns) == 1:
+        key = _text(_needed(row, columns[0]), columns[0])
+    else:
+        # As JSON, so that ("a", "b c") and ("a b", "c") stay apart.
+        key = _encode_json([_text(_needed(row, column), column) for column in columns]).decode()
+    if len(key) <= EVENT_KEY_LENGTH_MAX:
+        return key
+    return "row:" + hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+
+
+def _type(row: Row, rule: TypeRule) -> str:
+    if rule.constant:
+        return rule.constant
+    name = _text(_needed(row, rule.column), rule.column)
+    return check_type((rule.names or {}).get(name, name))
+
+
+def _identifiers(row: Row, rules: tuple[tuple[str, str], ...]) -> tuple[Identifier, ...]:
+    found = []
+    for kind, column in rules:
+        value = _cell(row, column)
+        if value is not None:
+            found.append(Identifier(kind, _text(value, column)))
+    return check_identifiers(found)
+
+
+# --- times -----------------------------------------------------------------------------------------------------------
+
+
+def _time(row: Row, rule: TimeRule) -> int:
+    value = _needed(row, rule.column)
+    try:
+        at = _instant(value, rule)
+    except (InvalidValue, ValueError, OverflowError) as error:
+        raise EventRejected("invalid_time", f"{rule.column!r}: {error}") from None
+    if not EARLIEST <= at <= LATEST:
+        raise EventRejected("invalid_time", f"{rule.column!r} is not between the years 1 and 9999")
+    return at
+
+
+def _instant(value: Any, rule: TimeRule) -> int:
+    if isinstance(value, datetime):
+        return _placed(value, rule.zone)
+    if isinstance(value, date):
+        return _placed(datetime.combine(value, time()), rule.zone)
+    unit = TIME_FORMATS.get(rule.format)
+    if unit:
+        number = str(value).strip()
+        if _NUMBER.fullmatch(number) is None:
+            raise InvalidValue(f"{number[:40]!r} is not a number of seconds or parts of them")
+        # Decimal, because a double does not hold the microseconds of a present time exactly.
+        return int(Decimal(number) * unit)
+    text = _text(value, rule.column)
+    if unit is None:
+        moment = datetime.strptime(text, rule.format)  # noqa: DTZ007 — the zone is declared beside the format
+        return _placed(moment, rule.zone)
+    at = parse_time(text)
+    if rule.zone is None or _WITH_OFFSET.fullmatch(text):
+        return at
+    return _placed(to_datetime(at).replace(tzinfo=None), rule.zone)
+
+
+def _placed(moment: datetime, zone: tzinfo | None) -> int:
+    """The instant of a datetime. An hour that the clocks showed twice is the first one."""
+    return from_datetime(moment if moment.tzinfo is not None else moment.replace(tzinfo=zone or UTC))
+
+
+# --- properties ------------------------------------------------------------------------------------------------------
+
+
+def _properties(row: Row, mapping: TableMapping) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    if mapping.all_columns:
+        named = mapping.named_columns
+        properties = {column: _plain(_cell(row, column), column) for column in row if column not in named}
+    for name, rule in mapping.properties.items():
+        properties[name] = _property(row, rule)
+    # An empty cell says nothing; it is not a property with the value null.
+    properties = {name: value for name, value in properties.items() if value is not None}
+    try:
+        text = _encode_json(properties)
+    except UnicodeEncodeError:
+        raise EventRejected("invalid_value", "a cell holds text that is not UTF-8") from None
+    # What stands in the log must fit the limits that hold on every other way in.
+    read_json(text, EVENT_BYTES_MAX)
+    return properties
+
+
+def _property(row: Row, rule: PropertyRule) -> Any:
+    if not rule.column:
+        return rule.constant
+    value = _cell(row, rule.column)
+    if value is None:
+        return None
+    if rule.reading == "plain" or not isinstance(value, str):
+        value = _plain(value, rule.column)
+        if rule.reading == "number" and type(value) not in (int, float):
+            raise EventRejected("invalid_value", f"{rule.column!r} holds {type(value).__name__}, not a number")
+        return value
+    if rule.reading == "number":
+        return _number(value, rule.column)
+    if rule.reading == "boolean":
+        if value.strip().lower() not in _BOOLEANS:
+            raise EventRejected("invalid_value", f"{rule.column!r}: {value[:40]!r} is not true or false")
+        return _BOOLEANS[value.strip().lower()]
+    try:
+        return read_json(value.encode("utf-8", "surrogatepass"))
+    except EventRejected as refusal:
+        raise EventRejected(refusal.code, f"{rule.column!r}: {refusal}") from None
+
+
+def _number(text: str, column: str) -> int | float:
+    text = text.strip()
+    if _NUMBER.fullmatch(text) is None:
+        raise EventRejected("invalid_value", f"{column!r}: {text[:40]!r} is not a number such as 1234.56")
+    # An integer keeps all its digits; anything else becomes the nearest double, as it would in JSON.
+    return int(text) if text.lstrip("+-").isdigit() and len(text) < _DIGITS_MAX else _finite(float(text), column)
+
+
+def _finite(value: float, column: str) -> float:
+    if not math.isfinite(value):
+        raise EventRejected("number_out_of_range", f"{column!r} is not a number that JSON can hold")
+    return value
+
+
+def _plain(value: Any, column: str, depth: int = 1) -> Any:
+    """A cell as a JSON value."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return _finite(value, column)
+    if isinstance(value, Decimal):
+        whole = _whole(value)
+        return _finite(float(value), column) if whole is None else whole
+    if isinstance(value, datetime):
+        return format_time(from_datetime(value)) if value.tzinfo is not None else value.isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if depth > JSON_DEPTH_MAX:
+        raise EventRejected("too_deep", f"{column!r} is nested deeper than {JSON_DEPTH_MAX} levels")
+    if isinstance(value, list | tuple):
+        return [_plain(item, column, depth + 1) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item, column, depth + 1) for name, item in value.items()}
+    raise EventRejected("invalid_value", f"{column!r} holds {type(value).__name__}, which has no form in JSON")

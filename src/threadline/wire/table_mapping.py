@@ -1,0 +1,181 @@
+"""How the columns of a table are declared to become events: the mapping of an import, checked once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from threadline.kernel.errors import EventRejected, InvalidDefinition
+from threadline.wire.message import check_type, json_type
+
+Reading = Literal["plain", "number", "boolean", "json"]
+"""How a cell becomes a property: as it is, or read out of text as a number, a boolean or JSON."""
+
+_READINGS: tuple[Reading, ...] = ("number", "boolean", "json")
+_PERSON_FIELDS = ("user_id", "anonymous_id", "email", "phone")
+_FIELDS = ("type", "time", *_PERSON_FIELDS, "identifiers", "properties", "key")
+TIME_FORMATS = {"iso": 0, "unix": 1_000_000, "unix_ms": 1_000, "unix_us": 1}
+"""Named forms of a time: ISO 8601 text, or a number and how many microseconds one unit of it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRule:
+    """Where the event's type stands: a constant, or a column whose values may be renamed."""
+
+    constant: str = ""
+    column: str = ""
+    names: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRule:
+    """Where the time stands and how it is written; ``zone`` holds for times that do not say their own."""
+
+    column: str
+    format: str = "iso"
+    """One of `TIME_FORMATS`, or a pattern of `datetime.strptime`."""
+    zone: ZoneInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyRule:
+    """Where a property's value stands: a column and how to read it, or a constant if there is no column."""
+
+    column: str = ""
+    reading: Reading = "plain"
+    constant: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableMapping:
+    """A checked mapping. `parse_mapping` makes one."""
+
+    type: TypeRule
+    time: TimeRule
+    identifiers: tuple[tuple[str, str], ...]
+    """(kind, column), in the order in which they are declared."""
+    properties: Mapping[str, PropertyRule]
+    all_columns: bool
+    """Whether each column that the mapping does not name becomes a property of its own name."""
+    key: tuple[str, ...]
+    """The columns that together name a row for ever; none: the file's name and the row's number do."""
+
+    named_columns: frozenset[str]
+    """The columns that have a place of their own; ``all_columns`` means the others."""
+
+
+def parse_mapping(declared: Any) -> TableMapping:
+    """The mapping that a definition declares. Raises `InvalidDefinition` with what to write instead.
+
+    A small one: ``{"type": "purchase_completed", "time": "date", "user_id": "customer", "key": ["order_id"],
+    "properties": {"total": {"column": "dollars", "number": True}, "currency": {"value": "USD"}}}``.
+    """
+    fields = _object(declared, "the mapping", _FIELDS)
+    for field in ("type", "time"):
+        if field not in fields:
+            raise InvalidDefinition(f"the mapping needs `{field}`")
+    kinds = {kind: _column(fields[kind], kind) for kind in _PERSON_FIELDS if kind in fields}
+    for kind, column in _object(fields.get("identifiers", {}), "`identifiers`").items():
+        kinds[kind] = _column(column, f"identifiers.{kind}")
+    if not kinds:
+        raise InvalidDefinition("the mapping must say whose event a row is: `user_id: <column>` or another identifier")
+    rules, all_columns = _properties(fields.get("properties", {}))
+    type_, time = _type(fields["type"]), _time(fields["time"])
+    return TableMapping(
+        type=type_,
+        time=time,
+        identifiers=tuple(kinds.items()),
+        properties=rules,
+        all_columns=all_columns,
+        key=_key(fields.get("key", [])),
+        named_columns=frozenset(
+            {type_.column, time.column, *kinds.values(), *(rule.column for rule in rules.values())}
+        ),
+    )
+
+
+def _type(declared: Any) -> TypeRule:
+    if isinstance(declared, str):
+        return TypeRule(constant=_name(declared, "type"))
+    fields = _object(declared, "`type`", ("column", "names"))
+    names = _object(fields.get("names", {}), "`type.names`")
+    renamed = {str(value): _name(name, f"type.names.{value}") for value, name in names.items()}
+    return TypeRule(column=_column(fields.get("column"), "type"), names=renamed or None)
+
+
+def _name(declared: Any, where: str) -> str:
+    if not isinstance(declared, str) or not declared:
+        raise InvalidDefinition(f"`{where}` must be the name of an event, such as purchase_completed")
+    try:
+        return check_type(declared)
+    except EventRejected as refusal:
+        raise InvalidDefinition(f"`{where}`: {refusal}") from None
+
+
+def _time(declared: Any) -> TimeRule:
+    if isinstance(declared, str):
+        return TimeRule(_column(declared, "time"))
+    fields = _object(declared, "`time`", ("column", "format", "zone"))
+    format, zone = fields.get("format", "iso"), fields.get("zone")
+    if not isinstance(format, str) or (format not in TIME_FORMATS and "%" not in format):
+        known = ", ".join(TIME_FORMATS)
+        raise InvalidDefinition(f"`time.format` must be one of {known}, or a pattern such as %Y%m%d; not {format!r}")
+    try:
+        return TimeRule(_column(fields.get("column"), "time"), format, None if zone is None else ZoneInfo(zone))
+    except (ValueError, KeyError, TypeError, OSError):
+        # An unknown name is a KeyError; a name that leads out of the data of the zones a ValueError or an OSError.
+        raise InvalidDefinition(f"`time.zone` must be an IANA name such as Europe/Berlin, not {zone!r}") from None
+
+
+def _properties(declared: Any) -> tuple[dict[str, PropertyRule], bool]:
+    if declared == "*":
+        return {}, True
+    fields = dict(_object(declared, "`properties`"))
+    all_columns = fields.pop("*", False)
+    if type(all_columns) is not bool:
+        raise InvalidDefinition('`properties."*"` must be true or false')
+    return {name: _property(rule, f"properties.{name}") for name, rule in fields.items()}, all_columns
+
+
+def _property(declared: Any, where: str) -> PropertyRule:
+    if isinstance(declared, str):
+        return PropertyRule(_column(declared, where))
+    fields = _object(declared, f"`{where}`", ("column", "value", *_READINGS))
+    readings = [reading for reading in _READINGS if fields.get(reading) is True]
+    if any(type(fields.get(reading, False)) is not bool for reading in _READINGS) or len(readings) > 1:
+        raise InvalidDefinition(f"`{where}` may have one of {', '.join(_READINGS)}, with the value true")
+    if "value" in fields:
+        if "column" in fields or readings:
+            raise InvalidDefinition(f"`{where}` has a constant `value` or a `column`, not both")
+        return PropertyRule(constant=fields["value"])
+    return PropertyRule(_column(fields.get("column"), where), readings[0] if readings else "plain")
+
+
+def _key(declared: Any) -> tuple[str, ...]:
+    columns = [declared] if isinstance(declared, str) else declared
+    if not isinstance(columns, list | tuple):
+        raise InvalidDefinition("`key` must be a list of columns, such as [order_id]")
+    return tuple(_column(column, "key") for column in columns)
+
+
+def _column(declared: Any, where: str) -> str:
+    if isinstance(declared, Mapping):
+        declared = _object(declared, f"`{where}`", ("column",)).get("column")
+    if not isinstance(declared, str) or not declared:
+        raise InvalidDefinition(f"`{where}` must name a column, not {json_type(declared)}")
+    return declared
+
+
+def _object(declared: Any, where: str, known: Iterable[str] = ()) -> Mapping[str, Any]:
+    if not isinstance(declared, Mapping) or not all(isinstance(name, str) for name in declared):
+        raise InvalidDefinition(f"{where} must be an object with text as names, not {json_type(declared)}")
+    known = tuple(known)
+    for name in declared:
+        if known and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise InvalidDefinition(f"{where} has an unknown field {name!r}; {hint}")
+    return declared

@@ -1,0 +1,51 @@
+"""An engine on a memory store with a clock that is moved by hand, asked through its operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from threadline.capabilities.people.definition import rules
+from threadline.engine.catalogue import Catalogue, discover
+from threadline.engine.context import Context
+from threadline.engine.engine import Engine
+from threadline.kernel.time import SECOND, format_time
+from threadline.stores.memory import MemoryStore
+
+STARTS_AT = 1_767_225_600 * SECOND
+"""2026-01-01T00:00:00Z."""
+
+_DISCOVERED = discover()
+
+
+class Asked:
+    """What a caller sees: operations by name, their answers as plain values."""
+
+    def __init__(self, identifiers: dict[str, Any] | None = None) -> None:
+        self.now = STARTS_AT
+        self.engine = Engine(MemoryStore(), Catalogue(_DISCOVERED, rules(identifiers)), lambda: self.now)
+        self.operations = {operation.name: operation for operation in self.engine.catalogue.operations}
+        self._keys = 0
+
+    def ask(self, operation: str, /, *, workspace: str = "default", source: str = "shop", **params: Any) -> Any:
+        """Run an operation as a surface does, with plain values in and out, an instant after what came before."""
+        self.now += 1
+        declared = self.operations[operation]
+        context = Context(self.engine, workspace, self.now, source)
+        result = declared.run(context, msgspec.convert(params, declared.params))
+        # A result must be of the type that the documentation promises.
+        return msgspec.to_builtins(msgspec.convert(msgspec.to_builtins(result), declared.result))
+
+    def tell(self, type: str, /, at: int | None = None, workspace: str = "default", **fields: Any) -> dict[str, Any]:
+        """Record one event and answer its receipt; identifiers are the fields that are not an event's own."""
+        self._keys += 1
+        event = {"type": type, "key": fields.pop("key", f"key-{self._keys}")}
+        for name in ("properties", "context", "historical", "expected", "object_ref"):
+            if name in fields:
+                event[name] = fields.pop(name)
+        if at is not None:
+            event["occurred_at"] = format_time(at)
+        answer = self.ask("record", workspace=workspace, events=[{**event, "identifiers": fields}])
+        receipt: dict[str, Any] = answer["receipts"][0]
+        return receipt

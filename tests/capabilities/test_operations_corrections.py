@@ -1,0 +1,158 @@
+"""The rejected log: read, corrected, recorded after all or dismissed, and never twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.capabilities.events import rejected as ours
+from threadline.engine import rejected as engines
+from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.time import HOUR, format_time
+
+
+def rejected_id(asked: Asked) -> str:
+    """One event of nobody, rejected; the id of its entry."""
+    assert (
+        asked.tell("page", at=STARTS_AT - HOUR, user_id="null", key="k", properties={"path": "/"})["status"]
+        == "rejected"
+    )
+    entry: dict[str, Any] = asked.ask("rejected")["entries"][0]
+    return str(entry["id"])
+
+
+def test_the_layout_is_the_engines() -> None:
+    assert (ours.REJECTED, ours.REJECTED_BY_TIME) == (engines.REJECTED, engines.REJECTED_BY_TIME)
+    theirs = {field.name for field in msgspec.structs.fields(engines.RejectedEntry)}
+    assert {field.name for field in msgspec.structs.fields(ours.RejectedEntry)} <= theirs
+
+
+def test_entries_come_newest_first_page_by_page() -> None:
+    asked = Asked()
+    for place in range(7):
+        asked.tell("page", user_id="null", key=f"k{place}")
+    seen, cursor = [], ""
+    while True:
+        page = asked.ask("rejected", cursor=cursor, limit=3)
+        seen += [entry["payload"]["key"] for entry in page["entries"]]
+        cursor = page["next"]
+        if not cursor:
+            break
+    assert seen == [f"k{place}" for place in reversed(range(7))]
+    assert asked.ask("rejected", code="too_large")["entries"] == []
+    assert asked.ask("rejected", workspace="theirs")["entries"] == []
+
+
+def test_an_entry_is_shown_with_its_payload() -> None:
+    asked = Asked()
+    entry = asked.ask("rejected_entry", id=rejected_id(asked))
+    assert (entry["code"], entry["status"], entry["source"], entry["form"]) == (
+        "no_identifier",
+        "open",
+        "shop",
+        "event",
+    )
+    assert entry["payload"]["properties"] == {"path": "/"}
+    with pytest.raises(NotFound):
+        asked.ask("rejected_entry", id=entry["id"], workspace="theirs")
+
+
+def test_a_correction_is_recorded_under_the_key_of_what_it_corrects() -> None:
+    asked = Asked()
+    id = rejected_id(asked)
+    correction = {"type": "page", "identifiers": {"user_id": "ada"}, "properties": {"path": "/"}}
+    answer = asked.ask("resubmit", id=id, event=correction, source="operator")
+    assert answer["receipt"]["status"] == "accepted"
+    assert (answer["entry"]["status"], answer["entry"]["resolution"]) == ("resubmitted", answer["receipt"]["id"])
+    event = asked.ask("event", id=answer["receipt"]["id"])
+    # The source stays that of the producer: sending the message again, put right, must meet this event.
+    assert (event["key"], event["source"]) == ("k", "shop")
+    assert asked.ask("rejected", status="open")["entries"] == []
+    with pytest.raises(Conflict, match="resubmitted already"):
+        asked.ask("resubmit", id=id, event=correction)
+
+
+def test_a_payload_is_read_again_once_the_rules_allow_it() -> None:
+    asked = Asked()
+    id = rejected_id(asked)
+    again = asked.ask("resubmit", id=id)
+    assert (again["receipt"]["status"], again["receipt"]["code"]) == ("rejected", "no_identifier")
+    assert again["entry"]["status"] == "open"
+    payload = asked.ask("rejected_entry", id=id)["payload"] | {"identifiers": [["user_id", "ada"]]}
+    receipt = asked.ask("resubmit", id=id, payload=payload)["receipt"]
+    assert asked.ask("event", id=receipt["id"])["occurred_at"] == format_time(STARTS_AT - HOUR)
+
+
+def test_a_conflict_can_be_kept_beside_the_event_that_came_first() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada", key="1", properties={"path": "/a"})
+    asked.tell("page", user_id="ada", key="1", properties={"path": "/b"})
+    (entry,) = asked.ask("rejected")["entries"]
+    assert asked.ask("resubmit", id=entry["id"])["receipt"]["status"] == "accepted"
+    events = asked.ask("events", id="user_id:ada", order="asc")["events"]
+    assert [event["properties"]["path"] for event in events] == ["/a", "/b"]
+
+
+def test_a_correction_of_a_correction_that_is_still_wrong_stays_open() -> None:
+    asked = Asked()
+    id = rejected_id(asked)
+    wrong = {"type": "threadline.x", "identifiers": {"user_id": "ada"}, "key": "k"}
+    answer = asked.ask("resubmit", id=id, event=wrong)
+    assert (answer["receipt"]["code"], answer["entry"]["status"]) == ("reserved_type", "open")
+
+
+def test_a_form_without_a_reader_asks_for_an_event() -> None:
+    asked = Asked()
+    entry = engines.RejectedEntry(
+        id="1" * 32, workspace="default", source="web", code="no_identifier", message="", received_at=asked.now,
+        payload={"messageId": "m", "userId": "ada"}, form="unheard_of",
+    )  # fmt: skip
+    asked.engine.reject([entry])
+    with pytest.raises(InvalidValue, match="unheard_of"):
+        asked.ask("resubmit", id=entry.id)
+
+
+def test_a_wires_payload_is_read_by_the_reader_of_its_form() -> None:
+    asked = Asked()
+
+    def read(payload: Any, entry: Any) -> Event:
+        if not payload.get("userId"):
+            raise EventRejected("no_identifier", "still nobody")
+        who = (Identifier("user_id", payload["userId"]),)
+        return Event(type=payload["event"], identifiers=who, occurred_at=entry.received_at, key=payload["messageId"])
+
+    asked.engine.readers = {"made_up": read}
+    payload = {"messageId": "m", "event": "Signed Up"}
+    entry = engines.RejectedEntry(
+        id="2" * 32, workspace="default", source="web", code="no_identifier", message="", received_at=asked.now,
+        payload=payload, form="made_up",
+    )  # fmt: skip
+    asked.engine.reject([entry])
+    with pytest.raises(EventRejected, match="still nobody"):
+        asked.ask("resubmit", id=entry.id)
+    receipt = asked.ask("resubmit", id=entry.id, payload=payload | {"userId": "ada"})["receipt"]
+    event = asked.ask("event", id=receipt["id"])
+    assert (event["key"], event["source"], event["type"]) == ("m", "web", "Signed Up")
+
+
+def test_a_dismissed_entry_is_settled_and_keeps_everything_else() -> None:
+    asked = Asked()
+    id = rejected_id(asked)
+    before = asked.ask("rejected_entry", id=id)
+    asked.ask("dismiss", id=id, reason="a test of ours")
+    assert asked.ask("rejected_entry", id=id) == before | {"status": "dismissed", "resolution": "a test of ours"}
+    with pytest.raises(Conflict):
+        asked.ask("dismiss", id=id)
+    with pytest.raises(NotFound):
+        asked.ask("dismiss", id="0" * 32)
+
+
+def test_only_one_of_two_forms_of_a_correction_is_taken() -> None:
+    asked = Asked()
+    event = {"type": "page", "identifiers": {"user_id": "ada"}}
+    with pytest.raises(InvalidValue, match="not both"):
+        asked.ask("resubmit", id=rejected_id(asked), event=event, payload={})

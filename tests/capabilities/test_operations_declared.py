@@ -1,0 +1,65 @@
+"""Every operation is declared so that each surface can render it."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from tests.capabilities.asked import Asked
+from threadline.kernel.operation import Operation
+
+OPERATIONS = [
+    each for each in Asked().engine.catalogue.operations if each.run.__module__.startswith("threadline.capab")
+]
+every = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+
+
+@every
+def test_parameters_of_the_path_are_fields(operation: Operation) -> None:
+    fields = {field.name for field in msgspec.structs.fields(operation.params)}
+    assert set(re.findall(r"{(\w+)}", operation.path)) <= fields
+
+
+@every
+def test_schemas_of_params_and_result_render(operation: Operation) -> None:
+    schemas, components = msgspec.json.schema_components([operation.params, operation.result])
+    assert len(schemas) == 2
+    assert components
+
+
+@every
+def test_unknown_parameters_are_refused(operation: Operation) -> None:
+    with pytest.raises(msgspec.ValidationError, match="unknown field"):
+        msgspec.convert({"surprise": 1}, operation.params)
+
+
+@every
+def test_parameters_of_a_query_are_plain(operation: Operation) -> None:
+    """What travels in a query is text, number or switch: a list or an object has no one form there."""
+    if operation.method == "GET":
+        schemas, components = msgspec.json.schema_components([operation.params])
+        (name,) = (schema["$ref"].rsplit("/", 1)[1] for schema in schemas)
+        for field, schema in components[name]["properties"].items():
+            kinds = {each.get("type") for each in schema.get("anyOf", [schema])}
+            assert kinds <= {"string", "integer", "boolean", "null", None}, field
+
+
+@every
+def test_the_example_is_a_call_that_can_be_made(operation: Operation) -> None:
+    if operation.example is not None:
+        assert msgspec.convert(msgspec.to_builtins(operation.example), operation.params) == operation.example
+
+
+@every
+def test_summaries_are_sentences(operation: Operation) -> None:
+    assert operation.summary[0].isupper()
+    assert operation.summary.endswith(".")
+    assert operation.params.__doc__
+    assert operation.result.__doc__
+
+
+def test_no_two_operations_share_an_address() -> None:
+    addresses = [(each.method, re.sub(r"{\w+}", "{}", each.path)) for each in Asked().engine.catalogue.operations]
+    assert len(addresses) == len(set(addresses))

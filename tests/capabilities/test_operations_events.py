@@ -1,0 +1,293 @@
+"""Events: recorded each with its own outcome, paged either way, followed, and traced by their message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
+from threadline.kernel.time import DAY, HOUR, SECOND, format_time
+
+
+def purchase(key: str, user: str = "ada", **fields: Any) -> dict[str, Any]:
+    return {"type": "purchase_completed", "identifiers": {"user_id": user}, "key": key, **fields}
+
+
+# --- record -----------------------------------------------------------------------------------
+
+
+def test_each_event_has_its_own_outcome() -> None:
+    asked = Asked()
+    first = purchase("1", properties={"total": 10})
+    answer = asked.ask(
+        "record",
+        events=[
+            first,
+            first,
+            purchase("1", properties={"total": 11}),
+            {"type": "page", "identifiers": {"user_id": "null"}, "key": "2"},
+            {"type": "threadline.person_merged", "identifiers": {"user_id": "ada"}, "key": "3"},
+            purchase("4"),
+        ],
+    )
+    said = [(each["status"], each.get("code", "")) for each in answer["receipts"]]
+    assert said == [
+        ("accepted", ""), ("duplicate", ""), ("conflict", ""), ("rejected", "no_identifier"),
+        ("rejected", "reserved_type"), ("accepted", ""),
+    ]  # fmt: skip
+    assert (answer["accepted"], answer["duplicates"], answer["conflicts"], answer["rejected"]) == (2, 1, 1, 2)
+    assert asked.ask("person", id="user_id:ada")["position"] == 2
+
+
+@pytest.mark.parametrize(
+    ("broken", "code", "place"),
+    [
+        (purchase(""), "invalid_key", r"events\[1\]"),
+        (purchase("2", occurred_at="yesterday"), "invalid_time", r"events\[1\]\.occurred_at"),
+        (purchase("2", properties={"total": 2**64}), "number_out_of_range", r"events\[1\]"),
+        (purchase("2", context={"deep": [-(2**63) - 1]}), "number_out_of_range", r"events\[1\]"),
+    ],
+)
+def test_a_request_that_is_ill_formed_records_nothing(broken: dict[str, Any], code: str, place: str) -> None:
+    asked = Asked()
+    with pytest.raises(EventRejected, match=place) as refusal:
+        asked.ask("record", events=[purchase("1"), broken])
+    assert (refusal.value.code, refusal.value.status) == (code, 400)
+    with pytest.raises(NotFound):
+        asked.ask("person", id="user_id:ada")
+
+
+def test_a_retry_without_a_time_of_its_own_is_a_duplicate() -> None:
+    asked = Asked()
+    assert asked.tell("page", user_id="ada", key="1")["status"] == "accepted"
+    asked.now += HOUR
+    assert asked.tell("page", user_id="ada", key="1")["status"] == "duplicate"
+
+
+def test_the_caller_is_the_source_so_keys_of_two_callers_do_not_meet() -> None:
+    asked = Asked()
+    statuses = [
+        asked.ask("record", source=source, events=[purchase("1")])["receipts"][0]["status"]
+        for source in ("shop", "till")
+    ]
+    assert statuses == ["accepted", "accepted"]
+
+
+def test_an_event_may_be_tied_to_a_position() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    at = asked.ask("person", id="user_id:ada")["position"]
+    answer = asked.ask(
+        "record",
+        events=[purchase("a", expected=at), purchase("b", expected=at), purchase("c"), purchase("d", expected=at + 2)],
+    )
+    said = [(each["status"], each.get("code", "")) for each in answer["receipts"]]
+    assert said == [("accepted", ""), ("rejected", "position_conflict"), ("accepted", ""), ("accepted", "")]
+
+
+def test_one_person_may_be_named_in_several_ways() -> None:
+    asked = Asked()
+    asked.tell("identify", user_id="ada", email=["ada@example.com", "ADA@work.example"])
+    person = asked.ask("person", id="email:ada@work.example")
+    assert [f"{i['kind']}:{i['value']}" for i in person["identifiers"]] == [
+        "user_id:ada", "email:ada@example.com", "email:ada@work.example",
+    ]  # fmt: skip
+
+
+# --- pages ------------------------------------------------------------------------------------
+
+
+def pages(asked: Asked, **params: Any) -> list[list[dict[str, Any]]]:
+    found, cursor = [], ""
+    while True:
+        page = asked.ask("events", id="user_id:ada", cursor=cursor, **params)
+        found.append(page["events"])
+        cursor = page["next"]
+        if not cursor:
+            return found
+
+
+# Few instants, so that many events fall on one; two threads, so that pages merge them.
+@given(
+    told=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=24),
+    limit=st.integers(1, 9),
+    order=st.sampled_from(["asc", "desc"]),
+)
+def test_pages_in_either_direction_visit_each_event_once(told: list[tuple[int, bool]], limit: int, order: str) -> None:
+    asked = Asked()
+    asked.tell("identify", at=STARTS_AT, user_id="ada", anonymous_id="phone")
+    expected = []
+    for place, (second, known) in enumerate(told):
+        at = STARTS_AT - second * SECOND
+        who = {"user_id": "ada"} if known else {"anonymous_id": "phone"}
+        expected.append((format_time(at), asked.tell("page", at=at, key=f"{place}", **who)["id"]))
+    found = pages(asked, type="page", limit=limit, order=order)
+    seen = [(event["occurred_at"], event["id"]) for page in found for event in page]
+    assert seen == sorted(expected, reverse=order == "desc")
+    assert all(len(page) == limit for page in found[:-1])
+
+
+def test_time_is_half_open_and_types_are_a_list() -> None:
+    asked = Asked()
+    for hour, kind in enumerate(["a", "b", "c", "a"]):
+        asked.tell(kind, at=STARTS_AT - (4 - hour) * HOUR, user_id="ada")
+    between = {"start": format_time(STARTS_AT - 4 * HOUR), "stop": format_time(STARTS_AT - HOUR), "order": "asc"}
+    assert [e["type"] for e in asked.ask("events", id="user_id:ada", **between)["events"]] == ["a", "b", "c"]
+    assert [e["type"] for e in asked.ask("events", id="user_id:ada", type="a, c")["events"]] == ["a", "c", "a"]
+
+
+@pytest.mark.parametrize("cursor", ["x", "é", "AAAA", "LTk5OTk5", "=" * 8, "MTIzLjAw"])
+def test_a_cursor_that_is_not_ours_is_refused(cursor: str) -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    with pytest.raises(InvalidValue, match="not a cursor"):
+        asked.ask("events", id="user_id:ada", cursor=cursor)
+
+
+def test_the_timeline_of_a_person_goes_on_in_the_events() -> None:
+    asked = Asked()
+    ids = [asked.tell("page", at=STARTS_AT - place, user_id="ada")["id"] for place in range(7)]
+    timeline = asked.ask("person", id="user_id:ada", timeline=3)["timeline"]
+    rest = asked.ask("events", id="user_id:ada", cursor=timeline["next"])["events"]
+    assert [event["id"] for event in timeline["events"] + rest] == ids
+
+
+# --- one event, the feed ----------------------------------------------------------------------
+
+
+def test_an_event_is_shown_whole() -> None:
+    asked = Asked()
+    receipt = asked.tell(
+        "group",
+        at=STARTS_AT - DAY,
+        user_id="ada",
+        key="g",
+        object_ref="acme",
+        properties={"plan": "gold"},
+        historical=True,
+    )
+    event = asked.ask("event", id=receipt["id"])
+    told = {
+        name: event[name] for name in ("type", "key", "source", "source_type", "object_ref", "historical", "properties")
+    }
+    assert told == {
+        "type": "group", "key": "g", "source": "shop", "source_type": "external", "object_ref": "acme",
+        "historical": True, "properties": {"plan": "gold"},
+    }  # fmt: skip
+    assert (event["occurred_at"], event["told_at"]) == ("2025-12-31T00:00:00.000000Z",) * 2
+    assert (event["person"], event["sequence"], event["thread"]) == (receipt["person"], 1, receipt["thread"])
+
+
+@pytest.mark.parametrize("id", ["0" * 32, "nothing", "\x00", "G" * 32])
+def test_an_event_that_is_not_there_is_not_found(id: str) -> None:
+    with pytest.raises(NotFound):
+        Asked().ask("event", id=id)
+
+
+def test_events_of_other_workspaces_are_not_there() -> None:
+    asked = Asked()
+    receipt = asked.tell("page", user_id="ada", workspace="theirs")
+    for operation, params in [
+        ("event", {"id": receipt["id"]}),
+        ("events", {"id": receipt["person"]}),
+        ("person", {"id": "user_id:ada"}),
+        ("message", {"message_id": "key-1"}),
+    ]:
+        with pytest.raises(NotFound):
+            asked.ask(operation, **params)
+    assert asked.ask("feed")["events"] == []
+    assert asked.ask("people")["people"] == []
+
+
+def test_the_feed_tells_each_event_of_the_workspace_once_in_order() -> None:
+    asked = Asked()
+    ours = []
+    for place in range(17):
+        asked.tell("page", user_id=f"them-{place}", workspace="theirs")
+        ours.append(asked.tell("page", at=STARTS_AT - place, user_id=f"us-{place % 3}")["id"])
+    seen, cursor, more = [], "", True
+    while more:
+        page = asked.ask("feed", cursor=cursor, limit=4)
+        seen += [event["id"] for event in page["events"]]
+        cursor, more = page["next"], page["more"]
+    assert seen == ours
+    later = asked.tell("page", user_id="us-1")["id"]
+    assert [event["id"] for event in asked.ask("feed", cursor=cursor)["events"]] == [later]
+
+
+def test_the_catalogue_names_what_is_in_force() -> None:
+    catalogue = Asked({"loyalty": {"shared": True, "priority": 5}}).ask("catalogue")
+    assert {"profile", "features"} <= {each["name"] for each in catalogue["projections"]}
+    assert "campaign_ignored" in {each["name"] for each in catalogue["policies"]}
+    assert {
+        "name": "loyalty",
+        "priority": 5,
+        "limit": 5,
+        "normalise": "strip",
+        "identifying": True,
+        "shared": True,
+    } in catalogue["identifiers"]
+    assert "purchase_completed" in catalogue["event_types"]
+
+
+# --- what became of a message -----------------------------------------------------------------
+
+
+def test_an_accepted_message_names_its_person_and_what_it_touched() -> None:
+    asked = Asked()
+    receipt = asked.tell("purchase_completed", user_id="ada", key="order-1", properties={"total": 5})
+    said = asked.ask("message", message_id="order-1")
+    assert (said["outcome"], said["person"], said["position"]) == ("accepted", receipt["person"], 1)
+    assert said["event"]["id"] == receipt["id"]
+    assert "features" in said["touched"]
+    assert "profile" not in said["touched"]
+
+
+def test_a_message_tells_what_it_caused() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    asked.tell("page", anonymous_id="phone")
+    asked.now += DAY
+    # History, so that the merge it causes lies far from when it occurred.
+    asked.tell(
+        "identify", at=STARTS_AT - 400 * DAY, user_id="ada", anonymous_id="phone", key="sign-in", historical=True
+    )
+    asked.tell("page", user_id="ada")
+    said = asked.ask("message", message_id="sign-in")
+    assert [event["type"] for event in said["caused"]] == ["threadline.person_merged"]
+    assert said["caused"][0]["cause"] == said["event"]["id"]
+    assert asked.ask("message", message_id="key-1")["caused"] == []
+
+
+def test_a_message_is_found_under_the_credential_it_came_through() -> None:
+    asked = Asked()
+    asked.engine.credentials.create("default", "write_key", "web")
+    asked.ask("record", source="web", events=[purchase("from-the-web")])
+    assert asked.ask("message", source="operator", message_id="from-the-web")["event"]["source"] == "web"
+
+
+def test_a_rejected_message_says_why() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="undefined", key="nobody")
+    said = asked.ask("message", message_id="nobody")
+    assert (said["outcome"], said["event"], said["rejected"][0]["code"]) == ("rejected", None, "no_identifier")
+
+
+def test_a_conflict_shows_both_payloads() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada", key="1", properties={"path": "/a"})
+    asked.tell("page", user_id="ada", key="1", properties={"path": "/b"})
+    said = asked.ask("message", message_id="1")
+    assert said["outcome"] == "conflict"
+    assert said["event"]["properties"] == {"path": "/a"}
+    assert said["rejected"][0]["payload"]["properties"] == {"path": "/b"}
+    assert said["rejected"][0]["event_id"] == said["event"]["id"]
+
+
+def test_an_unknown_message_is_not_found() -> None:
+    with pytest.raises(NotFound):
+        Asked().ask("message", message_id="never sent")

@@ -1,0 +1,283 @@
+"""A person in one read, people in pages, tags; joined, split and back again through operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
+from threadline.kernel.time import DAY, HOUR
+
+
+def known(person: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a person, without what counts the events that Threadline itself puts in a thread."""
+    apart = {"position", "timeline", "identifiers"}
+    kept = {name: value for name, value in person.items() if name not in apart}
+    kept["identifiers"] = {f"{i['kind']}:{i['value']}" for i in person["identifiers"] if i["linked"]}
+    return kept
+
+
+# --- one person -------------------------------------------------------------------------------
+
+
+def test_one_read_gives_everything_at_one_position() -> None:
+    asked = Asked()
+    asked.tell("identify", user_id="ada", email="Ada@Example.com", properties={"name": "Ada", "plan": None})
+    asked.tell("group", user_id="ada", object_ref="acme", properties={"size": 3})
+    asked.tell("purchase_completed", user_id="ada", properties={"total": 29.33, "currency": "EUR"})
+    asked.tell("campaign_delivered", user_id="ada", properties={"campaign_id": "spring"})
+    asked.ask("tag", id="user_id:ada", add=["vip"])
+    person = asked.ask("person", id="email:ada@example.com", timeline=2)
+    assert person["position"] == 5
+    assert person["traits"] == {"name": "Ada"}
+    assert person["tags"] == ["vip"]
+    assert person["groups"] == {"acme": {"size": 3}}
+    assert person["activity"]["events_by_type"]["purchase_completed"] == 1
+    total = person["features"]["monetary_total"]
+    assert (total["value"], total["currency"], total["status"]) == (29.33, "EUR", "PRESENT")
+    assert [event["type"] for event in person["timeline"]["events"]] == ["tag_added", "campaign_delivered"]
+    (timer,) = person["timers"]
+    assert (timer["policy"], timer["key"]) == ("campaign_ignored", "campaign:spring")
+    assert "spring" in person["views"]["campaigns"]
+    assert [f"{i['kind']}:{i['value']}" for i in person["identifiers"]] == ["user_id:ada", "email:ada@example.com"]
+    assert all(i["linked"] and i["first_used_at"] <= i["last_used_at"] for i in person["identifiers"])
+
+
+def test_a_person_is_found_by_id_and_by_identifier_and_otherwise_not() -> None:
+    asked = Asked()
+    id = asked.tell("page", user_id="ada")["person"]
+    assert asked.ask("person", id=id)["id"] == asked.ask("person", id="user_id: ada ")["id"] == id
+    for ref in ("user_id:bob", "user_id:null", "f" * 32, ":", "user_id:", "nobody"):
+        with pytest.raises(NotFound):
+            asked.ask("person", id=ref)
+
+
+def test_a_shared_kind_gives_one_lead_id_in_every_workspace() -> None:
+    asked = Asked({"passport": {"shared": True, "priority": 1}})
+    for workspace in ("default", "theirs"):
+        asked.tell("page", passport="X1", user_id=f"ada-{workspace}", workspace=workspace)
+    asked.tell("page", user_id="bob")
+    leads = [asked.ask("person", id="passport:X1", workspace=workspace) for workspace in ("default", "theirs")]
+    assert leads[0]["lead_id"] == leads[1]["lead_id"] != ""
+    assert leads[0]["id"] != leads[1]["id"]
+    assert asked.ask("person", id="user_id:bob")["lead_id"] == ""
+
+
+def test_an_identifier_set_aside_is_shown_as_not_linked() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada", anonymous_id="phone")
+    asked.tell("page", user_id="bob", anonymous_id="phone")
+    bob = asked.ask("person", id="user_id:bob")
+    assert {f"{i['kind']}:{i['value']}": i["linked"] for i in bob["identifiers"]} == {
+        "user_id:bob": True, "anonymous_id:phone": False,
+    }  # fmt: skip
+
+
+# --- people -----------------------------------------------------------------------------------
+
+
+def listed(asked: Asked, **params: Any) -> list[str]:
+    """The user ids of all pages."""
+    found, after = [], ""
+    while True:
+        page = asked.ask("people", after=after, **params)
+        assert len(page["people"]) <= params.get("limit", 100)
+        found += [person["identifiers"][0] for person in page["people"]]
+        after = page["next"]
+        if not after:
+            return found
+
+
+@given(ours=st.integers(0, 12), theirs=st.integers(0, 12), tagged=st.integers(0, 12), limit=st.integers(1, 5))
+def test_pages_of_people_visit_each_once(ours: int, theirs: int, tagged: int, limit: int) -> None:
+    asked = Asked()
+    for place in range(ours):
+        asked.tell("page", user_id=f"{place + 1}")
+        if place < tagged:
+            asked.ask("tag", id=f"user_id:{place + 1}", add=["vip"])
+    for place in range(theirs):
+        asked.tell("page", user_id=f"{place + 1}", workspace="theirs")
+        asked.ask("tag", id=f"user_id:{place + 1}", add=["vip"], workspace="theirs")
+    everybody = [f"user_id:{place + 1}" for place in range(ours)]
+    assert sorted(listed(asked, limit=limit)) == sorted(everybody)
+    assert sorted(listed(asked, limit=limit, tag="vip")) == sorted(everybody[:tagged])
+
+
+def test_people_are_found_by_identifier_and_by_group() -> None:
+    asked = Asked()
+    asked.tell("group", user_id="ada", object_ref="acme", properties={"size": 3})
+    asked.tell("group", user_id="bob", object_ref="acme")
+    asked.tell("group", user_id="bob", object_ref="acme", properties={"left": True})
+    assert listed(asked, group="acme") == ["user_id:ada"]
+    assert listed(asked, identifier="user_id:bob") == ["user_id:bob"]
+    assert listed(asked, identifier="user_id:eve") == []
+    with pytest.raises(InvalidValue, match="kind:value"):
+        asked.ask("people", identifier="bob")
+    with pytest.raises(InvalidValue, match="one of"):
+        asked.ask("people", tag="a", group="b")
+
+
+def test_a_workspace_whose_name_looks_like_a_partition_sees_nothing_of_another() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada", workspace="a/b")
+    asked.ask("tag", id="user_id:ada", add=["c"], workspace="a/b")
+    assert asked.ask("people", tag="b/c", workspace="a")["people"] == []
+
+
+# --- tags -------------------------------------------------------------------------------------
+
+
+def test_tags_come_and_go_as_events() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    assert asked.ask("tag", id="user_id:ada", add=["vip", "new"])["tags"] == ["new", "vip"]
+    assert asked.ask("tag", id="user_id:ada", remove=["new"], add=["vip"])["tags"] == ["vip"]
+    assert asked.ask("tag", id="user_id:ada", add=["new"])["tags"] == ["new", "vip"]
+    told = [
+        (e["type"], e["properties"]["tag"]) for e in asked.ask("events", id="user_id:ada", order="asc")["events"][1:]
+    ]
+    assert sorted(told[:2]) == [("tag_added", "new"), ("tag_added", "vip")]
+    assert told[2:] == [("tag_removed", "new"), ("tag_added", "new")]
+
+
+def test_a_named_request_is_carried_out_once() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    first = asked.ask("tag", id="user_id:ada", add=["vip"], request="r1")
+    asked.ask("tag", id="user_id:ada", remove=["vip"])
+    # A late retry of the first wish must not undo the later one.
+    again = asked.ask("tag", id="user_id:ada", add=["vip"], request="r1")
+    assert [r["status"] for r in first["receipts"] + again["receipts"]] == ["accepted", "duplicate"]
+    assert again["tags"] == []
+
+
+def test_a_tag_cannot_be_added_and_removed_at_once() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    with pytest.raises(InvalidValue, match="both"):
+        asked.ask("tag", id="user_id:ada", add=["x"], remove=["x"])
+
+
+# --- merge, unmerge, split --------------------------------------------------------------------
+
+
+def two_people(asked: Asked) -> tuple[str, str]:
+    """Ada, known since a day, and a mail address of hers that nothing has linked yet."""
+    asked.tell("identify", at=STARTS_AT - DAY, user_id="ada", properties={"name": "Ada"})
+    asked.tell("purchase_completed", at=STARTS_AT - HOUR, user_id="ada", properties={"total": 10, "currency": "EUR"})
+    asked.now += HOUR
+    asked.tell("identify", email="ada@example.com", properties={"city": "Turin"})
+    asked.tell("purchase_completed", email="ada@example.com", properties={"total": 5, "currency": "EUR"})
+    return tuple(asked.ask("person", id=ref)["id"] for ref in ("user_id:ada", "email:ada@example.com"))  # type: ignore[return-value]
+
+
+def test_a_preview_tells_what_a_merge_does_and_changes_nothing() -> None:
+    asked = Asked()
+    ada, mail = two_people(asked)
+    before = asked.engine.store.feed()
+    for operation, more in (("merge_preview", {}), ("merge", {"dry_run": True})):
+        preview = asked.ask(operation, id=mail, other=ada, **more)
+        assert (preview["done"], preview["survivor"], preview["merged"], preview["objection"]) == (False, ada, mail, "")
+        assert preview["person"]["events"] == 4
+    assert asked.engine.store.feed() == before
+    done = asked.ask("merge", id=mail, other=ada)
+    assert (done["done"], done["survivor"], done["merged"]) == (True, ada, mail)
+
+
+def test_a_merged_person_is_the_fold_of_both_and_unmerge_brings_both_back() -> None:
+    asked = Asked()
+    ada, mail = two_people(asked)
+    asked.now = STARTS_AT + DAY
+    before = [known(asked.ask("person", id=id)) for id in (ada, mail)]
+    done = asked.ask("merge", id=ada, other=mail, reason="told so", source="operator")
+    one = asked.ask("person", id=mail)
+    assert one["id"] == ada
+    assert one["traits"] == {"name": "Ada", "city": "Turin"}
+    assert one["features"]["monetary_total"]["value"] == 15
+    told = asked.ask("event", id=done["event"])
+    assert (told["properties"]["reason"], told["properties"]["by"]) == ("told so", "operator")
+    undone = asked.ask("unmerge", id=done["event"])
+    assert (undone["person"]["id"], undone["new"]["id"]) == (ada, mail)
+    after = [known(asked.ask("person", id=id)) for id in (ada, mail)]
+    assert after == before
+
+
+def test_a_request_to_merge_is_carried_out_once() -> None:
+    asked = Asked()
+    ada, mail = two_people(asked)
+    first = asked.ask("merge", id=ada, other=mail, request="r1")
+    assert asked.ask("merge", id=ada, other=mail, request="r1") == first
+    with pytest.raises(Conflict, match="one person already"):
+        asked.ask("merge", id=ada, other=mail)
+    undone = asked.ask("unmerge", id=first["event"])
+    assert asked.ask("unmerge", id=first["event"]) == undone
+    with pytest.raises(Conflict, match="undone since"):
+        asked.ask("merge", id=ada, other=mail, request="r1")
+    again = asked.ask("merge", id=ada, other=mail)
+    assert again["done"]
+    assert again["event"] != first["event"]
+    assert asked.ask("unmerge", id=again["event"])["done"]
+
+
+def test_an_identity_limit_refuses_a_merge_unless_forced() -> None:
+    asked = Asked()
+    ada, bob = (asked.tell("page", user_id=name)["person"] for name in ("ada", "bob"))
+    assert "user_id" in asked.ask("merge_preview", id=ada, other=bob)["objection"]
+    with pytest.raises(MergeRefused):
+        asked.ask("merge", id=ada, other=bob)
+    assert asked.ask("merge", id=ada, other=bob, force=True)["person"]["identifiers"] == ["user_id:ada", "user_id:bob"]
+
+
+def test_a_split_takes_identifiers_out_with_their_events() -> None:
+    asked = Asked()
+    asked.tell("identify", user_id="ada", email="info@example.com", properties={"name": "Ada"})
+    asked.tell("purchase_completed", email="info@example.com", properties={"total": 5, "currency": "EUR"})
+    asked.now += DAY
+    wish = {"id": "user_id:ada", "identifiers": ["email:info@example.com"]}
+    preview = asked.ask("split", **wish, dry_run=True)
+    assert (preview["done"], preview["new"]["identifiers"]) == (False, ["email:info@example.com"])
+    assert asked.ask("person", id="email:info@example.com")["traits"] == {"name": "Ada"}
+    done = asked.ask("split", **wish, request="s1")
+    assert (done["person"]["id"], done["new"]["id"]) == (preview["person"]["id"], preview["new"]["id"])
+    assert asked.ask("split", **wish, request="s1") == done
+    shop = asked.ask("person", id="email:info@example.com")
+    assert (shop["traits"], shop["features"]["monetary_total"]["value"]) == ({}, 5)
+    assert asked.ask("person", id="user_id:ada")["features"]["monetary_total"]["value"] == 0
+    with pytest.raises(NotFound):
+        asked.ask("split", id="user_id:ada", identifiers=["email:info@example.com"])
+
+
+def test_only_a_merge_can_be_unmerged() -> None:
+    asked = Asked()
+    id = asked.tell("page", user_id="ada")["id"]
+    with pytest.raises(InvalidValue, match="not a merge"):
+        asked.ask("unmerge", id=id)
+
+
+# --- joins set aside --------------------------------------------------------------------------
+
+
+def test_a_doubtful_join_waits_for_a_decision() -> None:
+    asked = Asked()
+    for name in ("bob", "eve"):
+        asked.tell("page", user_id=f"{name}", anonymous_id=f"{name}-phone")
+        asked.tell("page", user_id="ada", anonymous_id=f"{name}-phone")
+    seen, after = [], ""
+    while True:
+        page = asked.ask("quarantine", limit=1, after=after)
+        seen += page["joins"]
+        after = page["next"]
+        if not after:
+            break
+    assert len(seen) == len({join["id"] for join in seen}) == 2
+    joined, dismissed = (asked.ask("review", id=join["id"], join=join is seen[0]) for join in seen)
+    assert (joined["status"], dismissed["status"]) == ("joined", "dismissed")
+    assert len(asked.ask("person", id="user_id:ada")["identifiers"]) >= 2
+    assert asked.ask("quarantine")["joins"] == []
+    assert len(asked.ask("quarantine", status="")["joins"]) == 2
+    with pytest.raises(Conflict):
+        asked.ask("review", id=seen[0]["id"], join=True)

@@ -1,0 +1,189 @@
+"""The stage of the laws: engines on stores that break where they are told to, and what is known as the auditor tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+
+from threadline.app import catalogue
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.dump import dump
+from threadline.engine.engine import Engine
+from threadline.engine.refold import refold_shard
+from threadline.kernel.event import Event, Identifier, Receipt
+from threadline.kernel.store import Batch, Refusal, Store
+from threadline.kernel.time import format_time
+from threadline.stores.memory import MemoryStore
+from threadline.testing.scenarios import NOW
+
+CATALOGUE = catalogue()
+
+
+def frozen() -> int:
+    """A clock that stands still: for laws in which the time of recording must not make a difference."""
+    return NOW
+
+
+def ticking(start: int = NOW, step: int = 1_000_003) -> Callable[[], int]:
+    """A clock that moves on at every look."""
+    ticks = iter(range(start, start + step * 10**9, step))
+    return lambda: next(ticks)
+
+
+def engine(
+    store: Store | None = None,
+    clock: Callable[[], int] = frozen,
+    values: Sequence[object] = (),
+    *,
+    shipped: bool = True,
+) -> Engine:
+    """An engine on a store; ``values`` are projections and policies beside those that ship."""
+    declared = [*CATALOGUE.projections, *CATALOGUE.policies] if shipped else []
+    made = Catalogue([*declared, *values], CATALOGUE.rules) if values or not shipped else CATALOGUE
+    return Engine(MemoryStore() if store is None else store, made, clock)
+
+
+def event(type: str, who: dict[str, str], key: str, at: int = NOW - 1, **fields: Any) -> Event:
+    """One event of whoever has these identifiers."""
+    named = tuple(Identifier(kind, value) for kind, value in who.items())
+    return Event(type=type, identifiers=named, occurred_at=at, key=key, **fields)
+
+
+def statuses(receipts: Sequence[Receipt]) -> list[str]:
+    """What became of each event: its status, or the code for which it was rejected."""
+    return [receipt.code or receipt.status for receipt in receipts]
+
+
+class Crash(BaseException):
+    """The process dies here. Not an `Exception`, so that nothing can mistake it for an error to deal with."""
+
+
+class CrashingStore:
+    """A store whose ``at``-th commit crashes: before it, after it, or when half of its batches are committed."""
+
+    def __init__(self, store: Store, at: int, when: str) -> None:
+        self.store = store
+        self.at = at
+        self.when = when
+        self.commits = 0
+
+    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """Commit, or crash."""
+        self.commits += 1
+        if self.commits != self.at:
+            return self.store.commit(batches)
+        if self.when == "after":
+            self.store.commit(batches)
+        elif self.when == "half" and len(batches) > 1:
+            self.store.commit(batches[: len(batches) // 2])
+        raise Crash
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+def tell(store: Store, calls: Sequence[Sequence[Event]], clock: Callable[[], int] = frozen) -> Engine:
+    """Record call after call; every event must be accepted or known."""
+    on = engine(store, clock)
+    for call in calls:
+        receipts = on.record(call)
+        assert [each for each in receipts if each.status not in ("accepted", "duplicate")] == []
+    return on
+
+
+def tell_through_crashes(
+    store: Store, calls: Sequence[Sequence[Event]], random: Random, clock: Callable[[], int] = frozen
+) -> Engine:
+    """The same by a client that sends a call again whenever the engine died over it; every few commits it dies."""
+    on = engine(_fragile(store, random), clock)
+    for call in calls:
+        while True:
+            try:
+                on.record(call)
+                break
+            except Crash:
+                on = engine(_fragile(store, random), clock)
+    return engine(store, clock)
+
+
+def _fragile(store: Store, random: Random) -> Any:
+    return CrashingStore(store, random.randint(1, 4), random.choice(("before", "after", "half")))
+
+
+# --- what is known --------------------------------------------------------------------------
+
+
+def timeless(on: Engine) -> list[str]:
+    """The dump without what depends on arrival by intent."""
+    return dump(on.store, on.catalogue, arrival=False)
+
+
+def whole(on: Engine) -> list[str]:
+    """The dump with everything, sequences, times of recording, timers and outbox included."""
+    return dump(on.store, on.catalogue)
+
+
+def pictures(on: Engine, workspaces: Sequence[str] = ("default",), now: int = NOW) -> list[dict[str, Any]]:
+    """What the engine knows, in the form in which `threadline.testing.auditor.audit` tells it."""
+    found = [_picture(on, person, now) for workspace in workspaces for person in on.all_people(workspace)]
+    return sorted(found, key=lambda person: (person["workspace"], person["identifiers"]))
+
+
+def _picture(on: Engine, person: Any, now: int) -> dict[str, Any]:
+    views = on.views(person, now)
+    profile, activity, features = views["profile"], views["activity"], views["features"]
+    return {
+        "workspace": person.workspace,
+        "identifiers": sorted(str(identifier) for identifier in person.identifiers.values()),
+        "events": [recorded.id for recorded in _told(on, person)],
+        "traits": profile["traits"],
+        "tags": profile["tags"],
+        "groups": profile["groups"],
+        "first_seen_at": activity["first_seen_at"],
+        "last_seen_at": activity["last_seen_at"],
+        "events_by_type": activity["events_by_type"],
+        "features": {name: (each["value"], each["status"] != "NOT_FOUND") for name, each in features.items()},
+    }
+
+
+def _told(on: Engine, person: Any) -> Iterator[Any]:
+    after = None
+    while page := on.events(person, after=after, limit=500):
+        yield from (each for each in page if not each.event.type.startswith("threadline."))
+        after = (page[-1].event.occurred_at, page[-1].id)
+
+
+def readable(audited: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The auditor's answer with times as text, as views tell them."""
+    for person in audited:
+        for name in ("first_seen_at", "last_seen_at"):
+            person[name] = format_time(person[name])
+    return audited
+
+
+def assert_refold_changes_nothing(on: Engine) -> None:
+    """Every stored person is, byte for byte of its content, what a refold from the log makes of it."""
+    for item, fresh, count in refold_shard(on.store, on.catalogue):
+        assert msgspec.msgpack.decode(item.value) == msgspec.msgpack.decode(fresh), item.key
+        assert count > 0
+
+
+def assert_log_is_whole(on: Engine) -> None:
+    """Sequences run 1, 2, 3 … in every thread, every thread is one person's, and every id stands once."""
+    sequences: dict[str, list[int]] = {}
+    ids: list[str] = []
+    cursor = ""
+    while page := on.feed(cursor):
+        for each in page:
+            sequences.setdefault(each.entry.thread, []).append(each.entry.sequence)
+            ids.append(each.entry.id)
+        cursor = page[-1].cursor
+    assert len(set(ids)) == len(ids)
+    assert all(sorted(found) == list(range(1, len(found) + 1)) for found in sequences.values())
+    for thread, found in sequences.items():
+        person = on.asker.by_thread(thread)
+        assert person is not None
+        assert person.heads[thread] == len(found)

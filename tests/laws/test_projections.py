@@ -1,0 +1,155 @@
+"""Law: every projection that ships keeps the projection laws, whatever its events hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws.staging import CATALOGUE
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.projection import Projection, Row
+from threadline.testing import projection_laws, scenarios
+from threadline.testing.projection_laws import LAWS, Law
+
+FIELDS = ("tag", "total", "currency", "campaign_id", "action", "channel", "category", "score", "left", "message_count")
+NAUGHTY = Path(__file__).parents[1] / "data" / "naughty_strings"
+
+every_projection = pytest.mark.parametrize("projection", CATALOGUE.projections, ids=lambda each: each.name)
+every_law = pytest.mark.parametrize("law", LAWS, ids=lambda each: each.__name__)
+
+
+def storable(event: Event) -> bool:
+    """Whether the recorder would let it through: what cannot be packed never meets a projection."""
+    try:
+        return bool(msgspec.msgpack.encode((event.properties, event.context)) and msgspec.json.encode(event))
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return False
+
+
+def as_read(event: Event) -> Event:
+    """The event as a projection meets it, which is as the log holds it."""
+    return msgspec.json.decode(msgspec.json.encode(event), type=Event)
+
+
+@every_law
+@every_projection
+@given(history=scenarios.histories(people=1), random=scenarios.randoms)
+def test_plausible_events(projection: Projection, law: Law, history: list[Event], random: Random) -> None:
+    law(projection, scenarios.recorded(history), random)
+
+
+hostile_events = st.builds(
+    lambda type, properties, context, at, key, ref, name: Event(
+        type=type,
+        identifiers=(Identifier("user_id", name),),
+        occurred_at=at,
+        key=str(key),
+        properties=properties,
+        context=context,
+        object_ref=ref,
+    ),
+    st.sampled_from([*sorted(set(scenarios.TYPES)), "campaign_ignored", "x" * 200]),
+    scenarios.hostile_payloads(FIELDS),
+    scenarios.hostile_payloads(["timezone", "ip"]),
+    st.sampled_from([-62_135_596_800_000_000, 253_402_300_799_999_999, 0, scenarios.NOW, scenarios.NOW + 1]),
+    st.integers(0, 10**9),
+    st.sampled_from(["", "acme", "é" * 600]),
+    st.sampled_from(["u", "é" * 512]),
+)
+
+
+@every_law
+@every_projection
+@given(events=st.lists(hostile_events.filter(storable), max_size=8), random=scenarios.randoms)
+def test_hostile_events(projection: Projection, law: Law, events: list[Event], random: Random) -> None:
+    law(projection, scenarios.recorded([as_read(event) for event in events]), random)
+
+
+@every_law
+@every_projection
+def test_naughty_strings(projection: Projection, law: Law, seed: int) -> None:
+    texts: list[str] = json.loads(next(NAUGHTY.glob("*.json")).read_text(encoding="utf-8"))
+    assert len(texts) > 400
+    events = [
+        Event(
+            type=type,
+            identifiers=(Identifier("user_id", text or "u"),),
+            occurred_at=scenarios.NOW - number,
+            key=f"{type}-{number}",
+            properties=dict.fromkeys(FIELDS, text) | {text: text},
+            context={"timezone": text},
+            object_ref=text,
+        )
+        for number, text in enumerate(texts)
+        for type in (sorted(set(scenarios.TYPES))[number % len(set(scenarios.TYPES))], "tag_added")
+    ]
+    law(projection, scenarios.recorded([as_read(event) for event in events if storable(event)]), Random(seed))
+
+
+# --- the laws themselves can fail -------------------------------------------------------------
+
+
+def broken(**changes: Any) -> Projection:
+    """A projection that counts, broken in one way."""
+
+    def fold(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
+        state["n"] = state.get("n", 0) + 1
+        return state
+
+    given: dict[str, Any] = {
+        "name": "broken", "version": 1, "handles": None, "empty": dict, "fold": fold, "view": lambda state, now, edges: 0,
+    }  # fmt: skip
+    return Projection(**{**given, **changes})
+
+
+def _last_wins(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
+    return {"last": recorded.id}
+
+
+def _keeps_tuples(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
+    # A tuple comes back as a list, which equals no tuple any more: every second event starts anew.
+    return {"pair": (0, 1), "n": state.get("n", 0) + (0 if state.get("pair") == [0, 1] else 1)}
+
+
+def _marks_the_event(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
+    recorded.event.properties["seen"] = True
+    return state
+
+
+def _views_and_counts(state: dict[str, Any], now: int, edges: Sequence[Recorded]) -> int:
+    state["views"] = state.get("views", 0) + 1
+    return int(state["views"])
+
+
+_SHARED: dict[str, Any] = {}
+
+BREAKS = [
+    (projection_laws.any_order_gives_an_equal_state, broken(fold=_last_wins)),
+    (projection_laws.a_refold_equals_the_incremental_state, broken(fold=_keeps_tuples)),
+    (projection_laws.the_compiled_fold_equals_the_plain_one, broken(compile=lambda type: _last_wins)),
+    (projection_laws.an_empty_state_is_new_every_time, broken(empty=lambda: _SHARED)),
+    (projection_laws.a_fold_leaves_the_event_alone, broken(fold=_marks_the_event)),
+    (projection_laws.a_view_changes_nothing, broken(view=_views_and_counts)),
+    (projection_laws.a_view_changes_nothing, broken(due=lambda state, now: now)),
+    (projection_laws.rows_fit_the_store, broken(rows=lambda state, workspace, person: [Row("t", f"{workspace}/", "")])),
+    (projection_laws.rows_fit_the_store, broken(rows=lambda state, workspace, person: [Row("t", "everybody", person)])),
+]
+
+
+@pytest.mark.parametrize(("law", "projection"), BREAKS)
+def test_each_law_is_broken_by_what_it_forbids(law: Law, projection: Projection) -> None:
+    events = scenarios.recorded(scenarios.history(Random(7), people=1, count=9))
+    with pytest.raises(AssertionError):
+        law(projection, events, Random(7))
+
+
+def test_every_law_has_something_that_breaks_it() -> None:
+    assert {law for law, _ in BREAKS} == set(LAWS)

@@ -1,0 +1,113 @@
+"""Credentials: kept as hashes, found by their secret, apart by workspace, gone once revoked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.conftest import Clock
+from threadline.app import open_engine
+from threadline.engine.credentials import CREDENTIAL, CREDENTIAL_LIST, Credentials, hash_secret
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.store import scan_pages
+from threadline.kernel.time import SECOND
+from threadline.settings import Settings
+
+
+def test_a_secret_opens_what_it_was_made_for(engine: Engine) -> None:
+    made, secret = engine.credentials.create("default", "write_key", "shop")
+    assert secret.startswith("wk_")
+    found = engine.credentials.find(secret)
+    assert found == made
+    assert found is not None
+    assert (found.name, found.workspace, found.records) == ("shop", "default", True)
+    assert not found.allows("read")
+    assert engine.credentials.find(secret + "x") is None
+    assert engine.credentials.find("") is None
+
+
+def test_the_secret_is_nowhere_in_the_store(engine: Engine) -> None:
+    _, secret = engine.credentials.create("default", "token", "me", ["read"])
+    items = [item for table in (CREDENTIAL, CREDENTIAL_LIST) for item in scan_pages(engine.store, table)]
+    assert len(items) >= 2
+    for item in items:
+        assert secret.encode() not in item.value
+        assert secret not in "".join(item.key)
+    assert any(hash_secret(secret) == item.key.partition for item in items)
+
+
+def test_admin_includes_the_other_scopes(engine: Engine) -> None:
+    made, _ = engine.credentials.create("default", "token", "me", ["admin"])
+    assert all(made.allows(scope) for scope in ("read", "write", "admin"))
+    reader, _ = engine.credentials.create("default", "token", "you", ["read"])
+    assert not reader.records
+    assert not reader.allows("admin")
+
+
+def test_revoking_works_at_once_here_and_after_the_cache_elsewhere(engine: Engine, clock: Clock) -> None:
+    elsewhere = Credentials(engine.store, clock)
+    made, secret = engine.credentials.create("default", "write_key", "shop")
+    assert elsewhere.find(secret) is not None
+    engine.credentials.revoke("default", made.id)
+    assert engine.credentials.find(secret) is None
+    assert elsewhere.find(secret) is not None
+    clock.now += round(elsewhere.cache_seconds * SECOND)
+    assert elsewhere.find(secret) is None
+    assert engine.credentials.entries("default") == []
+
+
+def test_a_guess_that_was_refused_is_good_once_it_is_made(engine: Engine) -> None:
+    assert engine.credentials.find("wk_mine") is None
+    engine.credentials.create("default", "write_key", "shop", secret="wk_mine")
+    assert engine.credentials.find("wk_mine") is not None
+
+
+def test_workspaces_are_apart(engine: Engine) -> None:
+    made, _ = engine.credentials.create("one", "write_key", "shop")
+    engine.credentials.create("two", "write_key", "shop")
+    assert [c.id for c in engine.credentials.entries("one")] == [made.id]
+    assert engine.credentials.workspaces() == ["one", "two"]
+    with pytest.raises(NotFound):
+        engine.credentials.revoke("two", made.id)
+
+
+def test_what_cannot_be_is_refused(engine: Engine) -> None:
+    create = engine.credentials.create
+    with pytest.raises(InvalidValue, match="scope"):
+        create("default", "token", "me", ["everything"])
+    with pytest.raises(InvalidValue, match="at least one scope"):
+        create("default", "token", "me")
+    with pytest.raises(InvalidValue, match="may only record"):
+        create("default", "write_key", "me", ["read"])
+    with pytest.raises(InvalidValue, match="name"):
+        create("default", "write_key", "")
+    with pytest.raises(InvalidValue, match="workspace"):
+        create("a\nb", "write_key", "me")
+    create("default", "write_key", "me", secret="same")
+    with pytest.raises(Conflict):
+        create("default", "write_key", "me", secret="same")
+
+
+def test_the_settings_may_give_some(clock: Clock) -> None:
+    engine = open_engine("memory:", Settings(write_keys="plain, web=key2", tokens="ops=tok"), clock)
+    key, web, token = (engine.credentials.find(secret) for secret in ("plain", "key2", "tok"))
+    assert key is not None
+    assert web is not None
+    assert token is not None
+    assert (key.name, web.name, token.name) == ("default", "web", "ops")
+    assert token.allows("admin")
+    assert not web.scopes
+    assert engine.credentials.has_fixed
+
+
+def test_credentials_outlive_the_process(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "x.db")
+    _, secret = engine.credentials.create("default", "write_key", "shop")
+    engine.close()
+    engine = open_engine(tmp_path / "x.db")
+    try:
+        assert engine.credentials.find(secret) is not None
+    finally:
+        engine.close()

@@ -1,0 +1,296 @@
+"""Operations over HTTP: parameters, scopes, workspaces, problems; and nothing a client sends is a fault of ours."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from tests.surfaces.conftest import NOW, Clock, Keys, client_of
+from threadline.app import open_engine
+from threadline.engine.engine import Engine
+from threadline.kernel.event import Event, Identifier
+from threadline.settings import Settings
+from threadline.surfaces.calling import shown
+
+PROBLEM = "application/problem+json"
+FIELDS = {"type", "title", "status", "code", "detail", "instance"}
+
+
+def record(engine: Engine, user: str = "1", key: str = "k", workspace: str = "default", **properties: Any) -> None:
+    event = Event(
+        type="click", identifiers=(Identifier("user_id", user),), occurred_at=NOW - 1, key=key, source="shop",
+        workspace=workspace, properties=properties,
+    )  # fmt: skip
+    assert engine.record([event])[0].status == "accepted"
+
+
+def test_everything_about_a_person_in_one_read(client: TestClient, keys: Keys, engine: Engine) -> None:
+    record(engine)
+    answer = client.get("/v1/people/user_id:1", headers=keys.bearer("read"))
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.headers["cache-control"] == "no-store"
+    body = answer.json()
+    assert (body["position"], body["identifiers"][0]["value"]) == (1, "1")
+
+
+@pytest.mark.parametrize("user", ["a/b", "a b", "ü", "😀", "%2F", "a?b#c", "a+b", "../a", "a:b", "\x00", "a\n"])
+def test_an_id_may_hold_any_character(user: str, client: TestClient, keys: Keys, engine: Engine) -> None:
+    record(engine, user)
+    path = f"/v1/people/user_id:{quote(user, safe='').replace('.', '%2E')}"
+    answer = client.get(path, headers=keys.bearer("read"))
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["identifiers"][0]["value"] == user.strip()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code", "detail"),
+    [
+        ("GET", "/v1/nothing", None, 404, "not_found", "nothing at this address"),
+        ("GET", "/v1/people/user_id:9", None, 404, "not_found", "user_id:9"),
+        ("DELETE", "/v1/people", None, 405, "method_not_allowed", "GET"),
+        ("PUT", "/v1/track", None, 405, "method_not_allowed", "POST"),
+        ("TRACE", "/", None, 405, "method_not_allowed", "GET"),
+        ("GET", "/v1/people?limit=x", None, 400, "invalid_value", "limit: expected `int`"),
+        ("GET", "/v1/people?limit=0", None, 400, "invalid_value", "limit"),
+        ("GET", "/v1/people?limit=99999999999999999999999", None, 400, "invalid_value", "limit"),
+        ("GET", "/v1/people?limti=1", None, 400, "invalid_value", "did you mean 'limit'"),
+        ("GET", "/v1/people?limit=1&limit=2", None, 400, "invalid_value", "given twice"),
+        ("GET", "/v1/people?tag=%ff", None, 400, "invalid_value", "UTF-8"),
+        ("GET", "/v1/people/%ff", None, 400, "invalid_value", "UTF-8"),
+        ("GET", "/v1/people/user_id:1?id=2", None, 400, "invalid_value", "in the path already"),
+        ("POST", "/v1/people/user_id:1/tags", b"[", 400, "malformed_body", "not JSON"),
+        ("POST", "/v1/people/user_id:1/tags", b"[]", 400, "malformed_body", "must be a JSON object"),
+        ("POST", "/v1/people/user_id:1/tags", b'{"add": "vip"}', 400, "invalid_value", "add: expected `array`"),
+        ("POST", "/v1/people/user_id:1/tags", b'{"id": "user_id:2"}', 400, "invalid_value", "path already"),
+        ("POST", "/v1/people/user_id:1/tags?add=vip", b"{}", 400, "invalid_value", "travel in the body"),
+        ("POST", "/v1/people/user_id:1/tags", b'{"add":' + b"[" * 999, 400, "malformed_body", "deeper"),
+        ("POST", "/v1/people/user_id:1/tags", b'{"add": ["\xff"]}', 400, "malformed_body", "not JSON"),
+        ("POST", "/v1/people/user_id:1/tags", b'{"add": ["\\ud800"]}', 400, "malformed_body", "not JSON"),
+        ("POST", "/v1/people/user_id:1/tags", b'{"add": [NaN]}', 400, "malformed_body", "not JSON"),
+    ],
+)
+def test_what_is_wrong_is_told_as_a_problem(
+    method: str, path: str, body: bytes | None, status: int, code: str, detail: str, client: TestClient, keys: Keys
+) -> None:
+    answer = client.request(method, path, content=body, headers=keys.bearer("admin"))
+    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text
+    told = answer.json()
+    assert set(told) - {"hint"} == FIELDS
+    assert (told["status"], told["code"]) == (status, code)
+    assert detail in told["detail"]
+    assert told["instance"] == path.split("?")[0]
+    assert f'id="{told["type"].partition("#")[2]}"' in client.get("/docs").text
+    if status == 405:
+        assert answer.headers["allow"]
+
+
+def test_head_is_get_without_a_body(client: TestClient, keys: Keys, engine: Engine) -> None:
+    record(engine)
+    for path in ("/v1/people/user_id:1", "/v1/people/user_id:2", "/docs", "/livez", "/nothing"):
+        full, head = (client.request(m, path, headers=keys.bearer("read")) for m in ("GET", "HEAD"))
+        assert (head.status_code, head.content) == (full.status_code, b"")
+        assert head.headers["content-length"] == full.headers["content-length"]
+
+
+def test_scopes_are_checked_for_every_operation(client: TestClient, keys: Keys, engine: Engine) -> None:
+    for operation in shown(engine.catalogue.operations, "http").values():
+        path = operation.path.replace("{", "x").replace("}", "")
+        for name, scopes in {"read": {"read"}, "writer": {"write"}, "write": set(), "admin": {"read", "write", "admin"}}.items():
+            answer = client.request(operation.method, path, headers=keys.bearer(name))
+            assert (answer.status_code != 403) == (operation.scope in scopes), (operation.name, name, answer.text)
+        for headers in ({}, {"Authorization": "Bearer tl_wrong"}, {"Authorization": "Basic Og=="}):
+            answer = client.request(operation.method, path, headers=headers)
+            assert answer.status_code == 401, operation.name
+
+
+def test_the_metrics_need_an_admin(client: TestClient, keys: Keys) -> None:
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", headers=keys.bearer("read")).status_code == 403
+    assert client.get("/metrics", headers=keys.bearer("admin")).status_code == 200
+
+
+def test_workspaces_are_apart(client: TestClient, keys: Keys, engine: Engine) -> None:
+    record(engine)
+    mine = client.get("/v1/people/user_id:1", headers=keys.bearer("read")).json()
+    for path in ("/v1/people/user_id:1", f"/v1/people/{mine['id']}", f"/v1/events/{mine['timeline']['events'][0]['id']}"):
+        assert client.get(path, headers=keys.bearer("read")).status_code == 200
+        assert client.get(path, headers=keys.bearer("stranger")).status_code == 404
+    assert client.get("/v1/people", headers=keys.bearer("stranger")).json()["people"] == []
+    assert client.get("/v1/feed", headers=keys.bearer("stranger")).json()["events"] == []
+    listed = client.get("/v1/keys", headers=keys.bearer("stranger")).json()["keys"]
+    assert [each["name"] for each in listed] == ["stranger"]
+
+
+def test_a_token_in_the_query_is_good_and_is_no_parameter(client: TestClient, keys: Keys) -> None:
+    assert client.get(f"/v1/people?access_token={keys.read}").status_code == 200
+
+
+def test_keys_are_made_and_revoked_over_http(client: TestClient, keys: Keys) -> None:
+    made = client.post("/v1/keys", json={"name": "web"}, headers=keys.bearer("admin"))
+    assert made.status_code == 201
+    secret = made.json()["secret"]
+    message = {"userId": "1", "event": "click", "messageId": "m", "writeKey": secret}
+    assert client.post("/v1/t", json=message).status_code == 200
+    listed = client.get("/v1/keys", headers=keys.bearer("admin"))
+    assert secret not in listed.text
+    assert client.delete(f"/v1/keys/{made.json()['id']}", headers=keys.bearer("admin")).status_code == 200
+    assert client.post("/v1/t", json=message).status_code == 401
+    assert client.delete(f"/v1/keys/{made.json()['id']}", headers=keys.bearer("admin")).status_code == 404
+
+
+def test_events_recorded_by_a_token_have_its_name_as_source(client: TestClient, keys: Keys, engine: Engine) -> None:
+    event = {"type": "click", "identifiers": {"user_id": "1"}, "key": "k"}
+    answer = client.post("/v1/events", json={"events": [event]}, headers=keys.bearer("writer"))
+    assert answer.json()["accepted"] == 1
+    assert engine.event_of_key("default", "writer", "k") is not None
+
+
+def test_a_fault_of_ours_tells_nothing_of_what_is_inside(
+    client: TestClient, keys: Keys, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def person(workspace: str, ref: str) -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(engine, "person", person)
+    answer = client.get("/v1/people/user_id:1", headers=keys.bearer("read"))
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "secret detail" not in answer.text
+
+
+def test_requests_are_counted_by_route_and_never_by_person(client: TestClient, keys: Keys, engine: Engine) -> None:
+    record(engine, "someone-special")
+    client.get("/v1/people/user_id:someone-special", headers=keys.bearer("read"))
+    client.get("/v1/someone-special", headers=keys.bearer("read"))
+    client.request("SOMEONE-SPECIAL", "/livez")
+    text = client.get("/metrics", headers=keys.bearer("admin")).text
+    assert 'http_requests_total{method="GET",route="/v1/people/{id}",status="200"} 1' in text
+    assert 'route="unmatched"' in text
+    assert "someone-special" not in text.lower()
+    assert text.endswith("\n")
+
+
+def test_the_log_names_routes_and_no_secrets(engine: Engine, keys: Keys, clock: Clock) -> None:
+    from threadline.surfaces.http.application import Application
+
+    lines: list[bytes] = []
+    with TestClient(Application(engine, Settings(), log_line=lines.append)) as client:
+        client.get(f"/v1/people/user_id:private?access_token={keys.read}")
+        client.post("/v1/t", json={"userId": "private", "event": "x", "writeKey": keys.write})
+    told = [json.loads(line) for line in lines]
+    assert [(each["method"], each["route"], each["status"]) for each in told] == [
+        ("GET", "/v1/people/{id}", 404),
+        ("POST", "/v1/t", 200),
+    ]
+    assert all(line.endswith(b"\n") for line in lines)
+    everything = b"".join(lines).decode()
+    assert not [secret for secret in (*keys, "private") if secret in everything]
+
+
+# --- whatever is sent, the answer is no 500 ---------------------------------------------------
+
+ODD_TEXT = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(["\0", "9" * 400, "-1", "1e999", "nan", "null", "2026-13-01", "a" * 5_000, "user_id:", ":", "::", "%"]),
+)
+ODD_JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), ODD_TEXT, st.sampled_from([2**63, 2**64, -(2**63) - 1])),
+    lambda inside: st.one_of(st.lists(inside, max_size=4), st.dictionaries(ODD_TEXT, inside, max_size=4)),
+    max_leaves=12,
+)
+
+
+class World:
+    """One engine for all examples: what earlier examples have written is part of the fuzz."""
+
+    def __init__(self) -> None:
+        self.engine = open_engine("memory:", Settings(), Clock())
+        self.client = client_of(self.engine)
+        _, self.token = self.engine.credentials.create("default", "token", "fuzz", ["admin"])
+        record(self.engine)
+        self.operations = list(shown(self.engine.catalogue.operations, "http").values())
+        self.client.__enter__()
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+@given(data=st.data())
+def test_no_parameter_is_a_fault_of_ours(world: World, data: st.DataObject) -> None:
+    operation = data.draw(st.sampled_from(world.operations), label="operation")
+    fields = [name for name in operation.params.__struct_fields__]
+    values = data.draw(st.dictionaries(st.sampled_from([*fields, "other"]), ODD_JSON, max_size=4), label="values")
+    path = operation.path
+    for name in fields:
+        known = st.sampled_from(["user_id:1", "0" * 32, world.token])
+        value = data.draw(st.one_of(ODD_TEXT, known), label=name)
+        path = path.replace(f"{{{name}}}", quote(value, safe="") or "x")
+    arguments: dict[str, Any] = {}
+    if operation.method == "POST":
+        arguments["content"] = json.dumps({k: v for k, v in values.items() if f"{{{k}}}" not in operation.path})
+    else:
+        arguments["params"] = {name: str(value) for name, value in values.items()}
+    answer = world.client.request(operation.method, path, headers={"Authorization": f"Bearer {world.token}"}, **arguments)
+    assert answer.status_code < 500, answer.text
+    if answer.status_code >= 400:
+        assert answer.headers["content-type"] == PROBLEM
+
+
+@given(path=st.binary(max_size=60), query=st.binary(max_size=60), method=st.sampled_from(["GET", "POST", "OPTIONS", "X"]))
+def test_no_address_is_a_fault_of_ours(world: World, path: bytes, query: bytes, method: str) -> None:
+    raw = "".join(f"%{byte:02X}" if data_byte_is_odd(byte) else chr(byte) for byte in path)
+    asked = "".join(f"%{byte:02X}" if data_byte_is_odd(byte) else chr(byte) for byte in query)
+    answer = world.client.request(method, f"/v1/people/{raw}?{asked}", headers={"Authorization": f"Bearer {world.token}"})
+    assert answer.status_code < 500, answer.text
+
+
+def data_byte_is_odd(byte: int) -> bool:
+    return not (48 <= byte <= 57 or 97 <= byte <= 122 or byte in b"/:=&%+")
+
+
+@given(body=st.one_of(st.binary(max_size=200), ODD_JSON.map(lambda value: json.dumps(value).encode())))
+def test_no_body_is_a_fault_of_ours(world: World, body: bytes) -> None:
+    for path in ("/v1/batch", "/v1/track", "/v1/cloudevents", "/v1/events"):
+        for content_type in ("application/json", "application/cloudevents+json", "application/cloudevents-batch+json"):
+            headers = {"Authorization": f"Bearer {world.token}", "Content-Type": content_type, "ce-id": "1"}
+            answer = world.client.post(path, content=body, headers=headers)
+            assert answer.status_code < 500, (path, answer.text)
+
+
+@given(
+    batch=st.lists(
+        st.one_of(
+            ODD_JSON,
+            st.fixed_dictionaries(
+                {"type": st.sampled_from(["track", "identify", "page", "group", "alias"]), "userId": ODD_JSON},
+                optional={
+                    name: ODD_JSON
+                    for name in ("event", "traits", "properties", "context", "timestamp", "messageId", "groupId", "previousId")
+                },
+            ),
+        ),
+        max_size=6,
+    )
+)
+def test_a_bad_message_never_loses_its_neighbours(world: World, batch: list[Any]) -> None:
+    headers = {"Authorization": f"Bearer {world.token}"}
+    good = {"type": "track", "event": "click", "userId": "neighbour"}
+    body = {"batch": [good, *batch, good]}
+    try:
+        text = json.dumps(body)
+    except ValueError:
+        return
+    answer = world.client.post("/v1/batch", content=text, headers=headers)
+    assert answer.status_code == 200, answer.text
+    outcome = answer.json()
+    refused = {each["index"] for each in outcome["rejected"]}
+    assert 0 not in refused
+    assert len(batch) + 1 not in refused
+    assert outcome["accepted"] + outcome["duplicates"] + outcome["conflicts"] + len(refused) == len(batch) + 2

@@ -1,0 +1,99 @@
+"""Settings: one typed value, from what is given, the environment, `threadline.yaml` and defaults, in this order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from threadline.app import open_engine
+from threadline.kernel.errors import InvalidDefinition, InvalidSetting
+from threadline.settings import Settings, definitions_file, describe, load
+
+
+def test_defaults_hold_where_nothing_is_said() -> None:
+    assert load({}, {}) == Settings()
+
+
+def test_the_environment_is_read_and_typed() -> None:
+    found = load({}, {"THREADLINE_PORT": "9000", "THREADLINE_ACCESS_LOG": "false", "HOME": "/root"})
+    assert (found.port, found.access_log) == (9_000, False)
+
+
+def test_what_is_given_beats_the_environment_and_the_file(tmp_path: Path) -> None:
+    (tmp_path / "threadline.yaml").write_text("settings:\n  port: 1\n  host: a\n  workspace: file\n")
+    environment = {"THREADLINE_PORT": "2", "THREADLINE_HOST": "b"}
+    found = load({"store": str(tmp_path / "x.db"), "port": 3}, environment)
+    assert (found.port, found.host, found.workspace) == (3, "b", "file")
+
+
+def test_none_given_is_nothing_given() -> None:
+    assert load({"port": None}, {"THREADLINE_PORT": "2"}).port == 2
+
+
+def test_variables_of_the_test_suite_are_passed_over() -> None:
+    assert load({}, {"THREADLINE_TEST_SEED": "1"}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"THREADLINE_PROT": "1"}, "THREADLINE_PROT .* did you mean THREADLINE_PORT"),
+        ({"THREADLINE_PORT": "many"}, "port in the environment: expected `int`"),
+        ({"THREADLINE_PORT": "70000"}, "port .* 65535"),
+        ({"THREADLINE_COMMIT_EVENTS_MAX": "0"}, "commit_events_max"),
+        ({"THREADLINE_ACCESS_LOG": "perhaps"}, "access_log"),
+        ({"THREADLINE_ZZZ": "1"}, "`threadline settings` lists all"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_to_do(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        load({}, environment)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("settings: {prot: 1}", "did you mean port"),
+        ("settings: {port: '1'}", "expected `int`, got `str`"),
+        ("settings: 3", "must be a mapping"),
+        ("settings: [", "is not YAML"),
+        ("settings: {store: x}", "set them in the environment"),
+    ],
+)
+def test_a_wrong_file_is_named_with_what_to_do(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "threadline.yaml").write_text(text)
+    with pytest.raises(InvalidSetting, match=message):
+        load({"store": str(tmp_path / "x.db")}, {})
+
+
+def test_definitions_that_are_named_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="there is no"):
+        definitions_file(Settings(definitions=str(tmp_path / "none")))
+
+
+def test_definitions_beside_the_store_shape_the_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "threadline.yaml").write_text(
+        "features:\n  clicks:\n    aggregate: count\n    events: click\n"
+        "identifiers:\n  device: {priority: 5, limit: 2}\n"
+    )
+    engine = open_engine(tmp_path / "x.db")
+    try:
+        assert engine.catalogue.rules.kind("device").limit == 2
+        state = engine.catalogue.projections[engine.catalogue.index["features"]]
+        assert "clicks" in state.view(state.empty(), 0, [])
+    finally:
+        engine.close()
+
+
+def test_a_mistake_in_definitions_creates_no_store(tmp_path: Path) -> None:
+    (tmp_path / "threadline.yaml").write_text("features:\n  clicks: {aggregate: cuont, events: click}\n")
+    with pytest.raises(InvalidDefinition, match=r"threadline\.yaml:2"):
+        open_engine(tmp_path / "x.db")
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_every_setting_has_a_unit_and_a_reason() -> None:
+    for each in describe():
+        assert each.unit, each.name
+        assert each.reason.endswith("."), each.name
