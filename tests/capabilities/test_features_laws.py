@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
 from itertools import pairwise
-from math import isfinite
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.capabilities.features_recount import NUMBERS, recount
 from threadline.capabilities.features import projection, read_definitions
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.time import DAY, HOUR, MINUTE, YEAR, parse_duration, parse_time
@@ -24,7 +20,6 @@ BASE = parse_time("2026-03-29T00:00:00Z")
 """The day on which Europe/Rome leaves standard time, so that local hours are put to the test."""
 
 WINDOWS = ["lifetime", "45m", "36h", "3d", "30d", "200d", "3y"]
-NUMBERS = ["sum", "average", "min", "max"]
 OF_EVENTS = ["count", "any", "preferred_hour", "preferred_day"]
 OF_VALUES = ["first", "last", "distinct"]
 
@@ -130,6 +125,20 @@ def viewed(state: Any, events: list[Recorded], now: int) -> dict[str, Any]:
     shown = PROJECTION.view(state, now, sorted(chosen, key=lambda each: (each.event.occurred_at, each.id)))
     assert state == before
     return shown
+
+
+def nows(events: list[Recorded]) -> st.SearchStrategy[int]:
+    """Instants after every event: just after, and where a window begins right at, before or after an event."""
+    newest = max(each.event.occurred_at for each in events)
+    cuts = [
+        each.event.occurred_at + parse_duration(window) + nudge
+        for each in events
+        for window in WINDOWS[1:]
+        for nudge in (-1, 0, 1)
+    ]
+    near = [at for at in cuts if newest < at <= newest + 3 * DAY] or [newest + 1]
+    far = [at for at in cuts if at > newest]
+    return st.one_of(st.just(newest + 1), st.sampled_from(near), st.sampled_from(far))
 
 
 # --- the laws ---------------------------------------------------------------------------------------
@@ -251,118 +260,7 @@ def test_fused_folds_leave_system_events_and_what_feeds_nothing_alone() -> None:
 SHIPPED = read_definitions().names
 
 
-# --- the recount: from the raw list, sharing no code with the folds -----------------------------------
-
-
-def nows(events: list[Recorded]) -> st.SearchStrategy[int]:
-    """Instants after every event: just after, and where a window begins right at, before or after an event."""
-    newest = max(each.event.occurred_at for each in events)
-    cuts = [
-        each.event.occurred_at + parse_duration(window) + nudge
-        for each in events
-        for window in WINDOWS[1:]
-        for nudge in (-1, 0, 1)
-    ]
-    near = [at for at in cuts if newest < at <= newest + 3 * DAY] or [newest + 1]
-    far = [at for at in cuts if at > newest]
-    return st.one_of(st.just(newest + 1), st.sampled_from(near), st.sampled_from(far))
-
-
-def amount_of(each: Recorded) -> Decimal | None:
-    """The amount to six decimals, by decimal arithmetic."""
-    value = each.event.properties["amount"]
-    if type(value) not in (int, float, str):
-        return None
-    try:
-        amount = Decimal(str(value))
-    except InvalidOperation:
-        return None
-    if not amount.is_finite() or abs(amount) > Decimal("9.2e12"):
-        return None
-    return amount.quantize(Decimal("0.000001"))
-
-
-def scalar_of(each: Recorded) -> Any:
-    value = each.event.properties["amount"]
-    if type(value) is float and not isfinite(value):
-        return None
-    return value if type(value) in (bool, float, str) or (type(value) is int and abs(value) < 2**63) else None
-
-
-def key_of(each: Recorded) -> Any:
-    value = each.event.properties["amount"]
-    if type(value) is float and not isfinite(value):
-        return None
-    return (
-        None if value is None or isinstance(value, list) else (type(value) in (int, float), type(value) is str, value)
-    )
-
-
-def local_of(each: Recorded) -> datetime:
-    zone = each.event.context.get("timezone", "UTC")
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=each.event.occurred_at)
-    return moment.astimezone(ZoneInfo(zone if zone != "No/Where" else "UTC"))
-
-
-def currency_of(each: Recorded) -> str:
-    money = each.event.properties.get("money")
-    code = money["currency"] if money else ""
-    return code.upper() if type(code) is str else ""
-
-
-def recount(aggregate: str, window: str, events: list[Recorded], now: int) -> tuple[Any, list[Recorded]]:
-    """The value, and every event that ever fed the feature."""
-    types = {"sale"} if aggregate == "money" else {"sale", "refund"}
-    known = [each for each in events if each.event.type in types]
-    if aggregate != "money":
-        known = [each for each in known if each.event.properties.get("kind") not in (None, "test")]
-    if aggregate in NUMBERS or aggregate == "money":
-        known = [each for each in known if amount_of(each) is not None]
-    elif aggregate in ("first", "last"):
-        known = [each for each in known if scalar_of(each) is not None]
-    elif aggregate == "distinct":
-        known = [each for each in known if key_of(each) is not None]
-    start = -(10**30) if window == "lifetime" else now - parse_duration(window)
-    inside = [each for each in known if start <= each.event.occurred_at < now]
-    return VALUES[aggregate](sorted(inside, key=lambda each: (each.event.occurred_at, each.id))), known
-
-
-def signed(inside: list[Recorded]) -> list[Decimal]:
-    return [(-1 if each.event.type == "refund" else 1) * (amount_of(each) or Decimal(0)) for each in inside]
-
-
-def mean(inside: list[Recorded]) -> float | None:
-    units = sum(int(amount * 1_000_000) for amount in signed(inside))
-    return units / (len(inside) * 1_000_000) if inside else None
-
-
-def favourite(found: list[int]) -> int | None:
-    counts = Counter(found)
-    return min(counts, key=lambda each: (-counts[each], each)) if counts else None
-
-
-def money(inside: list[Recorded]) -> Any:
-    if not inside:
-        return 0
-    if len({currency_of(each) for each in inside}) > 1:
-        return None
-    return float(sum(signed(inside), Decimal(0)))
-
-
-VALUES: dict[str, Any] = {
-    "count": len,
-    "any": bool,
-    "preferred_hour": lambda inside: favourite([local_of(each).hour for each in inside]),
-    "preferred_day": lambda inside: favourite([local_of(each).isoweekday() for each in inside]),
-    "sum": lambda inside: float(sum(signed(inside), Decimal(0))) if inside else 0,
-    "average": mean,
-    "min": lambda inside: float(min(signed(inside))) if inside else None,
-    "max": lambda inside: float(max(signed(inside))) if inside else None,
-    "first": lambda inside: scalar_of(inside[0]) if inside else None,
-    "last": lambda inside: scalar_of(inside[-1]) if inside else None,
-    "distinct": lambda inside: len({key_of(each) for each in inside}),
-    "money": money,
-}
+# --- single instants ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [8, 9, 40])
@@ -375,6 +273,14 @@ def test_the_edge_is_exact_where_a_full_bucket_is_cut(count: int, nudge: int) ->
     assert shown["count_3d"]["value"] == count - 6 - (nudge > 0)
     assert shown["sum_3d"]["value"] == float(count - 6 - (nudge > 0))
     assert bool(PROJECTION.edges(folded(events), now)) == (count > 8)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("window", WINDOWS[1:])
+def test_nothing_that_a_window_still_reaches_is_dropped(window: str) -> None:
+    size = parse_duration(window)
+    events = record([("sale", BASE + at, {"amount": 1, "kind": "web"}, {}) for at in (0, 1, size)])
+    assert viewed(folded(events), events, BASE + size + 1)[f"count_{window}"]["value"] == 2
+    assert viewed(folded(events), events, BASE + size + 2)[f"count_{window}"]["value"] == 1
 
 
 def test_inside_a_cut_bucket_due_is_the_next_hour_at_which_to_look() -> None:

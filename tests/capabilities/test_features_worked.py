@@ -150,13 +150,13 @@ def test_smallest_and_largest_amounts_are_compared_after_conversion() -> None:
           cheapest: {aggregate: min, events: buy, of: total, currency: currency, window: 30d}
           dearest: {aggregate: max, events: buy, of: total, currency: currency, window: 30d}
     """
-    totals = [(500, "JPY"), (2, "EUR"), (1_000, "JPY"), (4, None)]
+    totals = [(100, "JPY"), (2, "EUR"), (1_000, "JPY"), (4, None)]
     events = [
         record(T0 + n, "buy", {"total": total, **({"currency": code} if code else {})})
         for n, (total, code) in enumerate(totals)
     ]
     shown = view(rates, events, T0 + DAY)
-    assert (shown["cheapest"]["value"], shown["dearest"]["value"]) == (2.0, 6.0)
+    assert (shown["cheapest"]["value"], shown["dearest"]["value"]) == (0.6, 6.0)
     shown = view(rates, events[3:], T0 + DAY)
     assert (shown["cheapest"]["value"], shown["cheapest"]["currency"]) == (4.0, "EUR")
 

@@ -155,6 +155,14 @@ def test_a_named_request_is_carried_out_once() -> None:
     assert again["tags"] == []
 
 
+def test_a_tag_that_no_projection_would_keep_is_refused() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    assert asked.ask("tag", id="user_id:ada", add=["é" * 256])["tags"] == ["é" * 256]
+    with pytest.raises(InvalidValue, match="512 bytes"):
+        asked.ask("tag", id="user_id:ada", add=["é" * 257])
+
+
 def test_a_tag_cannot_be_added_and_removed_at_once() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.laws.staging import CATALOGUE
@@ -20,10 +20,9 @@ from threadline.testing import projection_laws, scenarios
 from threadline.testing.projection_laws import LAWS, Law
 
 FIELDS = ("tag", "total", "currency", "campaign_id", "action", "channel", "category", "score", "left", "message_count")
-NAUGHTY = Path(__file__).parents[1] / "data" / "naughty_strings"
+NAUGHTY = Path(__file__).parents[1] / "data" / "naughty_strings" / "strings.json"
 
 every_projection = pytest.mark.parametrize("projection", CATALOGUE.projections, ids=lambda each: each.name)
-every_law = pytest.mark.parametrize("law", LAWS, ids=lambda each: each.__name__)
 
 
 def storable(event: Event) -> bool:
@@ -39,11 +38,11 @@ def as_read(event: Event) -> Event:
     return msgspec.json.decode(msgspec.json.encode(event), type=Event)
 
 
-@every_law
 @every_projection
 @given(history=scenarios.histories(people=1), random=scenarios.randoms)
-def test_plausible_events(projection: Projection, law: Law, history: list[Event], random: Random) -> None:
-    law(projection, scenarios.recorded(history), random)
+def test_plausible_events(projection: Projection, history: list[Event], random: Random) -> None:
+    for law in LAWS:
+        law(projection, scenarios.recorded(history), random)
 
 
 hostile_events = st.builds(
@@ -66,18 +65,31 @@ hostile_events = st.builds(
 )
 
 
-@every_law
-@every_projection
-@given(events=st.lists(hostile_events.filter(storable), max_size=8), random=scenarios.randoms)
-def test_hostile_events(projection: Projection, law: Law, events: list[Event], random: Random) -> None:
-    law(projection, scenarios.recorded([as_read(event) for event in events]), random)
+def met_by(projection: Projection, events: list[Event], random: Random) -> None:
+    met = scenarios.recorded([as_read(event) for event in events if storable(event)])
+    for law in LAWS:
+        law(projection, met, random)
 
 
-@every_law
 @every_projection
-def test_naughty_strings(projection: Projection, law: Law, seed: int) -> None:
-    texts: list[str] = json.loads(next(NAUGHTY.glob("*.json")).read_text(encoding="utf-8"))
-    assert len(texts) > 400
+@settings(max_examples=20)
+@given(events=st.lists(hostile_events, max_size=4), random=scenarios.randoms)
+def test_hostile_events(projection: Projection, events: list[Event], random: Random) -> None:
+    met_by(projection, events, random)
+
+
+@pytest.mark.slow
+@every_projection
+@settings(max_examples=500)
+@given(events=st.lists(hostile_events, max_size=6), random=scenarios.randoms)
+def test_many_hostile_events(projection: Projection, events: list[Event], random: Random) -> None:
+    met_by(projection, events, random)
+
+
+@every_projection
+def test_naughty_strings(projection: Projection, seed: int) -> None:
+    texts: list[str] = json.loads(NAUGHTY.read_text(encoding="utf-8"))
+    types = sorted(set(scenarios.TYPES))
     events = [
         Event(
             type=type,
@@ -89,9 +101,10 @@ def test_naughty_strings(projection: Projection, law: Law, seed: int) -> None:
             object_ref=text,
         )
         for number, text in enumerate(texts)
-        for type in (sorted(set(scenarios.TYPES))[number % len(set(scenarios.TYPES))], "tag_added")
+        for type in (types[number % len(types)], "tag_added", "group")
     ]
-    law(projection, scenarios.recorded([as_read(event) for event in events if storable(event)]), Random(seed))
+    assert len(events) >= 300
+    met_by(projection, events, Random(seed))
 
 
 # --- the laws themselves can fail -------------------------------------------------------------
@@ -105,7 +118,8 @@ def broken(**changes: Any) -> Projection:
         return state
 
     given: dict[str, Any] = {
-        "name": "broken", "version": 1, "handles": None, "empty": dict, "fold": fold, "view": lambda state, now, edges: 0,
+        "name": "broken", "version": 1, "handles": None, "empty": dict, "fold": fold,
+        "view": lambda state, now, edges: 0,
     }  # fmt: skip
     return Projection(**{**given, **changes})
 

@@ -51,7 +51,7 @@ def test_found(method: str, path: bytes, found: str, names: dict[str, str]) -> N
     assert (route.path, parameters) == (found, names)
 
 
-@pytest.mark.parametrize("path", [b"", b"/v1", b"/v1/people/x/y", b"/v1/people//merge", b"//", b"/V1/people", b"x"])
+@pytest.mark.parametrize("path", [b"", b"/v1", b"/v1/people/x/y", b"/v1/people//merge", b"/V1/people", b"x"])
 def test_not_found(path: bytes) -> None:
     with pytest.raises(NotFound):
         ROUTER.find("GET", path)

@@ -96,7 +96,7 @@ def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tu
         if against:
             _set_aside(group, workspace, first, other, against, id)
         elif owner is None:
-            _link(group, person, other)
+            link(group, person, other)
         else:
             person = join(group, person, owner, cause=id, reason="identifiers in one event")
     return person, first.thread
@@ -110,17 +110,18 @@ def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str
             continue
         against = objections(group.catalogue.rules, known, [first.identifier], None)
         if not against:
-            _link(group, known, first)
+            link(group, known, first)
             return known
         _set_aside(group, workspace, first, other, against, id)
     # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
     person = Person(first.thread, workspace, group.now, group.catalogue.empty())
     group.touched[person.id] = person
-    _link(group, person, first)
+    link(group, person, first)
     return person
 
 
-def _link(group: Group, person: Person, named: Named) -> None:
+def link(group: Group, person: Person, named: Named) -> None:
+    """Let an identifier that was nobody's be this person's."""
     key = thread_key(named.thread)
     group.draft(person, 2).writes[key] = Put(key, person.id.encode(), 0)
     person.add_thread(named.thread, named.identifier)
@@ -141,7 +142,7 @@ def _set_aside(group: Group, workspace: str, one: Named, other: Named, why: str,
         "id": pair, "identifiers": [str(one.identifier), str(other.identifier)], "threads": [one.thread, other.thread],
         "reason": why, "event": id, "at": group.now, "status": "open",
     }  # fmt: skip
-    group.loose[key] = Put(key, msgspec.json.encode(value))
+    group.loose.setdefault(key, Put(key, msgspec.json.encode(value), 0))
 
 
 def join(group: Group, one: Person, other: Person, *, cause: str, reason: str, by: str = "") -> Person:

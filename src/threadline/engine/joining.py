@@ -17,7 +17,7 @@ from threadline.engine.refold import refold_person, thread_events
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.identity import MERGED
-from threadline.kernel.store import Batch, Key, Put
+from threadline.kernel.store import Key, Put
 
 
 def merge(
@@ -157,16 +157,39 @@ def quarantined(recorder: Recorder, workspace: str, after: str, limit: int) -> l
 
 
 def review(recorder: Recorder, workspace: str, id: str, *, join: bool, by: str) -> dict[str, Any]:
-    """Decide about a join that was set aside: do it across the limit, or dismiss it."""
+    """Decide about a join that was set aside: do it across the limit, or dismiss it. What it does commits with it."""
     key = Key(QUARANTINE, workspace, id)
-    item = recorder.store.get([key])[0]
-    if item is None:
-        raise NotFound(f"nothing is set aside under {id}")
-    entry: dict[str, Any] = msgspec.json.decode(item.value)
-    if entry["status"] != "open":
-        raise Conflict(f"it was {entry['status']} already")
-    if join:
-        merge(recorder, workspace, *entry["identifiers"], request=f"review/{id}", reason="review", by=by, force=True)
-    entry["status"] = "joined" if join else "dismissed"
-    recorder.store.commit([Batch(writes=[Put(key, msgspec.json.encode(entry), item.version)])])
-    return entry
+
+    def work(group: Group) -> dict[str, Any]:
+        item = group.store.get([key])[0]
+        if item is None:
+            raise NotFound(f"nothing is set aside under {id}")
+        entry: dict[str, Any] = msgspec.json.decode(item.value)
+        if entry["status"] != "open":
+            raise Conflict(f"it was {entry['status']} already")
+        entry["status"] = "joined" if join else "dismissed"
+        decided = Put(key, msgspec.json.encode(entry), item.version)
+        if join:
+            person = _join_reviewed(group, workspace, entry, by)
+            group.draft(person, 1).writes[key] = decided
+        else:
+            group.loose[key] = decided
+        return entry
+
+    return recorder.change(work)
+
+
+def _join_reviewed(group: Group, workspace: str, entry: dict[str, Any], by: str) -> Person:
+    names = identity.Names(group.catalogue.rules)
+    named = [names.of(workspace, Identifier(*text.split(":", 1))) for text in entry["identifiers"]]
+    found = [(each, group.owner(each.thread)) for each in named if each is not None]
+    people = [person for _, person in found if person is not None]
+    if not people:
+        raise NotFound(f"nobody is known any more as {' or '.join(entry['identifiers'])}")
+    for each, person in found:
+        if person is None:
+            # It was refused as a further identifier of somebody, so that it is nobody's yet.
+            identity.link(group, people[0], each)
+        elif person is not people[0]:
+            return identity.join(group, people[0], person, cause=f"review/{entry['id']}", reason="review", by=by)
+    return people[0]

@@ -48,7 +48,9 @@ def payload_digest(event: Event) -> int:
     wire's own fields. Raises ValueError, TypeError or OverflowError for what a state could not hold either, such as
     integers beyond 64 bits: that is why it is MessagePack, like states, and not JSON, like the log.
     """
-    said = _said.encode((event.type, event.identifiers, event.properties, event.context, event.sent_time))
+    said = _said.encode(
+        (event.type, event.identifiers, event.properties, event.context, event.sent_time, event.object_ref)
+    )
     return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big", signed=True)
 
 

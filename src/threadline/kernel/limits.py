@@ -25,6 +25,7 @@ EVENT_KEY_LENGTH_MAX = 100
 """messageId and the like, characters."""
 EVENT_TYPE_LENGTH_MAX = 200
 IDENTIFIER_LENGTH_MAX = 512
+WORKSPACE_LENGTH_MAX = 100
 IDENTIFIERS_PER_EVENT_MAX = 16
 CASCADE_EVENTS_MAX = 32
 """Events that policies may add because of one event."""

@@ -15,11 +15,9 @@ from threadline.capabilities.features.definition import Feature, FeatureSet
 from threadline.capabilities.features.loading import load_definitions
 from threadline.capabilities.features.training import Row, Vector, read_labels, training_rows
 from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import format_duration, format_time
-
-LABELS_MAX = 10_000
-"""Labels of one request; a larger training set is asked for in parts."""
 
 Names = Annotated[str, Meta(description="Names with commas between them; empty: all.", max_length=20_000)]
 Known = Annotated[
@@ -127,7 +125,7 @@ class LabelParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class TrainingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The labels, and which features to give for each."""
 
-    labels: Annotated[list[LabelParams], Meta(max_length=LABELS_MAX)]
+    labels: Annotated[list[LabelParams], Meta(max_length=TRAINING_ROWS_MAX)]
     names: Annotated[list[str], Meta(description="Names of features; empty: all.", max_length=1_000)] = []
     known: Known = "then"
 

@@ -283,6 +283,10 @@ class TagResult(msgspec.Struct, kw_only=True):
 def _tag(context: Context, params: TagParams) -> TagResult:
     if both := set(params.add) & set(params.remove):
         raise InvalidValue(f"{min(both)!r} cannot be both added and removed")
+    for tag in (*params.add, *params.remove):
+        # A longer one could be told but would be kept by no projection.
+        if len(tag.encode("utf-8", "surrogatepass")) > IDENTIFIER_LENGTH_MAX:
+            raise InvalidValue(f"a tag has at most {IDENTIFIER_LENGTH_MAX} bytes of UTF-8")
     engine = context.engine
     person = engine.person(context.workspace, params.id)
     tags = _tags(context, person)

@@ -19,7 +19,7 @@ from threadline.kernel.event import Event
 from threadline.kernel.store import Batch, Key, Put
 from threadline.surfaces.cli.rows import BadRow, RowFile, open_rows
 from threadline.wire.rejection import Rejection
-from threadline.wire.table import Row, TableMapping, decode_row, raw_row
+from threadline.wire.table import Row, TableMapping, decode_row
 
 IMPORT = "import"
 """Table of checkpoints: how far each import has come."""
@@ -128,7 +128,9 @@ def preview(plan: Plan, received_at: int, count: int = 5) -> list[Event | Reject
 
 def _digest(plan: Plan) -> str:
     """Names an import: the same content, mapping and source is the same import, another is another."""
-    digest = hashlib.blake2b(repr((plan.name, plan.mapping, plan.source, plan.delimiter)).encode(), digest_size=16)
+    said = (plan.name, plan.mapping, plan.source, plan.delimiter)
+    # Deterministic, because the order of a set is another one in every process.
+    digest = hashlib.blake2b(msgspec.json.encode(said, enc_hook=str, order="deterministic"), digest_size=16)
     try:
         with plan.path.open("rb") as content:
             while part := content.read(1 << 20):
@@ -193,7 +195,7 @@ def _screened(engine: Engine, plan: Plan, row: Row | BadRow, number: int, now: i
         if not any((kept := rules.normalise(i)) is not None and rules.identifies(kept) for i in read.identifiers):
             said = ", ".join(map(str, read.identifiers))
             return Rejection(
-                index=number, key=read.key, code="no_identifier", message=f"{said} names nobody", raw=raw_row(row)
+                index=number, key=read.key, code="no_identifier", message=f"{said} names nobody", raw=_written(row)
             )
     return read
 
@@ -209,6 +211,13 @@ def _entry(plan: Plan, number: int, refusal: Rejection | BadRow, now: int) -> Re
         id=id, workspace=plan.workspace, source=plan.source, code=refusal.code,
         message=f"row {number}: {_unicode(refusal.message)}", received_at=now, payload=payload, form=ROW_FORM,
     )  # fmt: skip
+
+
+def _written(row: Row) -> bytes:
+    try:
+        return msgspec.json.encode(dict(row), enc_hook=str)
+    except (UnicodeEncodeError, ValueError, RecursionError):
+        return _unicode(repr(row)).encode()
 
 
 def _unicode(text: str) -> str:

@@ -98,15 +98,14 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
     """Run the program and answer its exit code. What went wrong stands on stderr, never as a traceback."""
     session = Session(composition)
     try:
-        threadline.main(list(arguments), "threadline", standalone_mode=False, obj=session)
+        # Commands answer nothing; an exit code is what click answers in their place.
+        return threadline.main(list(arguments), "threadline", standalone_mode=False, obj=session) or 0
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.exceptions.Exit as leaving:
-        return leaving.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
@@ -121,7 +120,6 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
         if session.traceback:
             raise
         return _tell(f"a fault of the program itself: {type(error).__name__}: {error}", "run it again with --traceback")
-    return 0
 
 
 def _tell(message: str, hint: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from threadline.kernel.errors import EventRejected, ThreadlineError
+from threadline.surfaces.http import problem
 from threadline.wire.rejection import CODES
 
 ENGINE_CODES = {
@@ -24,10 +25,10 @@ def error_codes() -> list[tuple[str, int | str, str]]:
     found: dict[str, tuple[str, int | str, str]] = {}
     for code, meaning in {**CODES, **ENGINE_CODES}.items():
         found[code] = (code, "event", meaning)
+    assert problem.Internal.code  # importing it is what puts the errors of this surface into the tree
     for kind in _tree(ThreadlineError):
         meaning = " ".join((kind.__doc__ or "").split()).rstrip(".")
         found[kind.code] = (kind.code, kind.status, meaning[0].lower() + meaning[1:])
-    found["internal"] = ("internal", 500, "a fault of the server; its log tells more")
     return sorted(found.values())
 
 

@@ -49,7 +49,7 @@ def _batch(path: str) -> dict[str, Any]:
         "type": "object",
         "required": ["batch"],
         "properties": {
-            "batch": {"type": "array", "maxItems": 2_500, "description": "Messages, each with its `type`."},
+            "batch": {"type": "array", "description": "Messages, each with its `type`; those after the 2,500th are rejected."},
             "context": {"description": "Laid under the context of every message."},
             "sentAt": {"description": "The client's clock when it sent this; corrects the times of the messages."},
             "writeKey": _FIELDS["writeKey"],
@@ -95,6 +95,8 @@ def _cloudevents() -> dict[str, Any]:
         "time": "2026-03-01T12:00:00Z", "data": {"total": 29.33, "currency": "EUR"},
     }  # fmt: skip
     found = _post("cloudevents", "Record CloudEvents: structured, batched or binary.", "cloudevents", one, example)
+    # In the binary mode the event is in the headers, and need not have a body.
+    found["post"]["requestBody"]["required"] = False
     found["post"]["requestBody"]["content"] = {
         "application/cloudevents+json": {"schema": one, "example": example},
         "application/cloudevents-batch+json": {"schema": {"type": "array"}, "example": [example]},

@@ -15,6 +15,12 @@ UNAVAILABLE_RETRY_SECONDS = 1
 """When a client that was told 503 may come again: by then a commit or two has passed."""
 
 
+class Internal(ThreadlineError):
+    """A fault of the server; its log tells more."""
+
+    code = "internal"
+
+
 class MethodNotAllowed(InvalidValue):
     """This address exists, but not for this method; the header Allow names those it takes."""
 
@@ -66,7 +72,7 @@ def problem(error: ThreadlineError, instance: str) -> Response:
 
 def unexpected(instance: str) -> Response:
     """The answer for an error of our own, which says nothing of what is inside."""
-    return problem(ThreadlineError("something went wrong here; the server's log tells more"), instance)
+    return problem(Internal("something went wrong here; the server's log tells more"), instance)
 
 
 def _headers(error: ThreadlineError) -> Mapping[str, str]:

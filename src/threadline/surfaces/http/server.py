@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import signal
 import socket
 import sys
 import threading
@@ -35,6 +36,7 @@ def serve(
     listening = _listen(settings.host, settings.port)
     stopping = threading.Event()
     working = _start(dispatcher, stopping)
+    _keep_signals()
     # What is loaded by now stays: leaving it out of every later collection keeps pauses short.
     gc.collect()
     gc.freeze()
@@ -75,6 +77,14 @@ class _Announcing(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+
+def _keep_signals() -> None:
+    # uvicorn raises the signal that ended it once more when it is done. By its usual meaning that would end the
+    # process before the store is closed.
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
 
 
 def _start(dispatcher: Dispatcher | None, stopping: threading.Event) -> threading.Thread | None:

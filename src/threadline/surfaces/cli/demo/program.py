@@ -1,0 +1,169 @@
+"""The demo's course: start, send, look at one and at the best, send everything again, stay up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+from rich.console import Console
+
+from threadline.kernel.errors import InvalidValue, Unavailable
+from threadline.surfaces.cli.demo import showing
+from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, message, orders
+from threadline.surfaces.cli.demo.server import Client, Server, free
+from threadline.surfaces.cli.session import Session
+
+BATCH_ORDERS = 100
+"""As many as a Segment client puts into one request."""
+PERSON = "user_id:cdnow-0232"
+"""A customer of eight orders, the last of them a week before the history ends."""
+BEST = "/v1/features/monetary_total/top?limit=10"
+_ON_DISK = Path("/var/tmp")
+"""Unlike the usual folder for such files it is on a disk everywhere: a synced write to memory would prove nothing."""
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--file", "-f", "file", metavar="PATH", type=click.Path(path_type=Path),
+    help="Keep the store here; there must be none yet. Without it the store is removed in the end.",
+)  # fmt: skip
+@click.option("--exit", "exit_", is_flag=True, help="End after printing; so it does without a terminal, and in CI.")
+@click.pass_obj
+def command(session: Session, port: int, file: Path | None, exit_: bool) -> None:
+    """Start a server on an empty file, send it a shop's real history, and show what is known then.
+
+    6,919 orders of 2,357 customers of an online music shop, 1997 and 1998, sent as Segment clients send them. Nothing
+    leaves this machine. The server stays up, with addresses to try, until Ctrl-C.
+    """
+    if file is not None and file.exists():
+        raise InvalidValue(f"{file} is there already, and the demo starts on an empty file", hint="name another one")
+    console = session.console
+    stay = not exit_ and console.is_terminal and sys.stdin.isatty() and not os.environ.get("CI")
+    with _ended_by_signals(), _folder() as folder:
+        chosen = port if port == 0 or free(port) else 0
+        with Server((file or folder / "demo.db").absolute(), folder / "server.log", chosen) as server:
+            showing.heading(console, "Threadline, on a shop's real history")
+            if chosen != port:
+                showing.say(console, f"Port {port} is taken by another program; a free one is used instead.", "yellow")
+            showing.say(console, f"A server of its own, {server.url}, on an empty file, {server.file}")
+            _show(console, server)
+            if stay:
+                _stay(console, server)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="threadline-demo-", dir=_ON_DISK if _ON_DISK.is_dir() else None) as name:
+        yield Path(name)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Whoever ends the demo, or closes its terminal, ends its server too and leaves no file behind."""
+
+    def leave(number: int, frame: Any) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _show(console: Console, server: Server) -> None:
+    history = orders()
+    writer, reader = server.writer(), server.reader()
+
+    showing.heading(console, "1  Eighteen months of orders, over HTTP")
+    outcome, seconds = _send(console, writer, history)
+    _expect(outcome, accepted=len(history))
+    people = len({order.customer for order in history})
+    rate = f"{len(history) / seconds:,.0f} events/s"
+    showing.say(console, f"{len(history):,} orders of {people:,} customers in {seconds:.1f} s: {rate}.", "bold green")
+    showing.say(
+        console,
+        f"One connection, {BATCH_ORDERS} orders a request, one after the other. Each request was answered after its\n"
+        "events were synced to disk and folded into what is known of their customers.",
+    )
+
+    showing.heading(console, "2  One customer, whole")
+    person, seconds = _timed(reader, f"/v1/people/{PERSON}")
+    showing.request(console, f"/v1/people/{PERSON}", seconds)
+    then_path = f"/v1/people/{PERSON}/features?as_of={AFTERWARDS}"
+    then, seconds = _timed(reader, then_path)
+    showing.request(console, then_path, seconds)
+    console.print(showing.customer(person, then))
+    showing.say(
+        console,
+        "Both columns are one state read at two instants. The file tells days, no hours: midnight stands for the day.",
+        "dim",
+    )
+
+    showing.heading(console, "3  The best customers")
+    top, seconds = _timed(reader, BEST)
+    showing.request(console, BEST, seconds)
+    console.print(showing.best(top))
+    showing.say(
+        console, f"Reckoned at this instant from all {top['people_read']:,} people, none of it kept ready.", "dim"
+    )
+
+    showing.heading(console, "4  Everything a second time")
+    outcome, seconds = _send(console, writer, history)
+    _expect(outcome, duplicates=len(history))
+    again, _ = _timed(reader, then_path)
+    ranking, _ = _timed(reader, BEST)
+    assert (again["position"], again["features"]) == (then["position"], then["features"]), "a customer has changed"
+    assert ranking["top"] == top["top"], "the best customers have changed"
+    showing.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
+    showing.say(console, "Asked again, the customer and the ten best are what they were, to the cent.")
+
+
+def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[dict[str, int], float]:
+    """Send all orders and answer what became of them, and the seconds from the first request to the last answer."""
+    outcome = {"accepted": 0, "duplicates": 0, "conflicts": 0, "rejected": 0}
+    with showing.sending(console) as progress:
+        task = progress.add_task("sending", total=len(history), day="")
+        began = time.perf_counter()
+        for start in range(0, len(history), BATCH_ORDERS):
+            batch = history[start : start + BATCH_ORDERS]
+            answer = writer.post("/v1/batch", {"batch": [message(order) for order in batch]})
+            for name in ("accepted", "duplicates", "conflicts"):
+                outcome[name] += answer[name]
+            outcome["rejected"] += len(answer["rejected"])
+            progress.update(task, advance=len(batch), day=str(batch[-1].day))
+        seconds = time.perf_counter() - began
+    return outcome, seconds
+
+
+def _expect(outcome: dict[str, int], **expected: int) -> None:
+    if outcome != dict.fromkeys(outcome, 0) | expected:
+        raise Unavailable(f"the server took the orders otherwise than it should: {outcome}")
+
+
+def _timed(client: Client, path: str) -> tuple[Any, float]:
+    began = time.perf_counter()
+    answer = client.get(path)
+    return answer, time.perf_counter() - began
+
+
+def _stay(console: Console, server: Server) -> None:
+    showing.heading(console, "5  The server is yours now")
+    showing.to_try(console, server, PERSON)
+    console.print()
+    showing.say(console, "Ctrl-C ends the server.", "bold")
+    try:
+        server.wait()
+    except KeyboardInterrupt:
+        console.print()
+        showing.say(console, "Ending the server.", "dim")

@@ -1,0 +1,148 @@
+"""Law: an event is recorded once, for ever; another payload under its key is kept beside it and changes nothing."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+
+from tests.laws import staging
+from tests.laws.staging import Engine, event
+from threadline.engine import rejected
+from threadline.kernel.event import Event, Receipt, event_id
+from threadline.kernel.time import HOUR
+from threadline.stores.memory import MemoryStore
+from threadline.stores.sqlite import SqliteStore
+from threadline.testing import scenarios
+
+WHO = {"user_id": "u"}
+
+
+def told_at_once(on: Engine, calls: list[list[Event]]) -> list[list[Receipt]]:
+    """What each of several threads is answered when they tell these calls at the same time."""
+    barrier = threading.Barrier(len(calls))
+    answers: dict[int, list[Receipt]] = {}
+
+    def work(number: int) -> None:
+        barrier.wait()
+        answers[number] = on.record(calls[number])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [answers[number] for number in range(len(calls))]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_the_same_event_from_several_threads_at_once_is_recorded_once(kind: str, tmp_path: Path) -> None:
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "thread.db")
+    on = staging.engine(store)
+    for attempt in range(25):
+        same = [event("page", WHO, f"{attempt}-{n}") for n in range(5)]
+        answers = told_at_once(on, [same, same[::-1], same])
+        for one in same:
+            id = event_id(one.workspace, one.source, one.key)
+            found = [receipt.status for answer in answers for receipt in answer if receipt.id == id]
+            assert sorted(found) == ["accepted", "duplicate", "duplicate"]
+    assert on.person("default", "user_id:u").position == 125
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+    on.close()
+
+
+def test_two_engines_at_once_record_it_once() -> None:
+    store = MemoryStore()
+    engines = [staging.engine(store) for _ in range(3)]
+    for attempt in range(30):
+        same = [event("page", {"user_id": f"u{attempt}"}, f"{attempt}-{n}") for n in range(3)]
+        barrier = threading.Barrier(len(engines))
+        answers: list[list[str]] = []
+
+        def work(
+            on: Engine, same: list[Event] = same, into: list[list[str]] = answers, at: threading.Barrier = barrier
+        ) -> None:
+            at.wait()
+            into.append(staging.statuses(on.record(same)))
+
+        threads = [threading.Thread(target=work, args=(on,)) for on in engines]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [sorted(each) for each in zip(*answers, strict=True)] == [["accepted", "duplicate", "duplicate"]] * 3
+    staging.assert_log_is_whole(engines[0])
+    staging.assert_refold_changes_nothing(engines[0])
+
+
+def test_twice_in_one_call() -> None:
+    on = staging.engine()
+    one, other = event("page", WHO, "k"), event("page", WHO, "k", properties={"other": True})
+    receipts = on.record([one, one, other, one])
+    assert staging.statuses(receipts) == ["accepted", "duplicate", "conflict", "duplicate"]
+    assert len({receipt.id for receipt in receipts}) == 1
+    assert on.person("default", "user_id:u").position == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event("page", WHO, "k", properties={"n": 2}),
+        event("page", WHO, "k", properties={"n": 1}, context={"ip": "::1"}),
+        event("purchase_completed", WHO, "k", properties={"n": 1}),
+        event("page", {"user_id": "v"}, "k", properties={"n": 1}),
+    ],
+    ids=["properties", "context", "type", "identifiers"],
+)
+def test_another_payload_under_the_same_key_is_a_conflict_and_both_are_kept(other: Event) -> None:
+    on = staging.engine(clock=staging.ticking())
+    first = event("page", WHO, "k", properties={"n": 1})
+    [accepted] = on.record([first])
+    before = staging.whole(on)
+    for _ in range(3):
+        [receipt] = on.record([other])
+        assert (receipt.status, receipt.id) == ("conflict", accepted.id)
+    assert staging.whole(on) == before
+    [(_, entry)] = rejected.page(on.store, "default", None, 10)
+    assert (entry.code, entry.event_id) == ("conflict", accepted.id)
+    assert (entry.payload["type"], entry.payload["properties"]) == (other.type, other.properties)
+    assert on.event("default", accepted.id).event.properties == {"n": 1}
+    assert staging.statuses(on.record([first])) == ["duplicate"]
+
+
+def test_transport_may_differ_in_a_retry() -> None:
+    on = staging.engine(clock=staging.ticking())
+    first = event("page", WHO, "k", properties={"a": 1, "b": 2}, received_at=5)
+    again = event("page", {"user_id": " u "}, "k", properties={"b": 2, "a": 1}, received_at=9)
+    assert staging.statuses(on.record([first, again])) == ["accepted", "duplicate"]
+
+
+def test_a_retry_of_a_time_too_far_ahead_is_the_same_event() -> None:
+    now = [scenarios.NOW]
+    on = staging.engine(clock=lambda: now[0])
+    ahead = event("page", WHO, "k", scenarios.NOW + 25 * HOUR)
+    assert staging.statuses(on.record([ahead])) == ["accepted"]
+    now[0] += 2 * HOUR  # by now the same time is close enough to be believed
+    assert staging.statuses(on.record([ahead])) == ["duplicate"]
+    recorded = on.events(on.person("default", "user_id:u"))[0]
+    assert recorded.event.occurred_at == scenarios.NOW
+    assert "clamped" in recorded.event.marks
+
+
+def test_keys_are_apart_by_source_and_by_workspace() -> None:
+    on = staging.engine()
+    told = [event("page", WHO, "k", source=s, workspace=w) for s in ("a", "b", "ab") for w in ("x", "y", "xa")]
+    assert staging.statuses(on.record(told)) == ["accepted"] * 9
+
+
+@given(scenarios.histories(), scenarios.randoms)
+def test_everything_told_again_changes_nothing(history: list[Event], random: Random) -> None:
+    on = staging.tell(MemoryStore(), [history])
+    before = staging.whole(on)
+    for call in scenarios.telling(scenarios.shuffled, random, history):
+        assert set(staging.statuses(staging.engine(on.store).record(call))) == {"duplicate"}
+    assert staging.whole(on) == before

@@ -1,0 +1,389 @@
+"""Law: merge then unmerge is never merged; any order of merges is equal; what is doubtful waits for somebody."""
+
+from __future__ import annotations
+
+import threading
+from itertools import permutations
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws import staging
+from tests.laws.staging import Engine, event
+from threadline.engine.dispatch import Dispatcher
+from threadline.kernel.errors import Conflict, MergeRefused, NotFound
+from threadline.kernel.event import Event
+from threadline.kernel.identity import MERGED
+from threadline.kernel.time import DAY
+from threadline.stores.memory import MemoryStore
+from threadline.testing import scenarios
+from threadline.testing.auditor import audit
+
+A, B, C = ("anonymous_id:anonymous-0-0", "anonymous_id:anonymous-1-0", "anonymous_id:anonymous-2-0")
+
+
+def apart(random: Random, count: int) -> list[Event]:
+    """A history of three people, each known by one anonymous id only, so that nothing joins them by itself."""
+    named = [({"anonymous_id": f"anonymous-{n}-0"}) for n in range(3)]
+    told = [event("page", who, f"first-{n}") for n, who in enumerate(named)]
+    for number, drawn in enumerate(scenarios.history(random, 3, count)):
+        properties, context = dict(drawn.properties), dict(drawn.context)
+        who = random.choice(named)
+        told.append(event(drawn.type, who, f"k{number}", drawn.occurred_at, properties=properties, context=context))
+    return told
+
+
+def merged_by(on: Engine, ref: str) -> str:
+    """The id of the newest merge event of a person."""
+    found = on.events(on.person("default", ref), types=frozenset({MERGED}), reverse=True, limit=1)
+    return found[0].id
+
+
+def timers(on: Engine) -> list[tuple[str, dict[str, int]]]:
+    return sorted((person.id, person.timers) for person in on.all_people("default"))
+
+
+histories = st.builds(apart, scenarios.randoms, st.integers(0, 30))
+
+
+@given(histories, histories, scenarios.randoms)
+def test_unmerging_is_never_having_merged(before: list[Event], later: list[Event], random: Random) -> None:
+    while_merged = [told for told in later if told.key.startswith("k")]
+    while_merged = [event_renamed(told, "during") for told in while_merged]
+    never = staging.tell(MemoryStore(), [before, while_merged])
+    on = staging.tell(MemoryStore(), scenarios.batched(random, before))
+    undone = staging.timeless(on), timers(on)
+    survivor, gone = on.merge("default", A, B, request="m1")
+    assert on.person("default", A).id == on.person("default", gone).id == survivor
+    on.unmerge("default", merged_by(on, A), request="u1")
+    assert (staging.timeless(on), timers(on)) == undone
+    on.merge("default", B, A, request="m2")
+    for call in scenarios.batched(random, while_merged):
+        assert set(staging.statuses(on.record(call))) == {"accepted"}
+    on.unmerge("default", merged_by(on, A), request="u2")
+    assert staging.timeless(on) == staging.timeless(never)
+    staging.assert_refold_changes_nothing(on)
+    staging.assert_log_is_whole(on)
+
+
+def event_renamed(told: Event, prefix: str) -> Event:
+    who = {identifier.kind: identifier.value for identifier in told.identifiers}
+    return event(
+        told.type, who, f"{prefix}-{told.key}", told.occurred_at, properties=told.properties, context=told.context
+    )
+
+
+def test_unmerging_twice_and_what_is_no_merge_is_refused() -> None:
+    on = staging.tell(MemoryStore(), [apart(Random(1), 5)])
+    on.merge("default", A, B, request="m")
+    with pytest.raises(Conflict):
+        on.merge("default", A, B, request="again")
+    merge = merged_by(on, A)
+    on.unmerge("default", merge, request="u")
+    with pytest.raises(Conflict):
+        on.unmerge("default", merge, request="u2")
+    with pytest.raises(NotFound):
+        on.merge("default", A, "user_id:nobody", request="m3")
+
+
+@given(histories, scenarios.randoms)
+def test_merging_three_in_any_order_is_equal(told: list[Event], random: Random) -> None:
+    dumps = set()
+    for first, second, third in permutations((A, B, C)):
+        on = staging.tell(MemoryStore(), scenarios.batched(random, told), staging.ticking())
+        on.merge("default", first, second, request="one")
+        on.merge("default", third, random.choice((first, second)), request="two")
+        staging.assert_refold_changes_nothing(on)
+        dumps.add(tuple(staging.timeless(on)))
+    assert len(dumps) == 1
+    assert len(dumps.pop()) == 1
+
+
+@given(histories, st.permutations([1, 2]))
+def test_merges_are_undone_in_any_order(told: list[Event], order: list[int]) -> None:
+    on = staging.tell(MemoryStore(), [told])
+    undone = staging.timeless(on)
+    on.merge("default", A, B, request="one")
+    merges = {1: merged_by(on, A)}
+    on.merge("default", A, C, request="two")
+    merges[2] = next(r.id for r in on.events(on.person("default", A), types=frozenset({MERGED})) if r.id != merges[1])
+    for number in order:
+        on.unmerge("default", merges[number], request=f"undo {number}")
+        staging.assert_refold_changes_nothing(on)
+    assert staging.timeless(on) == undone
+
+
+@given(histories, scenarios.randoms)
+def test_identifying_events_join_in_any_order(told: list[Event], random: Random) -> None:
+    links = [
+        event("identify", {"user_id": "u", "anonymous_id": "anonymous-0-0"}, "l1", properties={"plan": "a"}),
+        event("identify", {"user_id": "u", "anonymous_id": "anonymous-1-0"}, "l2", properties={"plan": "b"}),
+        event("page", {"anonymous_id": "anonymous-2-0", "email": "u@example.com"}, "l3"),
+        event("identify", {"user_id": "u", "email": "U@example.com "}, "l4"),
+    ]
+    everything = [*told, *links]
+    expected = staging.readable(audit([scenarios.plain(each) for each in everything], scenarios.NOW))
+    on = staging.tell(MemoryStore(), scenarios.telling(scenarios.shuffled, random, everything), staging.ticking())
+    known = staging.pictures(on)
+    assert len(known) == len(expected) == 1
+    for name in ("identifiers", "events", "traits", "tags", "groups", "events_by_type"):
+        assert known[0][name] == expected[0][name]
+    staging.assert_refold_changes_nothing(on)
+    staging.assert_log_is_whole(on)
+
+
+# --- campaigns: timers go with their people -----------------------------------------------------
+
+
+class Campaigns:
+    """An engine with a clock to move and a dispatcher that fires what is due."""
+
+    def __init__(self) -> None:
+        self.now = scenarios.NOW
+        self.on = staging.engine(clock=lambda: self.now)
+        self.dispatcher = Dispatcher(self.on, {}, "test")
+
+    def happens(self, type: str, who: str, key: str) -> None:
+        told = event(type, {"anonymous_id": who}, key, self.now, properties={"campaign_id": "spring", "action": "open"})
+        assert staging.statuses(self.on.record([told])) == ["accepted"]
+
+    def ignored(self, ref: str) -> int:
+        while self.dispatcher.run_once():
+            pass
+        person = self.on.person("default", ref)
+        return len(self.on.events(person, types=frozenset({"campaign_ignored"})))
+
+    def after(self, days: float) -> None:
+        self.now += int(days * DAY)
+
+
+def two_with_a_campaign() -> Campaigns:
+    world = Campaigns()
+    world.happens("campaign_delivered", "a", "d1")
+    world.after(1)
+    world.happens("campaign_delivered", "b", "d2")
+    return world
+
+
+def test_a_campaign_ignored_by_a_merged_person_is_ignored_once() -> None:
+    world = two_with_a_campaign()
+    world.on.merge("default", "anonymous_id:a", "anonymous_id:b", request="m")
+    world.after(10)
+    assert world.ignored("anonymous_id:a") == 1
+    assert world.on.person("default", "anonymous_id:a").timers == {}
+    staging.assert_refold_changes_nothing(world.on)
+
+
+def test_engagement_of_the_one_counts_for_both() -> None:
+    world = two_with_a_campaign()
+    world.on.merge("default", "anonymous_id:a", "anonymous_id:b", request="m")
+    world.happens("campaign_engaged", "b", "e")
+    assert world.on.person("default", "anonymous_id:a").timers == {}
+    world.after(10)
+    assert world.ignored("anonymous_id:a") == 0
+
+
+def test_timers_are_undone_with_the_merge() -> None:
+    world = two_with_a_campaign()
+    world.on.merge("default", "anonymous_id:a", "anonymous_id:b", request="m")
+    world.on.unmerge("default", merged_by(world.on, "anonymous_id:a"), request="u")
+    world.happens("campaign_engaged", "b", "e")
+    world.after(10)
+    assert (world.ignored("anonymous_id:a"), world.ignored("anonymous_id:b")) == (1, 0)
+
+
+# --- splitting ------------------------------------------------------------------------------
+
+
+def signed_in() -> Engine:
+    told = [
+        event("tag_added", {"anonymous_id": "a"}, "1", properties={"tag": "anonymous"}),
+        event("tag_added", {"user_id": "u"}, "2", properties={"tag": "known"}),
+        event("identify", {"user_id": "u", "anonymous_id": "a"}, "3", properties={"plan": "pro"}),
+        event("purchase_completed", {"anonymous_id": "a"}, "4", properties={"total": 5, "currency": "EUR"}),
+    ]
+    return staging.tell(MemoryStore(), [told])
+
+
+@pytest.mark.parametrize("taken", ["anonymous_id:a", "user_id:u"])
+def test_a_split_takes_the_thread_with_its_events(taken: str) -> None:
+    on = signed_in()
+    together = staging.timeless(on)
+    previewed = [part.states for part in on.preview_split("default", on.person("default", taken).id, [taken])]
+    person, new = on.split("default", "user_id:u", [taken], request="s")
+    known, anonymous = on.person("default", "user_id:u"), on.person("default", "anonymous_id:a")
+    assert {known.id, anonymous.id} == {person, new}
+    assert [on.person("default", id).states for id in (person, new)] == previewed
+    told = {each.event.key for each in on.events(anonymous) if not each.event.type.startswith("threadline.")}
+    assert told == {"1", "4"}
+    views = on.views(known, scenarios.NOW)
+    assert (views["profile"]["tags"], views["features"]["has_purchased"]["value"]) == (["known"], False)
+    staging.assert_refold_changes_nothing(on)
+    on.merge("default", person, new, request="back")
+    assert staging.timeless(on) == together
+
+
+def test_after_a_split_nothing_joins_by_itself() -> None:
+    on = signed_in()
+    on.split("default", "user_id:u", ["anonymous_id:a"], request="s")
+    on.record([event("identify", {"user_id": "u", "anonymous_id": "a"}, "5")])
+    assert on.person("default", "user_id:u").id != on.person("default", "anonymous_id:a").id
+    assert [entry["status"] for entry in on.quarantined("default")] == ["open"]
+    on.review("default", on.quarantined("default")[0]["id"], join=True)
+    assert on.person("default", "user_id:u").id == on.person("default", "anonymous_id:a").id
+    assert [entry["status"] for entry in on.quarantined("default")] == ["joined"]
+
+
+# --- limits ---------------------------------------------------------------------------------
+
+
+def two_users_on_one_device() -> Engine:
+    on = staging.engine()
+    receipts = on.record(
+        [
+            event("identify", {"user_id": "u1", "anonymous_id": "a"}, "1"),
+            event("identify", {"user_id": "u2", "anonymous_id": "a"}, "2"),
+        ]
+    )
+    assert staging.statuses(receipts) == ["accepted", "accepted"]
+    return on
+
+
+def test_a_second_user_id_is_set_aside_with_its_event_recorded() -> None:
+    on = two_users_on_one_device()
+    one, other = on.person("default", "user_id:u1"), on.person("default", "user_id:u2")
+    assert one.id != other.id
+    assert on.person("default", "anonymous_id:a").id == one.id
+    assert [each.event.key for each in on.events(other)] == ["2"]
+    [entry] = on.quarantined("default")
+    assert (entry["status"], sorted(entry["identifiers"])) == ("open", ["anonymous_id:a", "user_id:u2"])
+    on.record([event("identify", {"user_id": "u2", "anonymous_id": "a"}, "3")])
+    assert len(on.quarantined("default")) == 1
+    with pytest.raises(MergeRefused):
+        on.merge("default", "user_id:u1", "user_id:u2", request="m")
+    staging.assert_refold_changes_nothing(on)
+
+
+@pytest.mark.parametrize(("join", "people"), [(True, 1), (False, 2)])
+def test_a_review_decides_once(join: bool, people: int) -> None:
+    on = two_users_on_one_device()
+    id = on.quarantined("default")[0]["id"]
+    on.review("default", id, join=join)
+    assert len(list(on.all_people("default"))) == people
+    with pytest.raises(Conflict):
+        on.review("default", id, join=join)
+    on.record([event("page", {"user_id": "u2", "anonymous_id": "a"}, "4")])
+    assert len(list(on.all_people("default"))) == people
+    assert on.quarantined("default")[0]["status"] == ("joined" if join else "dismissed")
+
+
+def test_an_identifier_beyond_the_limit_is_nobodys_until_a_review() -> None:
+    on = staging.engine()
+    emails = [f"e{n}@example.com" for n in range(6)]
+    told = [event("identify", {"user_id": "u", "email": email}, email) for email in emails]
+    assert set(staging.statuses(on.record(told))) == {"accepted"}
+    with pytest.raises(NotFound):
+        on.person("default", f"email:{emails[5]}")
+    [entry] = on.quarantined("default")
+    on.review("default", entry["id"], join=True)
+    assert on.person("default", f"email:{emails[5]}").id == on.person("default", "user_id:u").id
+    staging.assert_refold_changes_nothing(on)
+
+
+def test_a_review_goes_through_although_the_engine_died_half_way() -> None:
+    on = two_users_on_one_device()
+    id = on.quarantined("default")[0]["id"]
+    for at in (1, 2, 3):
+        fragile = staging.CrashingStore(on.store, at, "before")
+        try:
+            staging.engine(fragile).review("default", id, join=True)  # type: ignore[arg-type]
+        except staging.Crash:
+            continue
+        break
+    else:
+        pytest.fail("a review takes more than three commits")
+    assert at > 1
+    with pytest.raises(Conflict):
+        on.review("default", id, join=True)
+    assert len(list(on.all_people("default"))) == 1
+
+
+# --- at once --------------------------------------------------------------------------------
+
+
+def at_once(engines: list[Engine], calls: list[list[Event]]) -> None:
+    """Each engine tells its calls, all of them at the same time."""
+    barrier = threading.Barrier(len(engines))
+    failures: list[BaseException] = []
+
+    def work(on: Engine, told: list[Event]) -> None:
+        barrier.wait()
+        try:
+            for one in told:
+                assert staging.statuses(on.record([one])) == ["accepted"]
+        except BaseException as error:  # noqa: BLE001 -- a thread can only hand its failure over
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(engines, calls, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+@pytest.mark.parametrize("engines", [1, 2, 4])
+def test_first_contacts_at_once_make_one_person(engines: int) -> None:
+    for attempt in range(20):
+        store = MemoryStore()
+        ons = [staging.engine(store) for _ in range(engines)]
+        calls = [
+            [
+                event("identify", {"user_id": f"u{attempt}", "anonymous_id": f"a{attempt}"}, f"{n}-{key}")
+                for key in range(3)
+            ]
+            for n in range(4)
+        ]
+        at_once([ons[n % engines] for n in range(4)], calls)
+        assert len(list(ons[0].all_people("default"))) == 1
+        staging.assert_log_is_whole(ons[0])
+        staging.assert_refold_changes_nothing(ons[0])
+
+
+def test_engines_at_once_on_one_store_know_what_is_true(seed: int) -> None:
+    history = scenarios.history(Random(seed), people=5, count=240)
+    store = MemoryStore()
+    at_once([staging.engine(store) for _ in range(3)], [history[n::3] for n in range(3)])
+    clean = staging.tell(MemoryStore(), [history])
+    on = staging.engine(store)
+    assert staging.timeless(on) == staging.timeless(clean)
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+
+
+@given(scenarios.histories(people=2, count_max=40), scenarios.randoms)
+def test_engines_that_merge_and_split_behind_each_other(history: list[Event], random: Random) -> None:
+    store = MemoryStore()
+    engines = [staging.engine(store) for _ in range(3)]
+    for number, told in enumerate(history):
+        assert staging.statuses(random.choice(engines).record([told])) == ["accepted"]
+        if random.random() < 0.2:
+            _meddle(random.choice(engines), random, str(number))
+    on = staging.engine(store)
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+    assert len({each.id for person in on.all_people("default") for each in on.events(person, limit=500)}) >= len(
+        history
+    )
+
+
+def _meddle(on: Engine, random: Random, request: str) -> None:
+    people = list(on.all_people("default"))
+    person = random.choice(people)
+    if len(person.heads) > 1 and random.random() < 0.5:
+        on.split("default", person.id, [str(random.choice(list(person.identifiers.values())))], request=request)
+    elif len(people) > 1:
+        one, other = random.sample(people, 2)
+        on.merge("default", one.id, other.id, request=request, force=True)

@@ -1,0 +1,288 @@
+"""Law: what cannot be taken stops nobody else, and what is taken is taken whole, with all that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.laws import staging
+from tests.laws.staging import Engine, event
+from threadline.engine import rejected
+from threadline.engine.wishes import CASCADE_CUT
+from threadline.kernel.errors import LimitExceeded
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import CASCADE_EVENTS_MAX
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.projection import Projection, Row
+from threadline.kernel.store import scan_pages
+from threadline.stores.memory import MemoryStore
+from threadline.testing import scenarios
+
+WHO = {"user_id": "u"}
+OTHER = {"user_id": "v"}
+
+
+def projection(fold: Callable[[Any, Recorded], Any], rows: Any = None) -> Projection:
+    return Projection(
+        name="fragile", version=1, handles=None, empty=dict, fold=fold, view=lambda state, now, edges: state, rows=rows
+    )
+
+
+def policy(react: Callable[[Recorded, dict[str, Any]], Sequence[Wish]], *types: str) -> Policy:
+    return Policy(name="p", handles=frozenset(types or ("go",)), react=react)
+
+
+def _raise(*_: object) -> Any:
+    raise ZeroDivisionError("boom")
+
+
+def _raise_at_boom(state: Any, recorded: Recorded) -> Any:
+    return _raise() if recorded.event.type == "boom" else {"n": state.get("n", 0) + 1}
+
+
+def _unpackable_at_boom(state: Any, recorded: Recorded) -> Any:
+    return {"n": object()} if recorded.event.type == "boom" else state
+
+
+def _remember_boom(state: Any, recorded: Recorded) -> Any:
+    return {"boom": True} if recorded.event.type == "boom" else state
+
+
+def _rows_fail_after_boom(state: Any, workspace: str, person: str) -> list[Row]:
+    return _raise() if state.get("boom") else []
+
+
+FRAGILE = {
+    "fold": [projection(_raise_at_boom)],
+    "packing": [projection(_unpackable_at_boom)],
+    "rows": [projection(_remember_boom, _rows_fail_after_boom)],
+    "policy": [policy(_raise, "boom")],
+    "wish": [policy(lambda recorded, states: [Emit(type="", key="k", occurred_at=0)], "boom")],
+    "long wish": [policy(lambda recorded, states: [Emit(type="x" * 300, key="k", occurred_at=0)], "boom")],
+    "twice": [policy(lambda recorded, states: [Emit(type="x", key="k", occurred_at=0)] * 2, "boom")],
+    "effect twice": [policy(lambda recorded, states: [Effect(kind="x", key="k", due_at=n) for n in (1, 2)], "boom")],
+}
+
+
+@pytest.mark.parametrize("values", FRAGILE.values(), ids=FRAGILE)
+def test_what_breaks_a_projection_or_a_policy_is_rejected_alone(values: list[object], seed: int) -> None:
+    on = staging.engine(values=values)
+    told = [event("boom" if n % 3 == 1 else "page", WHO if n % 2 else OTHER, str(n)) for n in range(150)]
+    receipts = on.record(told)
+    expected = ["projection_failed" if one.type == "boom" else "accepted" for one in told]
+    assert staging.statuses(receipts) == expected
+    positions = [on.person("default", f"user_id:{name}").position for name in "uv"]
+    assert positions == [50, 50]
+    kept = rejected.page(on.store, "default", None, 100)
+    assert {entry.code for _, entry in kept} == {"projection_failed"}
+    assert len(kept) == 50
+    staging.assert_log_is_whole(on)
+    if values != FRAGILE["rows"] and values != FRAGILE["packing"]:
+        without = staging.engine(values=values)
+        without.record([one for one in told if one.type != "boom"])
+        assert staging.timeless(on) == staging.timeless(without)
+
+
+@pytest.mark.parametrize("when", ["before", "after", "half"])
+def test_the_rejected_are_kept_although_the_engine_died_on_the_way(when: str) -> None:
+    on = staging.engine(values=FRAGILE["fold"])
+    told = [event("page", WHO, "1"), event("boom", WHO, "2"), event("page", OTHER, "3")]
+    for at in range(1, 4):
+        fragile: Any = staging.CrashingStore(on.store, at, when)
+        try:
+            staging.engine(fragile, values=FRAGILE["fold"]).record(told)
+        except staging.Crash:
+            continue
+    assert staging.statuses(on.record(told)) == ["duplicate", "projection_failed", "duplicate"]
+    assert len(rejected.page(on.store, "default", None, 10)) == 1
+
+
+def test_what_no_log_can_hold_is_rejected_alone() -> None:
+    on = staging.engine()
+    unfit = {
+        "no_identifier": event("page", {"user_id": "null", "email": " "}, "1"),
+        "invalid_type": event("", WHO, "2"),
+        "reserved_type": event("threadline.person_merged", WHO, "3"),
+        "invalid_key": event("page", WHO, ""),
+        "invalid_time": event("page", WHO, "5", 2**62),
+        "too_large": event("page", WHO, "6", properties={"x": "x" * 70_000}),
+        "invalid_value": event("page", WHO, "7", properties={"x": 2**70}),
+        "too_many_identifiers": event("page", {f"kind{n}": "x" for n in range(17)}, "8"),
+    }
+    for code, one in unfit.items():
+        assert staging.statuses(on.record([event("page", WHO, f"a{code}"), one, event("page", OTHER, f"b{code}")])) == [
+            "accepted",
+            code,
+            "accepted",
+        ]
+    assert {entry.code for _, entry in rejected.page(on.store, "default", None, 100)} == set(unfit)
+    staging.assert_log_is_whole(on)
+
+
+# --- bounds ---------------------------------------------------------------------------------
+
+
+def test_five_hundred_events_of_one_person_in_one_call(seed: int) -> None:
+    told = [event("page", WHO, f"p{n}") for n in range(250)]
+    told += [event("tag_added", WHO, f"t{n}", scenarios.NOW - 2, properties={"tag": f"tag {n}"}) for n in range(250)]
+    Random(seed).shuffle(told)
+    on = staging.tell(MemoryStore(), [told])
+    assert on.person("default", "user_id:u").position == 500
+    assert len(list(scan_pages(on.store, "tag"))) == 250
+    clean = staging.tell(MemoryStore(), [[one] for one in told])
+    assert staging.whole(on) == staging.whole(clean)
+    untagged = [event("tag_removed", WHO, f"r{n}", properties={"tag": f"tag {n}"}) for n in range(250)]
+    assert set(staging.statuses(on.record(untagged))) == {"accepted"}
+    assert list(scan_pages(on.store, "tag")) == []
+    staging.assert_refold_changes_nothing(on)
+
+
+def tagged(count: int) -> Engine:
+    """Two people with so many tags each, and a third."""
+    who = ({"user_id": "u"}, {"anonymous_id": "a"})
+    told = [
+        event("tag_added", one, f"{n}-{one}", properties={"tag": f"{n} {one}"}) for n in range(count) for one in who
+    ]
+    return staging.tell(MemoryStore(), [told, [event("page", OTHER, "v")]])
+
+
+def test_people_with_tags_are_joined() -> None:
+    on = tagged(30)
+    joining = event("identify", {"user_id": "u", "anonymous_id": "a"}, "j")
+    assert (
+        staging.statuses(on.record([event("page", OTHER, "1"), joining, event("page", OTHER, "2")])) == ["accepted"] * 3
+    )
+    person = on.person("default", "anonymous_id:a").id
+    assert {row.key.sort for row in scan_pages(on.store, "tag")} == {person}
+    assert len(list(scan_pages(on.store, "tag"))) == 60
+    staging.assert_refold_changes_nothing(on)
+
+
+def test_a_join_that_no_batch_can_hold_is_rejected_alone() -> None:
+    on = tagged(120)
+    before = staging.whole(on)
+    joining = event("identify", {"user_id": "u", "anonymous_id": "a"}, "j")
+    told = [event("page", OTHER, "1"), event("page", WHO, "2"), joining, event("page", {"anonymous_id": "a"}, "3")]
+    assert staging.statuses(on.record(told)) == ["accepted", "accepted", "too_many_changes", "accepted"]
+    assert len(list(on.all_people("default"))) == 3
+    with pytest.raises(LimitExceeded):
+        on.merge("default", "user_id:u", "anonymous_id:a", request="m")
+    assert len(staging.whole(on)) == len(before)
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+
+
+def test_a_person_who_would_grow_too_large_keeps_what_fits() -> None:
+    on = staging.engine()
+    told = [event("identify", WHO, f"big{n}", properties={f"x{n:02}": "y" * 31_000}) for n in range(20)]
+    told += [event("page", who, f"small{n}") for n, who in enumerate((WHO, OTHER))]
+    codes = staging.statuses(on.record(told))
+    assert codes == ["accepted"] * 12 + ["person_too_large"] * 8 + ["accepted"] * 2
+    staging.assert_refold_changes_nothing(on)
+    staging.assert_log_is_whole(on)
+
+
+@pytest.mark.parametrize("short", [0, 20, 40, 60, 1_100, 1_200])
+def test_the_largest_person_is_one_that_the_store_takes(short: int) -> None:
+    on = staging.engine()
+    on.record([event("identify", WHO, f"big{n}", properties={f"x{n:02}": "y" * 31_000}) for n in range(12)])
+    on.record([event("identify", WHO, "z", properties={"z": ""})])
+    size = len(next(scan_pages(on.store, "person")).value)
+    fill = event("identify", WHO, "fill", properties={"z": "y" * (400_000 - size - short)})
+    codes = staging.statuses(on.record([fill, event("page", OTHER, "other")]))
+    assert codes in (["accepted", "accepted"], ["person_too_large", "accepted"])
+    assert codes[0] == "accepted" or short < 1_200
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "漢", "🧵"])
+@pytest.mark.parametrize("length", [512, 513, 2_000])
+def test_no_name_of_a_tag_or_a_group_is_too_long_for_a_row(letter: str, length: int) -> None:
+    on = staging.engine()
+    name = letter * length
+    told = [event("tag_added", WHO, "1", properties={"tag": name}), event("group", WHO, "2", object_ref=name)]
+    assert staging.statuses(on.record([*told, event("page", OTHER, "3")])) == ["accepted"] * 3
+
+
+# --- what policies wish ---------------------------------------------------------------------
+
+
+def test_a_cascade_is_cut_and_says_so() -> None:
+    chain = policy(lambda recorded, states: [Emit(type="go", key="next", occurred_at=scenarios.NOW - 1)])
+    on = staging.engine(values=[chain])
+    assert staging.statuses(on.record([event("go", WHO, "1"), event("page", OTHER, "2")])) == ["accepted", "accepted"]
+    found = on.events(on.person("default", "user_id:u"), limit=100)
+    assert len(found) == 1 + CASCADE_EVENTS_MAX
+    [cut] = [each for each in found if each.event.type == CASCADE_CUT]
+    assert (cut.event.properties["policy"], cut.sequence) == ("p", 1 + CASCADE_EVENTS_MAX)
+    causes = {each.id: each.cause for each in found}
+    assert sorted(causes.values())[0] == ""
+    assert set(causes.values()) - {""} <= set(causes)
+    staging.assert_refold_changes_nothing(on)
+
+
+def test_a_policy_that_wishes_for_too_much_at_once_is_cut_as_well() -> None:
+    many = policy(lambda recorded, states: [Timer(key=str(n), due_at=scenarios.NOW + n) for n in range(1, 90)])
+    on = staging.engine(values=[many])
+    assert staging.statuses(on.record([event("go", WHO, str(n)) for n in range(5)])) == ["accepted"] * 5
+    person = on.person("default", "user_id:u")
+    assert len(person.timers) == CASCADE_EVENTS_MAX - 1
+    assert {each.event.type for each in on.events(person)} == {"go", CASCADE_CUT}
+    assert len(list(scan_pages(on.store, "timer"))) == CASCADE_EVENTS_MAX - 1
+
+
+def _everything(recorded: Recorded, states: dict[str, Any]) -> Sequence[Wish]:
+    if recorded.event.type == "go":
+        return [
+            Emit(type="gone", key="e", occurred_at=recorded.event.occurred_at),
+            Effect(kind="console", key="f", data={"n": 1}),
+            Timer(key="t", due_at=scenarios.NOW + 5),
+            Timer(key="moved", due_at=scenarios.NOW + 6),
+        ]
+    if recorded.event.type == "move":
+        return [Timer(key="moved", due_at=scenarios.NOW + 9), CancelTimer(key="t"), CancelTimer(key="nothing")]
+    return []
+
+
+@pytest.mark.parametrize("when", ["before", "after", "half"])
+def test_what_follows_from_an_event_commits_with_it(when: str) -> None:
+    values = [policy(_everything, "go", "move", TIMER_FIRED)]
+    calls = [[event("go", WHO, "1"), event("go", OTHER, "2")], [event("move", WHO, "3")]]
+    clean = staging.engine(values=values)
+    for call in calls:
+        clean.record(call)
+    store = MemoryStore()
+    fragile: Any = staging.CrashingStore(store, 1, when)
+    with pytest.raises(staging.Crash):
+        staging.engine(fragile, values=values).record(calls[0])
+    assert_nothing_half(store)
+    on = staging.engine(store, values=values)
+    for call in calls:
+        on.record(call)
+        on.record(call)
+    assert staging.whole(on) == staging.whole(clean)
+    assert_nothing_half(store)
+    assert sorted(on.person("default", "user_id:u").timers.values()) == [scenarios.NOW + 9]
+    assert sorted(on.person("default", "user_id:v").timers.values()) == [scenarios.NOW + 5, scenarios.NOW + 6]
+
+
+def assert_nothing_half(store: MemoryStore) -> None:
+    """For every event that goes there is one that has gone, one effect, and the timers that its person names."""
+    types = [each.entry.type for each in store.feed()]
+    assert types.count("go") == types.count("gone") == len(list(scan_pages(store, "outbox")))
+    named = [due for person in staging.engine(store).all_people("default") for due in person.timers.values()]
+    assert len(named) == len(list(scan_pages(store, "timer")))
+
+
+def test_a_person_with_many_rows_has_room_for_what_policies_wish() -> None:
+    on = staging.engine(values=[policy(_everything, "tag_added")])
+    told = [event("tag_added", WHO, f"t{n}", properties={"tag": f"tag {n}"}) for n in range(300)]
+    assert set(staging.statuses(on.record(told[:200]))) == {"accepted"}
+    assert set(
+        staging.statuses(on.record([one for each in told[200:] for one in (each, event("page", WHO, each.key + "p"))]))
+    )
+    assert len(list(scan_pages(on.store, "tag"))) == 300
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)

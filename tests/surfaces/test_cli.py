@@ -1,0 +1,247 @@
+"""The command line: a command for each operation, messages instead of tracebacks, and what looks after a store."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import threadline
+from threadline.app import composition, operations
+from threadline.engine.credentials import Credentials
+from threadline.kernel.time import system_clock
+from threadline.surfaces.calling import field_names, shown
+from threadline.surfaces.cli.program import COMMANDS, command_name, run
+from threadline.surfaces.composition import Composition
+
+
+@pytest.fixture(scope="module")
+def composed() -> Composition:
+    return composition()
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with one purchase; commands find it by the environment."""
+    path = tmp_path / "x.db"
+    with threadline.open(path) as tl:
+        tl.track("42", "purchase_completed", {"total": 29.33, "currency": "EUR"}, key="order-1")
+    monkeypatch.setenv("THREADLINE_STORE", str(path))
+    return path
+
+
+class Ran:
+    """What a command answered."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def call(composed: Composition, capfd: pytest.CaptureFixture[str]) -> object:
+    def call(*arguments: str) -> Ran:
+        capfd.readouterr()
+        code = run(composed, arguments)
+        found = capfd.readouterr()
+        return Ran(code, found.out, found.err)
+
+    return call
+
+
+def test_a_person_is_shown_as_tables_and_as_json(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call("person", "user_id:42")
+    assert told.code == 0
+    assert "monetary_total" in told.out
+    assert "29.33" in told.out
+    as_json = json.loads(call("person", "user_id:42", "--json").out)
+    assert as_json["features"]["monetary_total"]["value"] == 29.33
+
+
+def test_every_operation_is_a_command_with_all_its_parameters(call) -> None:  # type: ignore[no-untyped-def]
+    listed = call("--help").out
+    for operation in shown(operations(), "cli").values():
+        name = command_name(operation.name)
+        assert name in listed
+        if name in COMMANDS:
+            continue
+        told = call(name, "--help")
+        assert told.code == 0
+        for field in field_names(operation):
+            assert f"--{field.replace('_', '-')}" in told.out or field.upper() in told.out, (name, field)
+
+
+def test_options_are_typed_and_mistakes_are_usage(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    for arguments, said in (
+        (("events", "user_id:42", "--limit", "x"), "'x' is not a valid integer"),
+        (("events", "user_id:42", "--limit", "0"), "limit: expected `int` >= 1"),
+        (("events", "user_id:42", "--order", "up"), "--order"),
+        (("events",), "Missing argument 'ID'"),
+        (("nonsense",), "No such command"),
+        (("record", "--events", "{"), "not JSON"),
+        (("record",), "Missing option '--events'"),
+    ):
+        told = call(*arguments)
+        assert told.code == 2, arguments
+        assert said in told.err, told.err
+
+
+def test_errors_are_a_message_with_a_hint(store: Path, call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    told = call("person", "user_id:9")
+    assert (told.code, told.out) == (1, "")
+    assert "Error: nobody is known as 'user_id:9'" in told.err
+    assert "Traceback" not in told.err
+    told = call("person", "user_id:42", "--file", str(tmp_path / "none.db"))
+    assert told.code == 1
+    assert "none.db" in told.err
+
+
+def test_a_wrong_setting_is_told(store: Path, call, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("THREADLINE_PROT", "1")
+    told = call("person", "user_id:42")
+    assert told.code == 1
+    assert "did you mean THREADLINE_PORT?" in told.err
+
+
+def test_lists_and_json_travel_as_options(store: Path, call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    told = call("tag", "user_id:42", "--add", "vip", "--add", "early", "--json")
+    assert json.loads(told.out)["tags"] == ["early", "vip"]
+    events = [{"type": "click", "identifiers": {"user_id": "7"}, "key": "k"}]
+    (tmp_path / "events.json").write_text(json.dumps(events))
+    told = call("record", "--events", f"@{tmp_path / 'events.json'}", "--json")
+    assert json.loads(told.out)["accepted"] == 1
+    told = call("record", "--events", json.dumps(events), "--json")
+    assert json.loads(told.out)["duplicates"] == 1
+
+
+def test_reading_works_beside_a_writer_and_writing_does_not(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    with threadline.open(store):
+        assert call("person", "user_id:42").code == 0
+        assert call("verify").code == 0
+        told = call("tag", "user_id:42", "--add", "vip")
+        assert told.code == 1
+        assert "open for writing" in told.err
+
+
+def test_keys_are_created_listed_and_revoked(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    made = json.loads(call("keys", "create", "shop", "--json").out)
+    token = json.loads(call("keys", "create", "me", "--token", "--scope", "read", "--scope", "write", "--json").out)
+    assert made["secret"].startswith("wk_")
+    assert (token["secret"][:3], token["scopes"]) == ("tl_", ["read", "write"])
+    listed = call("keys", "list").out
+    assert "shop" in listed
+    assert made["secret"] not in listed
+    assert call("keys", "revoke", made["id"]).code == 0
+    assert call("keys", "revoke", made["id"]).code == 1
+    assert call("keys", "create", "x", "--scope", "read").code == 2
+    with threadline.open(store) as tl:
+        credentials = Credentials(tl.engine.store, system_clock)
+        assert credentials.find(made["secret"]) is None
+        assert credentials.find(token["secret"]) is not None
+
+
+def test_workspaces_are_apart(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    assert call("person", "user_id:42", "--workspace", "other").code == 1
+
+
+def test_refold_brings_people_up_to_changed_definitions(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    assert call("verify").code == 0
+    (store.parent / "threadline.yaml").write_text(
+        "features:\n  currencies: {aggregate: distinct, events: purchase_completed, of: currency}\n"
+    )
+    told = call("verify")
+    assert told.code == 1
+    assert "1 people who differ" in told.out
+    told = call("refold")
+    assert told.code == 0
+    assert "1 people refolded from 1 events" in told.out
+    assert "1 had changed" in told.out
+    assert call("verify").code == 0
+    vector = json.loads(call("features", "user_id:42", "--json").out)
+    assert vector["features"]["currencies"]["value"] == 1
+
+
+def test_verify_finds_what_was_tampered_with(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    with threadline.open(store) as tl:
+        person = tl.engine.person("default", "user_id:42")
+        from threadline.engine.person import pack_person, person_key
+        from threadline.kernel.store import Batch, Put
+
+        index = tl.engine.catalogue.index["activity"]
+        person.states[index] = tl.engine.catalogue.projections[index].empty()
+        put = Put(person_key(person.id), pack_person(person, tl.engine.catalogue))
+        assert tl.engine.store.commit([Batch(writes=[put])]) == [None]
+    told = call("verify")
+    assert told.code == 1
+    assert person.id in told.out
+
+
+def test_the_doctor_looks_at_everything(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call("doctor")
+    assert told.code == 0
+    for what in ("versions", "disk", "clock", "definitions", "catalogue", "store", "log ahead", "lock", "last event"):
+        assert what in told.out
+    assert "fault" not in told.out
+    with threadline.open(store):
+        told = call("doctor")
+        assert (told.code, "is open for writing" in told.out) == (0, True)
+
+
+def test_the_doctor_finds_faults(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    store.write_bytes(b"this is no store at all, and long enough to be read as one" * 100)
+    told = call("doctor")
+    assert told.code == 1
+    assert "fault" in told.out
+
+
+def test_the_doctor_creates_nothing(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    told = call("doctor", "--file", str(tmp_path / "new.db"))
+    assert told.code == 0
+    assert "does not exist yet" in told.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_show_no_secrets(store: Path, call, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("THREADLINE_TOKENS", "tl_very_secret")
+    for arguments in (("settings",), ("settings", "--json")):
+        told = call(*arguments)
+        assert told.code == 0
+        assert "tl_very_secret" not in told.out
+        assert "hidden" in told.out
+
+
+def test_the_catalogue_is_listed(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call("catalogue").out
+    for name in ("features", "campaign_ignored", "merge_preview", "anonymous_id"):
+        assert name in told
+
+
+def test_a_fault_of_the_program_is_a_message_too(call, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:  # type: ignore[no-untyped-def]
+    from threadline.engine.ask import Asker
+
+    def person(self: Asker, workspace: str, ref: str) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Asker, "person", person)
+    told = call("person", "user_id:42")
+    assert told.code == 1
+    assert "RuntimeError: a bug" in told.err
+    assert "--traceback" in told.err
+    with pytest.raises(RuntimeError, match="a bug"):
+        call("--traceback", "person", "user_id:42")
+
+
+@pytest.mark.parametrize("module", ["threadline", "threadline.surfaces.cli"])
+def test_the_program_runs_as_a_module(module: str, store: Path) -> None:
+    command = [sys.executable, "-m", module, "person", "user_id:42", "--json"]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert json.loads(done.stdout)["position"] == 1
+    assert done.stderr == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(store: Path) -> None:
+    command = f"{sys.executable} -m threadline catalogue | head -1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    assert done.stderr == ""

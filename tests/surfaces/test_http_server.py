@@ -1,0 +1,169 @@
+"""The server as a process: its first words, its keys, its end, and who may stand beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import threadline
+
+
+class Process:
+    """One `threadline serve` on a free port."""
+
+    def __init__(self, store: Path, environment: dict[str, str] | None = None) -> None:
+        command = [sys.executable, "-m", "threadline", "serve", "--file", str(store), "--port", "0"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
+        )
+        self.said: list[str] = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line)
+            if line.startswith("{"):
+                break
+        else:
+            raise AssertionError(f"the server did not start: {self.process.stderr and self.process.stderr.read()}")
+        self.ready: dict[str, Any] = json.loads(self.said[-1])
+        self.url: str = self.ready["url"]
+
+    def secret(self, prefix: str) -> str:
+        return next(word for line in self.said for word in line.split() if word.startswith(prefix))
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(signal_number)
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Process]]:
+    made: list[Process] = []
+    yield made
+    for each in made:
+        each.process.kill()
+        each.process.communicate()
+
+
+def track(key: str) -> dict[str, str]:
+    return {"userId": "42", "event": "click", "messageId": key}
+
+
+def test_a_new_store_gets_keys_once(tmp_path: Path, servers: list[Process]) -> None:
+    first = Process(tmp_path / "x.db")
+    servers.append(first)
+    assert first.ready["ready"] is True
+    assert first.ready["pid"] == first.process.pid
+    key, token = first.secret("wk_"), first.secret("tl_")
+    assert f"curl {first.url}/v1/track -u {key}:" in "".join(first.said)
+    with httpx.Client(base_url=first.url) as client:
+        assert client.post("/v1/track", json=track("a"), auth=(key, "")).json()["accepted"] == 1
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert client.get("/v1/people/user_id:42", headers=bearer).json()["position"] == 1
+        assert "log_position 1\n" in client.get("/metrics", headers=bearer).text
+        assert client.get("/readyz").json() == {"status": "ok"}
+    assert first.stop() == 0
+    second = Process(tmp_path / "x.db")
+    servers.append(second)
+    assert len(second.said) == 1, "keys are told once"
+    with httpx.Client(base_url=second.url) as client:
+        assert client.post("/v1/track", json=track("a"), auth=(key, "")).json()["duplicates"] == 1
+    assert second.stop(signal.SIGINT) == 0
+
+
+def test_keys_in_the_environment_need_no_others(tmp_path: Path, servers: list[Process]) -> None:
+    server = Process(tmp_path / "x.db", {"THREADLINE_WRITE_KEYS": "shop=mine", "THREADLINE_TOKENS": "tok"})
+    servers.append(server)
+    assert len(server.said) == 1
+    assert httpx.post(f"{server.url}/v1/track", json=track("a"), auth=("mine", "")).json()["accepted"] == 1
+    answer = httpx.get(f"{server.url}/v1/people", headers={"Authorization": "Bearer tok"})
+    assert len(answer.json()["people"]) == 1
+
+
+def test_one_process_writes_and_commands_read_beside_it(tmp_path: Path, servers: list[Process]) -> None:
+    store = tmp_path / "x.db"
+    server = Process(store, {"THREADLINE_WRITE_KEYS": "mine"})
+    servers.append(server)
+    httpx.post(f"{server.url}/v1/track", json=track("a"), auth=("mine", ""))
+    command = [sys.executable, "-m", "threadline"]
+    told = subprocess.run([*command, "serve", "--file", str(store), "--port", "0"], capture_output=True, text=True, check=False)
+    assert told.returncode == 1
+    assert f"pid {server.process.pid}" in told.stderr
+    read = subprocess.run([*command, "events", "user_id:42", "--file", str(store)], capture_output=True, text=True, check=False)
+    assert read.returncode == 0
+    assert "click" in read.stdout
+
+
+def test_a_port_that_is_taken_is_a_message(tmp_path: Path, servers: list[Process]) -> None:
+    server = Process(tmp_path / "x.db")
+    servers.append(server)
+    port = server.url.rpartition(":")[2]
+    command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "y.db"), "--port", port]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 1
+    assert "in use" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def _send(url: str, name: str, answered: dict[str, int], stop: threading.Event) -> None:
+    with httpx.Client(base_url=url, auth=("mine", "")) as client:
+        for number in range(100_000):
+            key = f"{name}-{number}"
+            try:
+                answered[key] = client.post("/v1/track", json=track(key)).status_code
+            except httpx.TransportError:
+                return
+            if stop.is_set():
+                return
+
+
+def _under_load(server: Process, end: int) -> tuple[dict[str, int], int]:
+    """Send from four clients, end the server in the middle, and answer what each message was told."""
+    answered: dict[str, int] = {}
+    stop = threading.Event()
+    clients = [threading.Thread(target=_send, args=(server.url, f"c{i}", answered, stop)) for i in range(4)]
+    for client in clients:
+        client.start()
+    patience = time.monotonic() + 20
+    while len(answered) < 100 and time.monotonic() < patience:
+        time.sleep(0.01)
+    code = server.stop(end)
+    stop.set()
+    for client in clients:
+        client.join()
+    return answered, code
+
+
+@pytest.mark.parametrize(("end", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
+def test_what_was_answered_is_there_once(end: int, code: int, tmp_path: Path, servers: list[Process]) -> None:
+    server = Process(tmp_path / "x.db", {"THREADLINE_WRITE_KEYS": "mine"})
+    servers.append(server)
+    answered, ended = _under_load(server, end)
+    assert ended == code
+    accepted = {key for key, status in answered.items() if status == 200}
+    assert len(accepted) >= 100
+    assert set(answered.values()) <= {200, 503}
+    with threadline.open(tmp_path / "x.db", readonly=False) as tl:
+        kept = [entry.entry.id for entry in _everything(tl)]
+        assert len(kept) == len(set(kept))
+        recorded = {tl.engine.event("default", id).event.key for id in kept}
+        assert accepted <= recorded
+        assert tl.person("user_id:42")["position"] == len(kept)
+
+
+def _everything(tl: threadline.Threadline) -> Sequence[Any]:
+    found, cursor = [], ""
+    while page := tl.engine.feed(cursor):
+        found += page
+        cursor = page[-1].cursor
+    return found

@@ -1,0 +1,108 @@
+"""The OpenAPI document and the pages: complete, self-contained, made of the operations themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.surfaces.conftest import client_of
+from threadline.engine.engine import Engine
+from threadline.settings import Settings
+from threadline.surfaces.calling import field_names, path_names, shown
+from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.openapi import document
+
+
+@pytest.fixture(scope="module")
+def described() -> dict[str, Any]:
+    from threadline.app import operations
+
+    return document(operations())
+
+
+def _bodies(described: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(path, method, body) for path, methods in described["paths"].items() for method, body in methods.items()]
+
+
+def test_every_route_is_described_and_nothing_else(described: dict[str, Any], engine: Engine) -> None:
+    pages = {("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json")}
+    routes = {(route.method, route.path) for route in Application(engine, Settings()).router.routes} - pages
+    assert {(method.upper(), path) for path, method, _ in _bodies(described)} == routes
+
+
+def test_every_parameter_of_every_operation_is_described(described: dict[str, Any], engine: Engine) -> None:
+    for operation in shown(engine.catalogue.operations, "http").values():
+        body = described["paths"][operation.path][operation.method.lower()]
+        told = {parameter["name"]: parameter["in"] for parameter in body["parameters"]}
+        inside = body.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        told |= dict.fromkeys(inside.get("properties", {}), "body")
+        assert set(told) == set(field_names(operation)), operation.name
+        assert {name for name, place in told.items() if place == "path"} == set(path_names(operation))
+        assert "query" not in told.values() or operation.method != "POST"
+        assert str(operation.status) in body["responses"]
+        assert body["security"] == [{"token": []}]
+
+
+def test_every_answer_that_can_come_is_declared(described: dict[str, Any]) -> None:
+    for path, method, body in _bodies(described):
+        statuses = set(body["responses"])
+        assert "500" in statuses
+        assert "405" in statuses
+        assert body["security"] == [] or {"401", "403", "503"} - {"403"} <= statuses, (path, method)
+        for status, answer in body["responses"].items():
+            if int(status) >= 400:
+                assert answer["content"]["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
+        assert "x-without" not in body
+
+
+def test_references_lead_somewhere_and_nothing_is_left_over(described: dict[str, Any]) -> None:
+    text = str(described)
+    wanted = set(re.findall(r"#/components/schemas/([^'\"]+)", text))
+    assert wanted == set(described["components"]["schemas"])
+
+
+def test_names_are_unique(described: dict[str, Any]) -> None:
+    names = [body["operationId"] for _, _, body in _bodies(described)]
+    assert len(names) == len(set(names))
+
+
+def test_the_pages_need_nothing_from_elsewhere(client: TestClient) -> None:
+    for path in ("/", "/docs"):
+        answer = client.get(path)
+        assert answer.headers["content-type"].startswith("text/html")
+        assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", answer.text)
+        assert "<script" not in answer.text
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_the_docs_show_every_address_with_an_example(client: TestClient, described: dict[str, Any]) -> None:
+    text = client.get("/docs").text
+    for path, _, body in _bodies(described):
+        assert f'id="{body["operationId"]}"' in text
+        assert f"<code>{path}</code>" in text
+    assert text.count("curl") >= len(_bodies(described))
+
+
+def test_the_document_is_what_is_served(client: TestClient, engine: Engine) -> None:
+    assert client.get("/openapi.json").json() == document(engine.catalogue.operations)
+
+
+def test_examples_of_operations_are_taken(engine: Engine) -> None:
+    """An example may name what is not there, but it is never one that is not understood."""
+    _, token = engine.credentials.create("default", "token", "admin", ["admin"])
+    with client_of(engine) as client:
+        described = client.get("/openapi.json").json()
+        for path, method, body in _bodies(described):
+            content = body.get("requestBody", {}).get("content", {}).get("application/json", {})
+            if "example" not in content or path.startswith("/v1/cloudevents"):
+                continue
+            path = path.replace("{id}", "0123456789abcdef0123456789abcdef")
+            answer = client.request(
+                method, path, json=content["example"], headers={"Authorization": f"Bearer {token}"}
+            )
+            assert answer.status_code in (200, 201, 404), (path, answer.text)
+            if answer.status_code == 200 and "rejected" in answer.json():
+                assert answer.json()["rejected"] in ([], 0), (path, answer.text)
