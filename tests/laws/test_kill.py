@@ -23,7 +23,7 @@ from threadline.testing.auditor import audit
 
 ROOT = Path(__file__).parents[2]
 PEOPLE = 12
-ROUND_SECONDS = (0.005, 0.12)
+ROUND_SECONDS = (0.001, 0.08)
 ROUNDS_PER_FILE = 25
 EVENTS_PER_FILE = 6_000
 """More than a file's rounds can tell, so that every kill finds the child at work."""
@@ -35,16 +35,20 @@ class Ingesting:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def killed_round(self, path: Path, seed: int, start: int, seconds: float) -> set[str]:
-        """Let a child tell the history from ``start`` on and kill it; the keys that it acknowledged."""
+    def killed_round(self, path: Path, seed: int, start: int, seconds: float, *, at_work: bool) -> set[str]:
+        """Let a child tell the history from ``start`` on and kill it; the keys that it acknowledged.
+
+        The time runs from the child's birth, or with ``at_work`` from the first event that it acknowledged.
+        """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        read = self.process.stdout.readline
         print(path, seed, PEOPLE, EVENTS_PER_FILE, start, file=self.process.stdin, flush=True)
-        pid = int(self.process.stdout.readline().removeprefix("pid "))
+        pid = int(read().removeprefix("pid "))
+        acknowledged = {read().split()[1]} if at_work else set()
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
-        acknowledged = set()
-        while (line := self.process.stdout.readline().strip()) != "gone":
+        while (line := read().strip()) != "gone":
             word, key = line.split()
             assert word == "ack"
             acknowledged.add(key)
@@ -78,7 +82,9 @@ def one_file(child: Ingesting, path: Path, seed: int, rounds: int) -> int:
     busy = 0
     for _ in range(rounds):
         start = next(n for n, told in enumerate(history) if told.key not in acknowledged)
-        fresh = child.killed_round(path, seed, max(0, start - 5), random.uniform(*ROUND_SECONDS))
+        at_work = random.random() < 0.8
+        seconds = random.uniform(*ROUND_SECONDS)
+        fresh = child.killed_round(path, seed, max(0, start - 5), seconds, at_work=at_work)
         acknowledged |= fresh
         busy += bool(fresh)
         store = SqliteStore(path)

@@ -80,7 +80,7 @@ def test_hostile_events(projection: Projection, events: list[Event], random: Ran
 
 @pytest.mark.slow
 @every_projection
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(events=st.lists(hostile_events, max_size=6), random=scenarios.randoms)
 def test_many_hostile_events(projection: Projection, events: list[Event], random: Random) -> None:
     met_by(projection, events, random)

@@ -66,7 +66,7 @@ class Asker:
             id = found
         return None
 
-    def states(self, person: Person, now: int, *, known_at: int | None = None) -> list[State]:
+    def states(self, person: Person, now: int, *, known_at: int | None = None) -> Sequence[State]:
         """The states that hold at ``now``: the stored ones, or a refold where these know of later events."""
         if known_at is None and person.latest[0] < now:
             return person.states

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import ModuleType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from threadline.kernel.errors import InvalidDefinition
-from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.operation import Operation
 from threadline.kernel.policy import Policy
-from threadline.kernel.projection import Projection, State
+from threadline.kernel.projection import Fold, Projection, State
 
-Fold = Callable[[State, Recorded], State]
-Plan = tuple[tuple[int, Fold], ...]
+
+
+class Plan(NamedTuple):
+    """What an event of one type changes."""
+
+    steps: tuple[tuple[int, Fold], ...]
+    """Index of each projection touched, and the fold, compiled where there is one."""
+    rows: bool
+    """Whether index rows may change."""
+    ordered: frozenset[int]
+    """Those of the projections that need occurred order."""
 
 BUILT_IN = "threadline.capabilities"
 
@@ -30,7 +38,8 @@ class Catalogue:
         self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
         self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
-        self.fingerprints = tuple(f"{p.version}:{p.fingerprint}" for p in self.projections)
+        self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
+        """Which states a packed person holds, in order, and of what version each is."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
         self.with_rows = tuple(i for i, p in enumerate(self.projections) if p.rows is not None)
         self.ordered = tuple(i for i, p in enumerate(self.projections) if p.ordered)
@@ -42,12 +51,14 @@ class Catalogue:
         return [p.empty() for p in self.projections]
 
     def plan(self, event_type: str) -> Plan:
-        """Which states an event of this type changes, and the fold for each, compiled where there is one."""
+        """What an event of this type changes."""
         plan = self._plans.get(event_type)
         if plan is None:
-            plan = tuple(
+            steps = tuple(
                 (i, fold) for i, p in enumerate(self.projections) if (fold := _fold_of(p, event_type)) is not None
             )
+            touched = frozenset(i for i, _ in steps)
+            plan = Plan(steps, bool(touched & set(self.with_rows)), touched & set(self.ordered))
             if len(self._plans) >= 10_000:  # event types are free, so a cache of them has to be bounded
                 self._plans.clear()
             self._plans[event_type] = plan

@@ -14,6 +14,7 @@ from threadline.engine.packing import pack_body, payload_digest
 from threadline.engine.person import Packed, Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.engine.screen import Request, Screened
+from threadline.engine.states import NamedStates
 from threadline.kernel.errors import StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import SYSTEM_PREFIX
@@ -224,24 +225,23 @@ class Group:
         return self.append(person, thread, one)
 
     def _fold(self, person: Person, recorded: Recorded, draft: Draft) -> None:
-        catalogue = self.catalogue
-        plan = catalogue.plan(recorded.event.type)
-        if not plan:
+        event = recorded.event
+        steps, rows, ordered = self.catalogue.plan(event.type)
+        if not steps:
             return
-        states = person.states
-        latest = (recorded.event.occurred_at, recorded.id)
+        latest = (event.occurred_at, recorded.id)
         late = latest < person.latest
-        rows = any(index in catalogue.with_rows for index, _ in plan)
         if rows:
-            draft.note_rows(person, catalogue)
-        for index, fold in plan:
-            if late and index in catalogue.ordered:
+            draft.note_rows(person, self.catalogue)
+        states = person.states
+        for index, fold in steps:
+            if late and index in ordered:
                 self._refold_ordered(person, index)
             else:
-                states[index] = fold(states[index], recorded)
+                states.fold(index, fold, recorded)
         if rows:
-            draft.count_rows(catalogue)
-        if not late and not recorded.event.type.startswith(SYSTEM_PREFIX):
+            draft.count_rows(self.catalogue)
+        if not late and not event.type.startswith(SYSTEM_PREFIX):
             person.latest = latest
 
     def _refold_ordered(self, person: Person, index: int) -> None:
@@ -264,7 +264,7 @@ class Group:
             for policy in self.catalogue.reactors(recorded.event.type):
                 if not wishes.concerns(policy, recorded):
                     continue
-                states = {p.name: s for p, s in zip(self.catalogue.projections, person.states, strict=True)}
+                states = NamedStates(self.catalogue, person.states)
                 for wish in policy.react(recorded, states):
                     if added == CASCADE_EVENTS_MAX - 1:
                         wishes.report_cut(self, person, recorded, policy.name)

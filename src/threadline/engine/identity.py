@@ -11,6 +11,7 @@ import msgspec
 from threadline.engine.memo import Memo
 from threadline.engine.person import Person, pack_alias, person_key, thread_key
 from threadline.engine.refold import fold_events, refold_person, thread_events
+from threadline.engine.states import States
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Event, Identifier, event_id, thread_id
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
@@ -114,7 +115,7 @@ def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str
             return known
         _set_aside(group, workspace, first, other, against, id)
     # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
-    person = Person(first.thread, workspace, group.now, group.catalogue.empty())
+    person = Person(first.thread, workspace, group.now, States(group.catalogue))
     group.touched[person.id] = person
     link(group, person, first)
     return person
@@ -185,14 +186,14 @@ def _fold_union(group: Group, survivor: Person, merged: Person) -> None:
     # Commuting folds allow the short way: fold the fewer events onto the state of the more.
     commuting = [i for i in range(len(catalogue.projections)) if i not in catalogue.ordered]
     fewer = [*thread_events(group.store, group.stored_heads(smaller)), *group.pending_of(smaller)]
-    states = larger.states
+    states = list(larger.states)
     fold_events(catalogue, fewer, states, only=commuting)
-    union = Person(survivor.id, survivor.workspace, survivor.created_at, states)
+    union = Person(survivor.id, survivor.workspace, survivor.created_at, States(catalogue, states))
     union.heads = {**group.stored_heads(survivor), **group.stored_heads(merged)}
     if catalogue.ordered:
         pending = [*group.pending_of(survivor), *group.pending_of(merged)]
         refold_person(group.store, catalogue, union, only=catalogue.ordered, extra=pending)
-    survivor.states = states
+    survivor.states = union.states
     survivor.latest = max(survivor.latest, merged.latest)
 
 
@@ -206,7 +207,7 @@ def split(
     draft = group.draft(person, len(threads) + 6)
     draft.note_rows(person, group.catalogue)
     alias = group.store.get([person_key(id)])[0]
-    new = Person(id, person.workspace, created_at, group.catalogue.empty())
+    new = Person(id, person.workspace, created_at, States(group.catalogue))
     new.version = alias.version if alias is not None else 0
     for thread in threads:
         new.add_thread(thread, person.identifiers.pop(thread), person.heads.pop(thread))

@@ -14,6 +14,7 @@ from threadline.engine.identity import QUARANTINE, objections
 from threadline.engine.person import Person, person_key, unpack_person
 from threadline.engine.record import Recorder
 from threadline.engine.refold import refold_person, thread_events
+from threadline.engine.states import States
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.identity import MERGED
@@ -53,7 +54,7 @@ def preview_merge(asker: Asker, workspace: str, one: str, other: str) -> tuple[P
     if first.id == second.id:
         raise Conflict("they are one person already")
     survivor, merged = sorted((first, second), key=lambda p: (p.created_at, p.id))
-    union = Person(survivor.id, workspace, survivor.created_at, asker.catalogue.empty())
+    union = Person(survivor.id, workspace, survivor.created_at, States(asker.catalogue))
     for part in (survivor, merged):
         for thread, known in part.identifiers.items():
             union.add_thread(thread, known, part.heads[thread])
@@ -68,7 +69,7 @@ def preview_split(asker: Asker, workspace: str, ref: str, identifiers: Sequence[
     parts = []
     for chosen in (set(person.heads) - set(threads), set(threads)):
         part = Person(
-            person.id if person.id in chosen else min(chosen), workspace, person.created_at, asker.catalogue.empty()
+            person.id if person.id in chosen else min(chosen), workspace, person.created_at, States(asker.catalogue)
         )
         for thread in chosen:
             part.add_thread(thread, person.identifiers[thread], person.heads[thread])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import pack, unpack
+from threadline.engine.states import States
 from threadline.kernel.event import Identifier
-from threadline.kernel.projection import State
 from threadline.kernel.store import Item, Key
 
 PERSON = "person"
@@ -28,10 +30,11 @@ class Person:
     """
 
     __slots__ = (
-        "apart", "created_at", "heads", "id", "identifiers", "latest", "packed", "stale", "states", "timers", "version", "workspace"
+        "apart", "created_at", "heads", "id", "identifiers", "latest", "packed", "packed_timers", "stale", "states", 
+        "version", "workspace",
     )  # fmt: skip
 
-    def __init__(self, id: str, workspace: str, created_at: int, states: list[State]) -> None:
+    def __init__(self, id: str, workspace: str, created_at: int, states: States) -> None:
         self.id = id
         self.workspace = workspace
         self.created_at = created_at
@@ -44,13 +47,24 @@ class Person:
         """The identifier that each thread belongs to."""
         self.apart: list[str] = []
         """Threads of others from which an operator has split this person: they are never joined by themselves."""
-        self.timers: dict[str, int] = {}
-        """``thread/policy/key`` of each pending timer and when it is due."""
+        self.packed_timers: dict[str, int] | msgspec.Raw = {}
+        """`timers` as they are kept: still packed until somebody looks."""
         self.latest: tuple[int, str] = (-(1 << 63), "")
         """(occurred_at, id) of the newest event folded."""
         self.states = states
         self.stale: tuple[int, ...] = ()
         """Projections whose stored state is of another version and must be folded again before use."""
+
+    @property
+    def timers(self) -> dict[str, int]:
+        """``thread/policy/key`` of each pending timer and when it is due."""
+        if isinstance(self.packed_timers, msgspec.Raw):
+            self.packed_timers = dict[str, int](unpack(self.packed_timers))
+        return self.packed_timers
+
+    @timers.setter
+    def timers(self, timers: dict[str, int]) -> None:
+        self.packed_timers = timers
 
     @property
     def position(self) -> int:
@@ -73,15 +87,36 @@ def thread_key(thread: str) -> Key:
     return Key(THREAD, thread)
 
 
+class _Layout(msgspec.Struct, array_like=True, gc=False):
+    """A packed person, field after field. What few events touch is left packed."""
+
+    kind: int
+    workspace: str
+    created_at: int
+    threads: list[str]
+    heads: list[int]
+    identifiers: list[Identifier]
+    apart: list[str]
+    timers: msgspec.Raw
+    latest: tuple[int, str]
+    layout: str
+    states: list[msgspec.Raw]
+
+
+_layout = msgspec.msgpack.Decoder(_Layout).decode
+_ALIAS_START = b"\x92" + pack(_ALIAS)
+"""The head of a MessagePack array of two, which no person's is."""
+
+
 def pack_person(person: Person, catalogue: Catalogue) -> bytes:
     """The packed item of a person."""
-    states = {
-        p.name: (f, s) for p, f, s in zip(catalogue.projections, catalogue.fingerprints, person.states, strict=True)
-    }
-    threads = {t: (i.kind, i.value, person.heads[t]) for t, i in person.identifiers.items()}
     return pack(
-        (_PERSON, person.workspace, person.created_at, threads, person.apart, person.timers, person.latest, states)
-    )
+        (
+            _PERSON, person.workspace, person.created_at, list(person.heads), list(person.heads.values()),
+            [person.identifiers[thread] for thread in person.heads], person.apart, person.packed_timers, person.latest,
+            catalogue.layout, person.states.kept(),
+        )
+    )  # fmt: skip
 
 
 def pack_alias(survivor: str) -> bytes:
@@ -91,22 +126,27 @@ def pack_alias(survivor: str) -> bytes:
 
 def unpack_person(item: Item, catalogue: Catalogue) -> Person | str:
     """The person of a packed item, or the id of the survivor if they were merged into another."""
-    data: Any = unpack(item.value)
-    if data[0] == _ALIAS:
-        return str(data[1])
-    _, workspace, created_at, threads, apart, timers, latest, stored = data
-    person = Person(item.key.partition, workspace, created_at, [])
+    if item.value.startswith(_ALIAS_START):
+        return str(unpack(item.value)[1])
+    data = _layout(item.value)
+    kept: list[Any] = data.states
+    stale: tuple[int, ...] = ()
+    if data.layout != catalogue.layout:
+        kept, stale = _relaid(data, catalogue)
+    person = Person(item.key.partition, data.workspace, data.created_at, States(catalogue, kept))
     person.version = item.version
-    for thread, (kind, value, head) in threads.items():
-        person.add_thread(thread, Identifier(kind, value), head)
-    person.apart, person.timers, person.latest = apart, timers, (latest[0], latest[1])
-    stale = []
-    for index, (projection, fingerprint) in enumerate(zip(catalogue.projections, catalogue.fingerprints, strict=True)):
-        kept = stored.get(projection.name)
-        if kept is not None and kept[0] == fingerprint:
-            person.states.append(kept[1])
-        else:
-            person.states.append(projection.empty())
-            stale.append(index)
-    person.stale = tuple(stale)
+    person.heads = dict(zip(data.threads, data.heads, strict=True))
+    person.identifiers = dict(zip(data.threads, data.identifiers, strict=True))
+    person.apart, person.latest, person.stale = data.apart, data.latest, stale
+    person.packed_timers = data.timers
     return person
+
+
+def _relaid(data: _Layout, catalogue: Catalogue) -> tuple[list[Any], tuple[int, ...]]:
+    """States of another layout put in the order of this one; those of another version are empty and named as stale."""
+    known = dict(zip(data.layout.split(), data.states, strict=True))
+    kept: list[Any] = [known.get(name) for name in catalogue.layout.split()]
+    stale = tuple(index for index, state in enumerate(kept) if state is None)
+    for index in stale:
+        kept[index] = catalogue.projections[index].empty()
+    return kept, stale

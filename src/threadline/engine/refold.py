@@ -6,8 +6,9 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.packing import unpack_event
+from threadline.engine.packing import unpack, unpack_event
 from threadline.engine.person import PERSON, Person, pack_person, person_key, unpack_person
+from threadline.engine.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.projection import State
@@ -63,7 +64,7 @@ def fold_events(
         plan = plans.get(event.type)
         if plan is None:
             plan = plans[event.type] = tuple(
-                step for step in catalogue.plan(event.type) if only is None or step[0] in only
+                step for step in catalogue.plan(event.type).steps if only is None or step[0] in only
             )
         for index, fold in plan:
             states[index] = fold(states[index], recorded)  # type: ignore[operator]
@@ -85,14 +86,15 @@ def refold_person(
     what is folded from them); the heads in ``person`` may already count them.
     """
     chosen = tuple(range(len(catalogue.projections))) if only is None else tuple(only)
-    for index in chosen:
-        person.states[index] = catalogue.projections[index].empty()
+    states = catalogue.empty()
     if any(catalogue.projections[index].ordered for index in chosen):
         stored = in_occurred_order(store, person.heads)
         events: Iterable[Recorded] = heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order)
     else:
         events = _chain(thread_events(store, person.heads), extra)
-    latest = fold_events(catalogue, events, person.states, None if only is None else chosen)
+    latest = fold_events(catalogue, events, states, None if only is None else chosen)
+    for index in chosen:
+        person.states[index] = states[index]
     if only is None:
         person.latest = latest
         person.stale = ()
@@ -130,9 +132,14 @@ def refold_shard(
             yield item, fresh[0], fresh[1]
 
 
+def differs(stored: bytes, fresh: bytes) -> bool:
+    """Whether two packed people say different things; the order in which dicts were filled says nothing."""
+    return stored != fresh and unpack(stored) != unpack(fresh)
+
+
 def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[str]:
     """Replace items by their refolded bytes where these differ; answers the ids of people that changed meanwhile."""
-    changed = [(item, data) for item, data in fresh if item.value != data]
+    changed = [(item, data) for item, data in fresh if differs(item.value, data)]
     refusals = store.commit([Batch(writes=[Put(item.key, data, item.version)]) for item, data in changed])
     return [item.key.partition for (item, _), refusal in zip(changed, refusals, strict=True) if refusal is not None]
 

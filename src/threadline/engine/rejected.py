@@ -49,7 +49,10 @@ def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
 
 
 def _plain(event: Event) -> Any:
-    names = ("type", "occurred_at", "key", "source", "workspace", "properties", "context", "historical")
+    names = (
+        "type", "occurred_at", "key", "source", "workspace", "properties", "context", "historical", "sent_time",
+        "schema_version", "object_id", "object_ref",
+    )  # fmt: skip
     form: dict[str, Any] = {name: getattr(event, name) for name in names}
     form["identifiers"] = [[i.kind, i.value] for i in event.identifiers]
     try:

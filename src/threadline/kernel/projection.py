@@ -11,6 +11,8 @@ from threadline.kernel.event import Recorded
 State = Any
 """Plain data that MessagePack can hold: dict, list, int, float, str, bool, None. Keys of dicts are text."""
 
+Fold = Callable[[State, Recorded], State]
+
 Ranges = list[tuple[int, int]]
 """Half-open ranges of occurred time, microseconds, whose events a view needs one by one."""
 
@@ -53,6 +55,9 @@ class Projection:
     ordered: bool = False
     fingerprint: str = ""
     """A hash of whatever definitions shape the fold; states of another fingerprint are folded again."""
+    parts: bool = False
+    """True: the state is a dict whose values `compile`'s folds may meet as `msgspec.Raw`, still packed, and must unpack
+    when they touch them. For states of many parts of which an event touches few."""
     timeless: Callable[[State], State] | None = None
     """A state without what depends on the order of arrival by intent (times of recording); None: nothing does."""
     compile: Callable[[str], Callable[[State, Recorded], State] | None] | None = None

@@ -76,7 +76,8 @@ def _item_bytes(key: Key, value: bytes) -> int:
 def _event_bytes(entry: LogEntry) -> int:
     if not (_HEX_ID.fullmatch(entry.id) and _HEX_ID.fullmatch(entry.thread)):
         raise InvalidValue(f"event {entry.id!r:.80}: its id and its thread must each be 32 lower-case hex digits")
-    if not all(-_INTEGER_END <= number < _INTEGER_END for number in (entry.sequence, entry.occurred_at, entry.digest)):
+    numbers = (entry.sequence, entry.occurred_at, entry.digest)
+    if min(numbers) < -_INTEGER_END or max(numbers) >= _INTEGER_END:
         raise InvalidValue(f"event {entry.id}: sequence, occurred_at and digest must each fit in 64 signed bits")
     size = len(entry.body) + len(entry.id) + len(entry.thread) + _part_bytes(entry.type, "event type")
     if size > ITEM_BYTES_MAX:

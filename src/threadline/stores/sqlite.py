@@ -23,9 +23,10 @@ from threadline.kernel.errors import (
 from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
 from threadline.stores import sqlite_file, sqlite_rows
 from threadline.stores.bounds import check_batches, check_page, check_shard
-from threadline.stores.sqlite_names import Names
+from threadline.stores.sqlite_log import EventLog
+from threadline.stores.sqlite_names import Names, named
 from threadline.stores.sqlite_plan import decide
-from threadline.stores.sqlite_rows import Ask, Row
+from threadline.stores.sqlite_rows import Ask
 
 READER_CACHE_BYTES = 4 * 1_024 * 1_024
 READERS_IDLE_MAX = 8
@@ -42,6 +43,7 @@ class SqliteStore:
     Holds ``<path>.lock`` as long as it is open for writing; `StoreBusy` names the process that holds it already.
     With ``readonly`` it opens beside a writer of another process, sees every commit, and cannot write.
     ``wal_pages_max`` is the length, in pages, at which the write-ahead log is copied into the file.
+    ``tail_entries_max``: of so many of the newest events the index is kept in memory, about 600 bytes each.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class SqliteStore:
         wal_pages_max: int = 16_000,
         busy_timeout_seconds: float = 5.0,
         readonly: bool = False,
+        tail_entries_max: int = 32_768,
     ) -> None:
         self.path = Path(path)
         self._busy_timeout_ms = int(busy_timeout_seconds * 1_000)
@@ -61,6 +64,7 @@ class SqliteStore:
         self._closing = threading.Event()
         self._readers: deque[apsw.Connection] = deque()
         self._names = Names()
+        self._log = EventLog(self._names, tail_entries_max, follow=readonly)
         self._writing_lock = threading.Lock()
         self._checkpoint_lock = threading.Lock()
         """Taken after the writing lock where both are held."""
@@ -100,6 +104,7 @@ class SqliteStore:
                 db.execute(sqlite_rows.SCHEMA).fetchall()
             sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
             db.set_wal_hook(self._note_wal)
+            self._log.start(_asking(db))
         if not existed:
             sqlite_file.sync_folder(self.path.absolute().parent)
         return db
@@ -184,24 +189,18 @@ class SqliteStore:
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
         with self._reading() as db:
-            ask = _asking(db)
-            return {entry.id: entry for entry in self._entries(ask, sqlite_rows.entries(ask, ids))}
+            return self._log.find(_asking(db), ids)
 
     def seen(self, ids: Sequence[str]) -> dict[str, int]:
         """See `Store.seen`."""
         with self._reading() as db:
-            return sqlite_rows.digests(_asking(db), ids)
+            return self._log.digests(_asking(db), ids)
 
     def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
         """See `Store.events`."""
         check_page(span.limit)
-        wanted = sqlite_rows.packed_id(thread)
-        if wanted is None:
-            return []
         with self._reading() as db:
-            ask = _asking(db)
-            types = self._names.numbers(ask, span.types)
-            return self._entries(ask, ask(*sqlite_rows.span_query(wanted, span, types.values())))
+            return self._log.events(_asking(db), thread, span)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is the position of the last entry read."""
@@ -209,14 +208,7 @@ class SqliteStore:
         if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
             raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
         with self._reading() as db:
-            ask = _asking(db)
-            rows = ask(sqlite_rows.FEED, (int(cursor or 0), limit))
-            entries = self._entries(ask, rows)
-        return [FeedEntry(str(row[7]), entry) for row, entry in zip(rows, entries, strict=True)]
-
-    def _entries(self, ask: Ask, rows: Sequence[Row]) -> list[LogEntry]:
-        types = self._names.texts(ask, {row[3] for row in rows})
-        return [LogEntry(r[0].hex(), r[1], r[2], types[r[3]], r[4].hex(), r[5], r[6]) for r in rows]
+            return self._log.feed(_asking(db), int(cursor or 0), limit)
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -230,37 +222,32 @@ class SqliteStore:
             if self._wal_pages > self._wal_restart_pages:
                 self._restart_wal(db)
             # A name's number outlives any refusal, so names are learnt outside the transaction.
-            names = self._names.learn(_asking(db), _named(batches))
-            try:
-                outcomes = self._transact(db, batches, names, asked=False)
-            except apsw.ConstraintError:
-                # An id is taken. That is rare, for callers ask `seen` first, so only now is it worth asking which.
-                outcomes = self._transact(db, batches, names, asked=True)
+            names = self._names.learn(_asking(db), named(batches))
+            outcomes = self._transact(db, batches, names)
         if self._wal_pages > self._wal_pages_max:
             self._checkpoint_wanted.set()
         return outcomes
 
     def _transact(
-        self, db: apsw.Connection, batches: Sequence[Batch], names: Mapping[str, int | None], asked: bool
+        self, db: apsw.Connection, batches: Sequence[Batch], names: Mapping[str, int | None]
     ) -> list[Refusal | None]:
         ask = _asking(db)
         keys = list({write.key: None for batch in batches for write in batch.writes})
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with _transaction(db):
+            self._log.catch_up(ask)
             rows, versions = sqlite_rows.versions(ask, keys, names)
-            plan = decide(batches, versions, frozenset())
-            if asked or any(plan.outcomes):
-                # Where a version is not the expected one, an id that is taken is the better answer.
-                ids = [entry.id for batch in batches for entry in batch.events]
-                plan = decide(batches, versions, sqlite_rows.digests(ask, ids).keys())
-            sqlite_rows.append(ask, plan.entries, names)
+            taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
+            plan = decide(batches, versions, taken)
+            added = self._log.append(ask, plan.entries, names)
             sqlite_rows.write_items(ask, plan, rows, names)
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
+            buckets = self._log.index(ask, len(added))
+        self._log.published(added, buckets)
         return plan.outcomes
+
+    def _move_index(self, db: apsw.Connection) -> None:
+        with _transaction(db):
+            buckets = self._log.index(_asking(db), 0)
+        self._log.published([], buckets)
 
     # --- the write-ahead log --------------------------------------------------------------------
 
@@ -313,12 +300,13 @@ class SqliteStore:
     def stats(self) -> dict[str, int]:
         """Sizes: of the file and its write-ahead log in bytes, of the log in entries, of the file in pages."""
         with self._reading() as db:
-            entries = db.execute("SELECT max(position) FROM log").get
+            [(entries, indexed)] = _asking(db)("SELECT (SELECT max(position) FROM log), position FROM indexed", ())
             pages, free, size = (int(db.pragma(name)) for name in ("page_count", "freelist_count", "page_size"))
         return {
             "file_bytes": sqlite_file.file_bytes(self.path),
             "wal_bytes": sqlite_file.file_bytes(self.path.with_name(self.path.name + "-wal")),
             "log_entries": entries or 0,
+            "indexed_entries": indexed,
             "pages": pages,
             "free_pages": free,
             "page_bytes": size,
@@ -328,10 +316,11 @@ class SqliteStore:
         """What is wrong with the file, as SQLite sees it; empty when nothing is. Reads all of the file."""
         try:
             with self._reading() as db:
-                found = [str(row[0]) for row in db.execute("PRAGMA quick_check(100)").fetchall()]
+                ask = _asking(db)
+                found = [str(row[0]) for row in ask("PRAGMA quick_check(100)", ())]
+                return self._log.problems(ask) if found == ["ok"] else found
         except StoreDamaged as error:
             return [str(error)]
-        return [] if found == ["ok"] else found
 
     def close(self) -> None:
         """See `Store.close`; folds the write-ahead log into the file, so that one file is all there is."""
@@ -346,6 +335,9 @@ class SqliteStore:
         self._checkpointer.join()
         with _translated(self.path):
             try:
+                # The next one to open the file then has nothing to catch up with.
+                while self._log.seal():
+                    self._move_index(self._writer)
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             except apsw.Error:
                 # A full disk or another process that reads: it stays in the write-ahead log, which is as durable.
@@ -364,10 +356,17 @@ def _asking(db: apsw.Connection) -> Ask:
     return lambda sql, values: db.execute(sql, values).fetchall()
 
 
-def _named(batches: Sequence[Batch]) -> set[str]:
-    names = {write.key.table for batch in batches for write in batch.writes}
-    names.update(entry.type for batch in batches for entry in batch.events)
-    return names
+@contextmanager
+def _transaction(db: apsw.Connection) -> Iterator[None]:
+    """All of it durable at the end, or none of it."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from threadline.kernel.store import Batch
 from threadline.stores.sqlite_rows import Ask, fat
 
 CACHED_MAX = 10_000
@@ -57,3 +58,10 @@ class Names:
         self._numbers.update((text, number) for number, text in rows)
         self._texts.update(rows)
         return rows
+
+
+def named(batches: Sequence[Batch]) -> set[str]:
+    """All tables and event types that these batches name."""
+    names = {write.key.table for batch in batches for write in batch.writes}
+    names.update(entry.type for batch in batches for entry in batch.events)
+    return names

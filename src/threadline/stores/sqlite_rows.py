@@ -1,12 +1,12 @@
-"""Items and log entries as rows of SQLite, and the few, fat statements that move them."""
+"""Items as rows of SQLite, and the few, fat statements that move rows of any kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from threadline.kernel.store import Item, Key, LogEntry, Span
+from threadline.kernel.store import Item, Key
 from threadline.stores.sqlite_plan import Plan
 
 ROWS_MAX = 256
@@ -20,8 +20,9 @@ Ask = Callable[[str, Sequence[Any]], list[Row]]
 """Runs one statement with its values and gives all its rows."""
 
 # Events are wide and come in time order, items are wide and change often: both stand in rowid tables with narrow
-# indexes beside them. Clustering either by its key was measured slower, and a third index on the log, for the
-# uniqueness of (thread, sequence), would cost a page write per event for what the engine's conditions give already.
+# indexes beside them, for clustering either by its key was measured slower. The indexes of the log are tables of their
+# own because they are filled later than the log, in key order: see `sqlite_log`. There is none for the uniqueness of
+# (thread, sequence), which would cost a page write per event for what the engine's conditions give already.
 SCHEMA = f"""
 BEGIN;
 CREATE TABLE name (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
@@ -29,8 +30,13 @@ CREATE TABLE log (
     position INTEGER PRIMARY KEY, thread BLOB NOT NULL, sequence INTEGER NOT NULL, occurred_at INTEGER NOT NULL,
     type INTEGER NOT NULL, id BLOB NOT NULL, digest INTEGER NOT NULL, body BLOB NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX log_id ON log (id);
-CREATE INDEX log_thread ON log (thread, occurred_at, sequence, type);
+CREATE TABLE event_id (id BLOB PRIMARY KEY, position INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE place (
+    thread BLOB NOT NULL, occurred_at INTEGER NOT NULL, sequence INTEGER NOT NULL, type INTEGER NOT NULL,
+    position INTEGER NOT NULL, PRIMARY KEY (thread, occurred_at, sequence, type, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE indexed (position INTEGER NOT NULL) STRICT;
+INSERT INTO indexed VALUES (0);
 CREATE TABLE item (
     id INTEGER PRIMARY KEY, tbl INTEGER NOT NULL, partition TEXT NOT NULL, sort TEXT NOT NULL,
     version INTEGER NOT NULL, value BLOB NOT NULL
@@ -39,11 +45,8 @@ CREATE UNIQUE INDEX item_key ON item (tbl, partition, sort);
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
-"""
+"""  # noqa: S608 - two numbers of our own are all that is put in
 
-_ENTRY = "thread, sequence, occurred_at, type, id, digest, body"
-FEED = f"SELECT {_ENTRY}, position FROM log WHERE position > ? ORDER BY position LIMIT ?"  # noqa: S608 - a constant
-"""A page of the log after a position. The last column is the position."""
 OF_SHARD = "tbl = ? AND ((id & 0xFFFFFFFF) * 1640531527 >> 20) % ? = ?"
 """Hashed, because tables that are written in turn would each have every other row number only."""
 # CROSS JOIN keeps the few rows asked for as the outer loop; rows of NULL, which only fill up, meet nothing.
@@ -51,11 +54,6 @@ _GET = """SELECT item.tbl, item.partition, item.sort, item.version, item.value
     FROM (VALUES {rows}) AS v CROSS JOIN item
     ON item.tbl = v.column1 AND item.partition = v.column2 AND item.sort = v.column3"""
 _VERSIONS = _GET.replace("item.value", "item.id")
-_FIND = """SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body
-    FROM (VALUES {rows}) AS v CROSS JOIN log ON log.id = v.column1"""
-_SEEN = "SELECT log.id, log.digest FROM (VALUES {rows}) AS v CROSS JOIN log ON log.id = v.column1"
-_APPEND = """INSERT INTO log (thread, sequence, occurred_at, type, id, digest, body)
-    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
 _INSERT = """INSERT INTO item (tbl, partition, sort, version, value)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
 _UPDATE = "UPDATE item SET version = v.column2, value = v.column3 FROM (VALUES {rows}) AS v WHERE item.id = v.column1"
@@ -101,28 +99,6 @@ def _items(ask: Ask, sql: str, keys: Sequence[Key], names: Mapping[str, int | No
             yield Key(tables[row[0]], row[1], row[2]), row
 
 
-def entries(ask: Ask, ids: Sequence[str]) -> list[Row]:
-    """The rows of those log entries that exist; what is no id at all names none."""
-    return [row for statement, values in fat(_FIND, _packed(ids)) for row in ask(statement, values)]
-
-
-def digests(ask: Ask, ids: Sequence[str]) -> dict[str, int]:
-    """The digests of those log entries that exist, by id."""
-    found = (row for statement, values in fat(_SEEN, _packed(ids)) for row in ask(statement, values))
-    return {id.hex(): digest for id, digest in found}
-
-
-def _packed(ids: Sequence[str]) -> list[tuple[bytes]]:
-    return [(blob,) for blob in map(packed_id, ids) if blob is not None]
-
-
-def append(ask: Ask, entries: Sequence[LogEntry], names: Mapping[str, int | None]) -> None:
-    """Add entries at the end of the log. The driver refuses an id that is taken."""
-    unhex = bytes.fromhex
-    rows = [(unhex(e.thread), e.sequence, e.occurred_at, names[e.type], unhex(e.id), e.digest, e.body) for e in entries]
-    _write(ask, _APPEND, rows)
-
-
 def write_items(ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[str, int | None]) -> None:
     """Bring the items that a plan touched to their last state; ``rows`` has the rows of those that existed."""
     inserts: list[Row] = []
@@ -136,42 +112,12 @@ def write_items(ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[st
             updates.append((row, *after))
         elif row is not None:
             deletes.append((row,))
-    _write(ask, _DELETE, deletes)
-    _write(ask, _UPDATE, updates)
-    _write(ask, _INSERT, inserts)
+    write(ask, _DELETE, deletes)
+    write(ask, _UPDATE, updates)
+    write(ask, _INSERT, inserts)
 
 
-def _write(ask: Ask, sql: str, rows: Sequence[Row]) -> None:
+def write(ask: Ask, sql: str, rows: Sequence[Row]) -> None:
+    """Hand all rows over to a statement with a VALUES list."""
     for statement, values in fat(sql, rows):
         ask(statement, values)
-
-
-def span_query(thread: bytes, span: Span, types: Collection[int | None]) -> tuple[str, list[Any]]:
-    """The statement, with its values, that reads a span of a thread."""
-    wheres = ["thread = ?"]
-    values: list[Any] = [thread]
-    if span.start is not None:
-        wheres.append("occurred_at >= ?")
-        values.append(span.start)
-    if span.stop is not None:
-        wheres.append("occurred_at < ?")
-        values.append(span.stop)
-    if span.after is not None:
-        wheres.append(f"(occurred_at, sequence) {'<' if span.reverse else '>'} (?, ?)")
-        values.extend(span.after)
-    if types:
-        wheres.append(f"type IN ({','.join('?' * len(types))})")
-        values.extend(types)
-    order = "occurred_at DESC, sequence DESC" if span.reverse else "occurred_at, sequence"
-    # Only the fixed texts above are put together here; values are bound.
-    sql = f"SELECT {_ENTRY} FROM log WHERE {' AND '.join(wheres)} ORDER BY {order} LIMIT ?"  # noqa: S608
-    return sql, [*values, span.limit]
-
-
-def packed_id(text: str) -> bytes | None:
-    """The 16 bytes of 32 lower-case hex digits; None for any other text, which names nothing."""
-    try:
-        blob = bytes.fromhex(text)
-    except ValueError:
-        return None
-    return blob if blob.hex() == text and len(blob) == 16 else None

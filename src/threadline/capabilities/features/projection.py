@@ -27,6 +27,7 @@ def projection(features: FeatureSet) -> Projection:
         edges=reader.edges,
         due=reader.due,
         fingerprint=plan.fingerprint,
+        parts=True,
         compile=fuser(plan),
         timeless=_timeless,
     )

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from threadline.engine.engine import Engine
-from threadline.engine.refold import refold_shard, write_refolded
+from threadline.engine.refold import differs, refold_shard, write_refolded
 from threadline.kernel.store import Item
 from threadline.surfaces.cli.session import Session, store_option
 
@@ -35,7 +35,7 @@ def refold(session: Session) -> None:
     with session.engine() as engine, _counter(session.console, "people refolded") as count:
         for item, fresh, folded in refold_shard(engine.store, engine.catalogue):
             people, events = people + 1, events + folded
-            if fresh != item.value:
+            if differs(item.value, fresh):
                 waiting.append((item, fresh))
             if len(waiting) == WRITTEN_AT_ONCE:
                 written += _write(engine, waiting)
@@ -68,7 +68,7 @@ def verify(session: Session) -> None:
         with _counter(session.console, "people verified") as count:
             for item, fresh, folded in refold_shard(engine.store, engine.catalogue):
                 people, events = people + 1, events + folded
-                if fresh != item.value:
+                if differs(item.value, fresh):
                     differing.append(item.key.partition)
                 count()
     for fault in faults:

@@ -82,6 +82,8 @@ def _types(operations: Iterable[Operation]) -> list[Any]:
 
 def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     names = path_names(operation)
+    told = _example(operation, shape)
+    meaning = (operation.params.__doc__ or "").strip() if shape.get("properties") else ""
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -89,7 +91,7 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         "security": [{"token": []}],
         "parameters": [_path_parameter(name, shape["properties"][name]) for name in names],
         "responses": {str(operation.status): _answer("What was asked for.", result)},
-        "description": f"{(operation.params.__doc__ or '').strip()} Needs the scope `{operation.scope}`.",
+        "description": f"{meaning} Needs the scope `{operation.scope}`.".strip(),
     }
     others = {name: schema for name, schema in shape.get("properties", {}).items() if name not in names}
     required = [name for name in shape.get("required", ()) if name not in names]
@@ -97,14 +99,25 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         body = {"type": "object", "properties": others, "required": required, "additionalProperties": False}
         content: dict[str, Any] = {"schema": body}
         if operation.example is not None:
-            example = msgspec.to_builtins(operation.example)
-            content["example"] = {name: value for name, value in example.items() if name in others}
+            content["example"] = {name: value for name, value in told.items() if name in others}
         described["requestBody"] = {"required": bool(required), "content": {"application/json": content}}
     else:
         described["parameters"] += [_query_parameter(name, others[name], name in required) for name in others]
+    for parameter in described["parameters"]:
+        if parameter["name"] in told:
+            parameter["example"] = told[parameter["name"]]
     if operation.method != "POST" or not others:
         described["x-without"] = ("415",)
     return described
+
+
+def _example(operation: Operation, shape: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a call that makes sense, without those that say what holds anyway."""
+    if operation.example is None:
+        return {}
+    told = msgspec.to_builtins(operation.example)
+    needed, properties = shape.get("required", ()), shape["properties"]
+    return {name: each for name, each in told.items() if name in needed or each != properties[name].get("default")}
 
 
 def _path_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:

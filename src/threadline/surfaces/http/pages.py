@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -15,23 +16,36 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.http.codes import error_codes
 from threadline.surfaces.http.health import package_version
 from threadline.surfaces.http.openapi import document
+from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
 from threadline.surfaces.http.routing import Route
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --accent: #0a7; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 2rem 1rem 6rem; }
 h1 { font-size: 1.6rem } h2 { margin-top: 3rem; border-bottom: 1px solid var(--line) } h3 { margin: 2rem 0 0 }
-code, pre { font: 14px/1.45 ui-monospace, monospace } pre { background: var(--soft); padding: .8rem; overflow: auto }
+code, pre { font: 14px/1.45 ui-monospace, monospace; overflow-wrap: anywhere }
+pre { background: var(--soft); padding: .8rem; white-space: pre-wrap }
 table { border-collapse: collapse; width: 100% }
-td, th { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line) }
+td, th { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line) }
+td:last-child { width: 60% }
 a { color: var(--accent) } .method { color: var(--accent); font-weight: 700 }
-.scope { float: right; opacity: .7; font-size: .9rem } nav a { margin-right: 1rem }
+.scope { float: right; opacity: .7; font-size: .9rem } nav { display: flex; flex-wrap: wrap; gap: 0 1rem }
 """
+_SERVER = "http://server.invalid"
+"""Stands in the page for the address under which it is read."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
     "x-content-type-options": "nosniff",
     "cache-control": "no-cache",
 }
+
+Entry = tuple[str, str, dict[str, Any]]
+"""An address: its method, its path, and what the document says of it."""
+_NEEDS = {"token": "token", "writeKey": "write key"}
+_CREDENTIALS = (
+    "The commands read a write key from `$WRITE_KEY` and a token from `$TOKEN`; a new server prints both once, and "
+    "`threadline keys create` makes more."
+)
 
 
 class Pages:
@@ -53,7 +67,9 @@ class Pages:
         return Response(self._landing, headers=_HEADERS, media_type="text/html")
 
     async def _show_docs(self, request: Request, names: Mapping[str, str]) -> Response:
-        return Response(self._docs, headers=_HEADERS, media_type="text/html")
+        # The commands go to the server that is asked, wherever it listens.
+        here = html.escape(str(request.base_url).rstrip("/")).encode()
+        return Response(self._docs.replace(_SERVER.encode(), here), headers=_HEADERS, media_type="text/html")
 
     async def _show_openapi(self, request: Request, names: Mapping[str, str]) -> Response:
         return Response(self._openapi, media_type="application/json")
@@ -85,18 +101,29 @@ def _docs(described: dict[str, Any]) -> str:
     tags = sorted(by_tag)
     parts = [
         f"<h1>Threadline API {html.escape(package_version())}</h1><p>{_text(described['info']['description'])}</p>",
-        "<nav>",
+        f"<p>{_text(_CREDENTIALS)}</p><nav>",
     ]
     parts += [f'<a href="#{tag}">{tag}</a>' for tag in tags] + ['<a href="#errors">errors</a></nav>']
     for tag in tags:
         parts.append(f'<h2 id="{tag}">{tag}</h2>')
-        parts += [_operation(*each) for each in by_tag[tag]]
+        parts += [_operation(*alike[0], also=alike[1:]) for alike in _alike(by_tag[tag])]
     return "".join([*parts, _errors()])
 
 
-def _operation(method: str, path: str, body: dict[str, Any]) -> str:
+def _alike(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Addresses that differ in nothing but their path are told together: Segment's clients know each call by three."""
+    order = {path: place for place, path in enumerate(INGEST_PATHS)}
+    groups: dict[str, list[Entry]] = {}
+    for method, path, body in entries:
+        said = {name: each for name, each in body.items() if name != "operationId"}
+        groups.setdefault(json.dumps([method, said]), []).append((method, path, body))
+    for group in groups.values():
+        yield sorted(group, key=lambda entry: order.get(entry[1], 0))
+
+
+def _operation(method: str, path: str, body: dict[str, Any], also: Sequence[Entry] = ()) -> str:
     schemes = {name for entry in body.get("security", ()) for name in entry}
-    needs = " or ".join(sorted(schemes)) or "open to all"
+    needs = " or ".join(_NEEDS[name] for name in sorted(schemes)) or "open to all"
     rows = [
         (
             parameter["name"],
@@ -107,7 +134,9 @@ def _operation(method: str, path: str, body: dict[str, Any]) -> str:
         )
         for parameter in body.get("parameters", ())
     ]
-    content = body.get("requestBody", {}).get("content", {}).get("application/json", {})
+    contents: dict[str, Any] = body.get("requestBody", {}).get("content", {})
+    kind = next(iter(contents), "")
+    content: dict[str, Any] = contents.get(kind, {})
     schema = content.get("schema", {})
     for name, inside in schema.get("properties", {}).items():
         required = name in schema.get("required", ())
@@ -115,9 +144,14 @@ def _operation(method: str, path: str, body: dict[str, Any]) -> str:
     return (
         f'<h3 id="{html.escape(body["operationId"])}"><span class="scope">{html.escape(needs)}</span>'
         f'<span class="method">{method}</span> <code>{html.escape(path)}</code></h3>'
-        f"<p>{_text(body['summary'])} {_text(body.get('description', ''))}</p>"
-        f"{_table(rows)}<pre>{html.escape(_curl(method, path, schemes, content.get('example')))}</pre>"
+        f"<p>{_text(body['summary'])} {_text(body.get('description', ''))}{_same(also)}</p>"
+        f"{_table(rows)}<pre>{html.escape(_curl(method, path, body, kind, content.get('example')))}</pre>"
     )
+
+
+def _same(also: Sequence[Entry]) -> str:
+    paths = (f'<code id="{html.escape(body["operationId"])}">{html.escape(path)}</code>' for _, path, body in also)
+    return f" The same at {' and '.join(paths)}." if also else ""
 
 
 def _table(rows: Sequence[tuple[str, str, str, str, bool]]) -> str:
@@ -143,15 +177,25 @@ def _kind(schema: dict[str, Any]) -> str:
     return str(schema.get("format") or schema.get("type") or "any")
 
 
-def _curl(method: str, path: str, schemes: set[str], example: Any) -> str:
-    path = path.replace("{id}", "user_id:42").replace("{", "").replace("}", "")
-    words = ["curl", *(["-X", method] if method == "DELETE" or (method == "POST" and example is None) else [])]
+def _curl(method: str, path: str, body: dict[str, Any], kind: str, example: Any) -> str:
+    asked = []
+    for parameter in body.get("parameters", ()):
+        name, value = parameter["name"], parameter.get("example")
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{name}}}", quote(str(value or name), safe=":"))
+        elif parameter["in"] == "query" and value is not None:
+            asked.append(f"{name}={quote(str(value), safe=':,')}")
+    url = f"{_SERVER}{path}" if not asked else f"'{_SERVER}{path}?{'&'.join(asked)}'"
+    words = ["curl", *([f"-X {method}"] if method not in ("GET", "POST") or (method == "POST" and not example) else [])]
+    schemes = {name for entry in body.get("security", ()) for name in entry}
     if "writeKey" in schemes:
         words.append("-u $WRITE_KEY:")
     elif "token" in schemes:
         words.append('-H "Authorization: Bearer $TOKEN"')
-    words.append(f"localhost:8787{path}")
-    if example is not None:
+    words.append(url)
+    if example:
+        if kind != "application/json":
+            words.append(f"\\\n  -H 'Content-Type: {kind}'")
         words.append(f"\\\n  -d '{json.dumps(example, ensure_ascii=False)}'")
     return " ".join(words)
 

@@ -58,6 +58,8 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """The path that was asked for."""
     hint: str = ""
     """What to do about it."""
+    message: str = ""
+    """`detail` once more: Segment's and RudderStack's clients look for it here, and retry for minutes without it."""
 
 
 def problem(error: ThreadlineError, instance: str) -> Response:
@@ -65,7 +67,7 @@ def problem(error: ThreadlineError, instance: str) -> Response:
     title = (type(error).__doc__ or error.code).split(";")[0].split(". ")[0].rstrip(".")
     body = Problem(
         type=f"/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=str(error),
-        instance=instance, hint=error.hint,
+        instance=instance, hint=error.hint, message=str(error),
     )  # fmt: skip
     return Response(msgspec.json.encode(body), error.status, _headers(error), MEDIA_TYPE)
 

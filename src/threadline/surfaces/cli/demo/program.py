@@ -93,7 +93,7 @@ def _show(console: Console, server: Server) -> None:
     showing.say(console, f"{len(history):,} orders of {people:,} customers in {seconds:.1f} s: {rate}.", "bold green")
     showing.say(
         console,
-        f"One connection, {BATCH_ORDERS} orders a request, one after the other. Each request was answered after its\n"
+        f"One connection, {BATCH_ORDERS} orders a request, one after the other. Each request was answered after its "
         "events were synced to disk and folded into what is known of their customers.",
     )
 

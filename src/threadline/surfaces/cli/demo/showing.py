@@ -65,8 +65,8 @@ def customer(person: Mapping[str, Any], then: Mapping[str, Any]) -> RenderableTy
 
 def _features(now: Mapping[str, Any], then: Mapping[str, Any]) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("")
-    table.add_column(f"as of {AFTERWARDS}", justify="right")
+    table.add_column("as of", no_wrap=True)
+    table.add_column(str(AFTERWARDS), justify="right")
     table.add_column("today", justify="right")
     table.add_column("unit", style="dim")
     table.add_column("status")

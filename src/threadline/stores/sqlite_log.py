@@ -1,0 +1,248 @@
+"""The log in SQLite: rows in commit order, found through an index on disk and, the newest of them, through memory.
+
+An index entry per event under a random key dirties a page per event, and those pages are most of what a commit writes.
+So the indexes by id and by thread, the tables ``event_id`` and ``place``, are filled later and in key order, from the
+`Tail`; ``indexed`` says up to which position they are complete. The log alone is the truth: after a crash the tail is
+read from it again, and entries that are moved twice are ignored.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+
+from threadline.kernel.store import FeedEntry, LogEntry, Span
+from threadline.stores.sqlite_names import Names
+from threadline.stores.sqlite_rows import Ask, Row, fat, write
+from threadline.stores.sqlite_tail import BUCKETS, IndexRow, Tail, View
+
+# What looks into the index begins with a row of state, (NULL, indexed, last position), of the same snapshot.
+_SEEN = """SELECT NULL, indexed.position, (SELECT max(position) FROM log) FROM indexed
+    UNION ALL SELECT log.id, log.digest, NULL FROM (VALUES {rows}) AS v
+    CROSS JOIN event_id ON event_id.id = v.column1 CROSS JOIN log ON log.position = event_id.position"""
+_FIND = """SELECT NULL, indexed.position, (SELECT max(position) FROM log), NULL, NULL, NULL, NULL, NULL FROM indexed
+    UNION ALL SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
+    FROM (VALUES {rows}) AS v
+    CROSS JOIN event_id ON event_id.id = v.column1 CROSS JOIN log ON log.position = event_id.position"""
+_TAKEN = "SELECT event_id.id FROM (VALUES {rows}) AS v CROSS JOIN event_id ON event_id.id = v.column1"
+_READ = """SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
+    FROM (VALUES {rows}) AS v CROSS JOIN log ON log.position = v.column1"""
+_FEED = """SELECT thread, sequence, occurred_at, type, id, digest, body, position FROM log
+    WHERE position > ? ORDER BY position LIMIT ?"""
+_BEYOND = """SELECT position, thread, sequence, occurred_at, type, id, digest FROM log
+    WHERE position > ? AND position <= ? ORDER BY position"""
+_APPEND = """INSERT INTO log (position, thread, sequence, occurred_at, type, id, digest, body)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+_INDEX_ID = "INSERT OR IGNORE INTO event_id SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"
+_INDEX_THREAD = """INSERT OR IGNORE INTO place (thread, occurred_at, sequence, type, position)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+
+
+class EventLog:
+    """The log of one open file. The caller brings the connection, begins and ends transactions, and has one writer.
+
+    A process that only reads follows the writer of another one: it keeps a tail of its own, as far as it has read.
+    """
+
+    def __init__(self, names: Names, tail_entries_max: int, follow: bool) -> None:
+        self._names = names
+        self._tail = Tail(tail_entries_max)
+        self._follow = follow
+        self._following = threading.Lock()
+
+    def start(self, ask: Ask) -> None:
+        """Read what the index on disk does not have yet."""
+        [(indexed,)] = ask("SELECT position FROM indexed", ())
+        self._tail.start(indexed)
+        self.catch_up(ask)
+
+    def catch_up(self, ask: Ask) -> None:
+        """Take in what is in the log but not in the tail: all of it at the start; later nothing, unless a commit
+        was interrupted between the disk and the tail."""
+        [(end,)] = ask("SELECT max(position) FROM log", ())
+        # Page by page, so that memory holds the tail and not its rows as well.
+        while (last := self._tail.view().last) < (end or 0):
+            self._tail.add(ask(_BEYOND, (last, min(last + 1_000, end))))
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def find(self, ask: Ask, ids: Sequence[str]) -> dict[str, LogEntry]:
+        """The entries with these ids."""
+        rows, view = self._look(ask, list(fat(_FIND, _packed(ids))), self._tail.view())
+        found = {row[4]: row for row in rows}
+        missing = [view.find(id) for (id,) in _packed(ids) if id not in found]
+        rows.extend(_read(ask, [place[0] for place in missing if place]))
+        return {entry.id: entry for entry in self._entries(ask, rows)}
+
+    def digests(self, ask: Ask, ids: Sequence[str]) -> dict[str, int]:
+        """The digests of the entries with these ids."""
+        packed = _packed(ids)
+        rows, view = self._look(ask, list(fat(_SEEN, packed)), self._tail.view())
+        found = {row[0].hex(): row[1] for row in rows}
+        found.update((id.hex(), place[1]) for (id,) in packed if (place := view.find(id)))
+        return found
+
+    def events(self, ask: Ask, thread: str, span: Span) -> list[LogEntry]:
+        """A span of a thread."""
+        wanted = packed_id(thread)
+        if wanted is None:
+            return []
+        numbers = self._names.numbers(ask, span.types)
+        rows, view = self._look(ask, [_span_query(wanted, span, numbers.values())], self._tail.view())
+        by_position = {row[7]: row for row in rows}
+        places = {(row[2], row[1], row[7]) for row in rows}
+        types = set(numbers.values())
+        places.update(
+            (at, sequence, position)
+            for at, sequence, type, position in view.places(wanted)
+            if (not types or type in types) and _within(at, sequence, span)
+        )
+        chosen = [position for _, _, position in sorted(places, reverse=span.reverse)[: span.limit]]
+        missing = _read(ask, [position for position in chosen if position not in by_position])
+        by_position.update((row[7], row) for row in missing)
+        return self._entries(ask, [by_position[position] for position in chosen])
+
+    def feed(self, ask: Ask, position: int, limit: int) -> list[FeedEntry]:
+        """The entries after a position."""
+        rows = ask(_FEED, (position, limit))
+        return [FeedEntry(str(row[7]), entry) for row, entry in zip(rows, self._entries(ask, rows), strict=True)]
+
+    def _look(self, ask: Ask, statements: Sequence[tuple[str, Sequence[object]]], view: View) -> tuple[list[Row], View]:
+        """What the index on disk answers, and a view of all that it does not have.
+
+        ``view`` was taken before, so it holds whatever was moved to the disk since. What was committed since it was
+        taken is read from the log: entries never change, so it does not matter that this is another snapshot.
+        """
+        found: list[Row] = []
+        states: list[Row] = []
+        for statement, values in statements:
+            for row in ask(statement, values):
+                (states if row[0] is None else found).append(row)
+        for _, indexed, last, *_ in states[:1]:
+            first = max(view.last, indexed)
+            if last is not None and last > first:
+                beyond = ask(_BEYOND, (first, last))
+                view = view.extended(beyond)
+                if self._follow:
+                    self._follow_up(beyond, first, indexed)
+        return found, view
+
+    def _follow_up(self, rows: Sequence[IndexRow], first: int, indexed: int) -> None:
+        with self._following:
+            last = self._tail.view().last
+            if last < indexed:
+                self._tail.start(indexed)
+            self._tail.forget(indexed)
+            # Another thread may have been here with the same rows.
+            if self._tail.view().last == first:
+                self._tail.add(rows)
+
+    def _entries(self, ask: Ask, rows: Sequence[Row]) -> list[LogEntry]:
+        types = self._names.texts(ask, {row[3] for row in rows})
+        return [LogEntry(r[0].hex(), r[1], r[2], types[r[3]], r[4].hex(), r[5], r[6]) for r in rows]
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def taken(self, ask: Ask, ids: Sequence[str]) -> set[str]:
+        """Those ids that are in the log."""
+        packed, view = _packed(ids), self._tail.view()
+        found = {row[0].hex() for statement, values in fat(_TAKEN, packed) for row in ask(statement, values)}
+        found.update(id.hex() for (id,) in packed if view.find(id))
+        return found
+
+    def append(self, ask: Ask, entries: Sequence[LogEntry], names: Mapping[str, int | None]) -> list[IndexRow]:
+        """Add entries at the end of the log; what it gives is to be `published` when the transaction is durable."""
+        unhex = bytes.fromhex
+        rows = [
+            (position, unhex(e.thread), e.sequence, e.occurred_at, names[e.type] or 0, unhex(e.id), e.digest, e.body)
+            for position, e in enumerate(entries, self._tail.view().last + 1)
+        ]
+        write(ask, _APPEND, rows)
+        return [row[:7] for row in rows]
+
+    def index(self, ask: Ask, added: int) -> range:
+        """Move a part of the tail to the disk, in proportion to what is added; give its buckets to `published`."""
+        buckets, moving = self._tail.next_buckets(added), self._tail.moving
+        for number in buckets:
+            ids, threads = moving.bucket(number)
+            write(ask, _INDEX_ID, ids)
+            write(ask, _INDEX_THREAD, threads)
+        if buckets and buckets.stop == BUCKETS:
+            ask("UPDATE indexed SET position = ?", (moving.last,))
+        return buckets
+
+    def seal(self) -> bool:
+        """Make `index` move all that is left, a generation a call; False when nothing is."""
+        self._tail.seal()
+        return len(self._tail.view().generations) > 1
+
+    def problems(self, ask: Ask) -> list[str]:
+        """Where the index on disk disagrees with the log."""
+        sql = """SELECT (SELECT position FROM indexed), (SELECT count(*) FROM log), (SELECT max(position) FROM log),
+            (SELECT count(*) FROM log CROSS JOIN event_id ON event_id.id = log.id AND event_id.position = log.position),
+            (SELECT count(*) FROM event_id), (SELECT count(*) FROM place)"""
+        [(indexed, entries, last, found, ids, places)] = ask(sql, ())
+        wrong = []
+        if entries != (last or 0):
+            wrong.append(f"the log has {entries} entries but its last position is {last}")
+        if not (indexed <= found == ids <= entries and indexed <= places <= entries):
+            wrong.append(f"of {indexed} indexed entries {found} of {ids} are found by id and {places} by thread")
+        return wrong
+
+    def published(self, rows: Sequence[IndexRow], buckets: range) -> None:
+        """Let readers see what is durable now."""
+        if buckets:
+            self._tail.moved(buckets)
+        self._tail.add(rows)
+
+
+def _within(occurred_at: int, sequence: int, span: Span) -> bool:
+    """The conditions of `_span_query` on time, for a place in memory."""
+    if (span.start is not None and occurred_at < span.start) or (span.stop is not None and occurred_at >= span.stop):
+        return False
+    if span.after is None:
+        return True
+    return (occurred_at, sequence) < span.after if span.reverse else (occurred_at, sequence) > span.after
+
+
+def _span_query(thread: bytes, span: Span, types: Collection[int | None]) -> tuple[str, list[object]]:
+    wheres = ["place.thread = ?"]
+    values: list[object] = [thread]
+    if span.start is not None:
+        wheres.append("place.occurred_at >= ?")
+        values.append(span.start)
+    if span.stop is not None:
+        wheres.append("place.occurred_at < ?")
+        values.append(span.stop)
+    if span.after is not None:
+        wheres.append(f"(place.occurred_at, place.sequence) {'<' if span.reverse else '>'} (?, ?)")
+        values.extend(span.after)
+    if types:
+        wheres.append(f"place.type IN ({','.join('?' * len(types))})")
+        values.extend(types)
+    order = "DESC" if span.reverse else "ASC"
+    # Only the fixed texts above are put together here; values are bound.
+    sql = f"""SELECT NULL, indexed.position, (SELECT max(position) FROM log), NULL, NULL, NULL, NULL, NULL FROM indexed
+        UNION ALL SELECT * FROM (
+            SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
+            FROM place CROSS JOIN log ON log.position = place.position WHERE {" AND ".join(wheres)}
+            ORDER BY place.occurred_at {order}, place.sequence {order} LIMIT ?)"""  # noqa: S608
+    return sql, [*values, span.limit]
+
+
+def _read(ask: Ask, positions: Sequence[int]) -> list[Row]:
+    wanted = [(position,) for position in positions]
+    return [row for statement, values in fat(_READ, wanted) for row in ask(statement, values)]
+
+
+def _packed(ids: Sequence[str]) -> list[tuple[bytes]]:
+    return [(blob,) for blob in map(packed_id, ids) if blob is not None]
+
+
+def packed_id(text: str) -> bytes | None:
+    """The 16 bytes of 32 lower-case hex digits; None for any other text, which names nothing."""
+    try:
+        blob = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return blob if blob.hex() == text and len(blob) == 16 else None

@@ -1,0 +1,143 @@
+"""The newest entries of the log, indexed in memory until there are enough of them to be worth a visit to the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+BUCKETS = 256
+"""Entries are kept apart by the first byte of what they are looked up by, so that they can be moved in key order."""
+
+IndexRow = tuple[int, bytes, int, int, int, bytes, int]
+"""(position, thread, sequence, occurred_at, type, id, digest): what the index needs of a log entry."""
+
+
+Place = tuple[int, int, int, int]
+"""(occurred_at, sequence, type, position): where an entry stands in its thread, and in the log.
+
+A plain tuple of numbers: the garbage collector leaves those alone, and there are tens of thousands.
+"""
+
+
+class Generation:
+    """Entries of the log after one position. Grows at its end only; read by other threads while it grows."""
+
+    def __init__(self, after: int) -> None:
+        self.count = 0
+        self.last = after
+        """All entries up to this position are here. Set last, so that nobody sees a part of a commit."""
+        self.ids: list[dict[bytes, tuple[int, int]]] = [{} for _ in range(BUCKETS)]
+        """Event id -> (position, digest), by the id's first byte."""
+        self.threads: list[dict[bytes, list[Place]]] = [{} for _ in range(BUCKETS)]
+        """Thread -> its places in order of arrival, by the thread's first byte."""
+
+    def add(self, rows: Sequence[IndexRow]) -> None:
+        """Take in the entries that follow ``last``."""
+        ids, threads = self.ids, self.threads
+        for position, thread, sequence, occurred_at, type, id, digest in rows:
+            ids[id[0]][id] = (position, digest)
+            place = (occurred_at, sequence, type, position)
+            places = threads[thread[0]].get(thread)
+            if places is None:
+                threads[thread[0]][thread] = [place]
+            else:
+                places.append(place)
+        self.count += len(rows)
+        if rows:
+            self.last = rows[-1][0]
+
+    def bucket(self, number: int) -> tuple[list[tuple[bytes, int]], list[tuple[Any, ...]]]:
+        """The rows of one bucket for the two indexes on disk, each in the order of its key."""
+        ids = sorted((id, position) for id, (position, _) in self.ids[number].items())
+        threads = sorted((thread, *place) for thread, places in self.threads[number].items() for place in places)
+        return ids, threads
+
+
+class View(NamedTuple):
+    """The tail as one reader sees it: what is added later does not show."""
+
+    generations: tuple[Generation, ...]
+    last: int
+
+    def find(self, id: bytes) -> tuple[int, int] | None:
+        """The (position, digest) of an event, or None."""
+        for generation in self.generations:
+            found = generation.ids[id[0]].get(id)
+            if found is not None and found[0] <= self.last:
+                return found
+        return None
+
+    def places(self, thread: bytes) -> Iterator[Place]:
+        """The places of a thread's events, in no order; one that arrives meanwhile may come twice if `extended`."""
+        for generation in self.generations:
+            # Copied first, for the list may grow while it is walked.
+            for place in tuple(generation.threads[thread[0]].get(thread, ())):
+                if place[3] <= self.last:
+                    yield place
+
+    def extended(self, rows: Sequence[IndexRow]) -> View:
+        """This view with entries beyond it, for this reader alone."""
+        beyond = Generation(self.last)
+        beyond.add(rows)
+        return View((*self.generations, beyond), max(self.last, beyond.last))
+
+
+class Tail:
+    """All entries of the log that the index on disk may not have yet, as a young generation and one that is moving.
+
+    One thread at a time may change it; any may look at a `view`. The moving generation is written to the disk bucket
+    by bucket, in key order, while the young one fills: that visits each page of the index once, not once per entry.
+    """
+
+    def __init__(self, entries_max: int) -> None:
+        self._entries_max = entries_max
+        self._generations: tuple[Generation, ...] = (Generation(0),)
+        self._moved = 0
+        """Buckets of the moving generation that are on disk."""
+        self._sealed = False
+
+    def view(self) -> View:
+        """What is here now."""
+        generations = self._generations
+        return View(generations, generations[-1].last)
+
+    def add(self, rows: Sequence[IndexRow]) -> None:
+        """Take in entries that were committed; they follow the last ones without a gap."""
+        young = self._generations[-1]
+        young.add(rows)
+        if young.count >= self._entries_max:
+            self._generations = (*self._generations, Generation(young.last))
+
+    def start(self, after: int) -> None:
+        """Forget everything and begin after this position, up to which the index on disk is complete."""
+        self._generations, self._moved = (Generation(after),), 0
+
+    def forget(self, indexed: int) -> None:
+        """Drop generations that the index on disk has whole."""
+        while len(self._generations) > 1 and self._generations[0].last <= indexed:
+            self._generations, self._moved = self._generations[1:], 0
+
+    def next_buckets(self, added: int) -> range:
+        """The buckets to move with a commit of so many entries: twice as fast as the young generation fills."""
+        if len(self._generations) == 1:
+            return range(0)
+        filled = (self._generations[-1].count + added) / self._entries_max
+        stop = BUCKETS if self._sealed or len(self._generations) > 2 else min(BUCKETS, int(2 * filled * BUCKETS) + 1)
+        return range(self._moved, max(self._moved, stop))
+
+    def seal(self) -> None:
+        """Close the young generation, however young, so that all of the tail is moved with no wait for more."""
+        self._sealed = True
+        if self._generations[-1].count:
+            self._generations = (*self._generations, Generation(self._generations[-1].last))
+
+    @property
+    def moving(self) -> Generation:
+        """The oldest generation, the one whose buckets `next_buckets` names."""
+        return self._generations[0]
+
+    def moved(self, buckets: range) -> None:
+        """Note that these buckets are on disk, durably."""
+        self._moved = max(self._moved, buckets.stop)
+        if self._moved == BUCKETS:
+            self.forget(self.moving.last)

@@ -1,0 +1,15 @@
+// Makes calls with @segment/analytics-node as it is; prints the messages that it could not deliver.
+
+import { Analytics } from '@segment/analytics-node'
+
+const { host, writeKey, calls, options = {} } = JSON.parse(process.argv[2])
+
+const analytics = new Analytics({ host, writeKey, ...options })
+const failed = []
+analytics.on('error', (error) => failed.push(String(error.reason ?? error.code)))
+for (const { type, ...message } of calls) {
+  if (message.timestamp) message.timestamp = new Date(message.timestamp)
+  analytics[type](message)
+}
+await analytics.closeAndFlush({ timeout: 100_000 })
+console.log(JSON.stringify(failed))
