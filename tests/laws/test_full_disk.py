@@ -18,7 +18,7 @@ from threadline.stores.memory import MemoryStore
 from threadline.stores.sqlite import SqliteStore
 from threadline.testing import scenarios
 
-BALLAST_BYTES = 20_000_000
+BALLAST_BYTES = 22_500_000
 
 
 class Tight(NamedTuple):

@@ -29,7 +29,7 @@ from threadline.surfaces.cli.demo.program import PERSON
 from threadline.surfaces.cli.demo.server import free
 
 FILE = Path(__file__).parents[2] / "src/threadline/surfaces/cli/demo/CDNOW_sample.txt"
-PROGRAM = [sys.executable, "-m", "threadline.surfaces.cli", "demo"]
+PROGRAM = [sys.executable, "-m", "threadline", "demo"]
 SECONDS_MAX = 100
 """The promise is two minutes on a machine that does nothing else; these tests share theirs."""
 
@@ -218,7 +218,7 @@ def test_in_a_terminal_it_stays_with_commands_that_work(tmp_path: Path) -> None:
     assert json.loads(run(record))["accepted"] == 1
     after = json.loads(run(ask))
     assert (after["position"], after["features"]["monetary_total"]["value"]) == (9, 264.89)
-    beside = re.search(r"^  (\S+ -m threadline\.surfaces\.cli person .*?)\r?$", terminal.screen, re.MULTILINE)
+    beside = re.search(r"^  (\S+ -m threadline person .*?)\r?$", terminal.screen, re.MULTILINE)
     assert beside is not None
     assert "264.89" in run(beside[1])
     assert terminal.end(signal.SIGINT) == 0

@@ -206,6 +206,13 @@ def test_a_message_that_a_server_has_received_before_is_not_corrected_again() ->
     assert (event.occurred_at, event.marks) == (parse_time("2015-12-12T19:11:01.249Z"), ())
 
 
+def test_beside_the_clock_of_the_client_the_timestamp_stands() -> None:
+    """RudderStack's client for node always adds the time of the call to the time that its caller gave."""
+    said, call = "2026-01-05T10:00:00.123Z", format_time(RECEIVED - HOUR)
+    event = one(track(timestamp=said, originalTimestamp=call, sentAt=call))
+    assert (event.occurred_at, event.sent_time, event.marks) == (parse_time(said), parse_time(said), ())
+
+
 def test_an_event_that_the_correction_moves_before_all_time_is_refused() -> None:
     times = {"timestamp": "0001-01-01T00:00:00Z", "sentAt": "9999-12-31T00:00:00Z"}
     assert refused(track(**times)).code == "invalid_time"

@@ -10,6 +10,7 @@ from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
 from threadline.engine.person import PERSON, Person, unpack_person
+from threadline.engine.rebuilding import refold_everybody
 from threadline.engine.record import Recorder
 from threadline.engine.screen import Request
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
@@ -126,6 +127,12 @@ class Engine:
     def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
         """The two people a split would leave. Writes nothing."""
         return joining.preview_split(self.asker, workspace, person, identifiers)
+
+    def refold_all(self) -> int:
+        """Derive everybody's states again from the log on this core; answers the number of events folded."""
+        done = refold_everybody(self.store, self.catalogue)
+        self.recorder.clear_caches()
+        return done.events
 
     def close(self) -> None:
         """Release the store."""

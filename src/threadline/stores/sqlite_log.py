@@ -48,6 +48,8 @@ class EventLog:
         self._names = names
         self._tail = Tail(tail_entries_max)
         self._follow = follow
+        self._behind = True
+        """Whether the log may have more than the tail: from `append` to `published`."""
         self._following = threading.Lock()
 
     def start(self, ask: Ask) -> None:
@@ -59,6 +61,8 @@ class EventLog:
     def catch_up(self, ask: Ask) -> None:
         """Take in what is in the log but not in the tail: all of it at the start; later nothing, unless a commit
         was interrupted between the disk and the tail."""
+        if not self._behind:
+            return
         [(end,)] = ask("SELECT max(position) FROM log", ())
         # Page by page, so that memory holds the tail and not its rows as well.
         while (last := self._tail.view().last) < (end or 0):
@@ -157,16 +161,16 @@ class EventLog:
             (position, unhex(e.thread), e.sequence, e.occurred_at, names[e.type] or 0, unhex(e.id), e.digest, e.body)
             for position, e in enumerate(entries, self._tail.view().last + 1)
         ]
+        self._behind = True
         write(ask, _APPEND, rows)
         return [row[:7] for row in rows]
 
     def index(self, ask: Ask, added: int) -> range:
         """Move a part of the tail to the disk, in proportion to what is added; give its buckets to `published`."""
         buckets, moving = self._tail.next_buckets(added), self._tail.moving
-        for number in buckets:
-            ids, threads = moving.bucket(number)
-            write(ask, _INDEX_ID, ids)
-            write(ask, _INDEX_THREAD, threads)
+        parts = [moving.bucket(number) for number in buckets]
+        write(ask, _INDEX_ID, [row for ids, _ in parts for row in ids])
+        write(ask, _INDEX_THREAD, [row for _, threads in parts for row in threads])
         if buckets and buckets.stop == BUCKETS:
             ask("UPDATE indexed SET position = ?", (moving.last,))
         return buckets
@@ -194,6 +198,7 @@ class EventLog:
         if buckets:
             self._tail.moved(buckets)
         self._tail.add(rows)
+        self._behind = False
 
 
 def _within(occurred_at: int, sequence: int, span: Span) -> bool:

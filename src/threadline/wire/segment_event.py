@@ -256,10 +256,12 @@ def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple
     sent = time_field(message, "sentAt") if "sentAt" in message else None
     if sent is None:
         sent = request.sent
-    said = stamp if original is None else original
-    if "receivedAt" in message and time_field(message, "receivedAt") is not None and stamp is not None:
-        # It went through another server of this kind, which has corrected `timestamp` already.
-        said, sent = stamp, None
+    said = original if stamp is None else stamp
+    through_another = "receivedAt" in message and time_field(message, "receivedAt") is not None
+    if stamp is not None and (original is not None or through_another):
+        # Beside the clock of the client, `timestamp` is what its caller said (RudderStack's client for node), or what
+        # another server of this kind has corrected already. In either case it stands.
+        sent = None
     if historical:
         # Times of an import come from a database, not from the clock of the machine that sends them.
         sent = None

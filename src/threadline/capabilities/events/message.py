@@ -65,13 +65,14 @@ def _message(context: Context, params: MessageParams) -> Message:
         return Message(message_id=params.message_id, outcome="rejected", rejected=refused)
     engine = context.engine
     person = engine.asker.by_thread(recorded.thread)
+    steps = engine.catalogue.plan(recorded.event.type).steps
     return Message(
         message_id=params.message_id,
         outcome="conflict" if any(each.event_id == recorded.id for each in refused) else "accepted",
         event=event_view(recorded, person.id),
         person=person.id,
         position=person.position,
-        touched=[engine.catalogue.projections[index].name for index, _ in engine.catalogue.plan(recorded.event.type)],
+        touched=[engine.catalogue.projections[index].name for index, _ in steps],
         caused=[event_view(each) for each in _caused(engine, person, recorded)],
         rejected=refused,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -47,6 +48,10 @@ class Session:
             yield engine
         finally:
             engine.close()
+
+    def opener(self) -> Callable[[], Engine]:
+        """What opens the chosen store for reading in another process; it can be sent there."""
+        return partial(self.composition.open_engine, self.settings(), True)
 
 
 def store_option(command: Decorated) -> Decorated:

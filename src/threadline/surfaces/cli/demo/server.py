@@ -40,7 +40,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Server:
-        program = [sys.executable, "-m", "threadline.surfaces.cli", "serve"]
+        program = [sys.executable, "-m", "threadline", "serve"]
         arguments = ["--file", str(self.file), "--host", HOST, "--port", str(self._port)]
         with self._log.open("wb") as log:
             # A session of its own: Ctrl-C in the terminal reaches the demo, and the demo ends the server.

@@ -153,6 +153,6 @@ def _program() -> str:
     """How this program was called, if it can be called so again."""
     called = Path(sys.argv[0])
     if called.name != "threadline" or not called.is_file():
-        return f"{sys.executable} -m threadline.surfaces.cli"
+        return f"{sys.executable} -m threadline"
     near = os.path.relpath(called)
     return str(called) if near.startswith("..") else near

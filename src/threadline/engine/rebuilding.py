@@ -1,0 +1,122 @@
+"""Everybody refolded: on this core or on several, with flat memory, writing only what differs."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from typing import NamedTuple
+
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.refold import differs, refold_shard, write_refolded
+from threadline.kernel.errors import Unavailable
+from threadline.kernel.store import Item, Store
+
+CHUNK_PEOPLE = 500
+Parts = tuple[Store, Catalogue]
+Differing = list[tuple[Item, bytes]]
+
+
+class Refolded(NamedTuple):
+    """What a refold of everybody came to."""
+
+    people: int
+    events: int
+    differing: tuple[str, ...]
+    """Ids of people whose stored states were not the fold of their events."""
+    written: int
+
+
+class Chunk(NamedTuple):
+    """Some people refolded, and those of them who differ from what is stored."""
+
+    people: int
+    events: int
+    differing: Differing
+
+
+def refold_everybody(
+    store: Store,
+    catalogue: Catalogue,
+    *,
+    write: bool = True,
+    jobs: int = 1,
+    opener: Callable[[], Parts] | None = None,
+    progress: Callable[[int], None] = lambda people: None,
+) -> Refolded:
+    """Derive every person's states again from the log; with ``write`` replace those that differ.
+
+    ``jobs`` processes share the work; each opens the store for reading by ``opener``, which must be picklable.
+    This process alone writes. A person who changed meanwhile is left as they are: their state is newer.
+    ``progress`` is told of each number of people done.
+    """
+    if jobs > 1:
+        assert opener is not None, "several processes each open the store for themselves"
+        chunks = _from_processes(opener, jobs)
+    else:
+        chunks = _chunks(store, catalogue, 0, 1)
+    people = events = written = 0
+    differing: list[str] = []
+    for chunk in chunks:
+        people += chunk.people
+        events += chunk.events
+        differing += [item.key.partition for item, _ in chunk.differing]
+        if write and chunk.differing:
+            written += len(chunk.differing) - len(write_refolded(store, chunk.differing))
+        progress(chunk.people)
+    return Refolded(people, events, tuple(differing), written)
+
+
+def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iterator[Chunk]:
+    people = events = 0
+    differing: Differing = []
+    for item, fresh, folded in refold_shard(store, catalogue, shard, shards):
+        people, events = people + 1, events + folded
+        if differs(item.value, fresh):
+            differing.append((item, fresh))
+        if people == CHUNK_PEOPLE:
+            yield Chunk(people, events, differing)
+            people, events, differing = 0, 0, []
+    if people:
+        yield Chunk(people, events, differing)
+
+
+def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:
+    # Spawned, not forked: this process has threads and an open store, and a copy of neither would work.
+    context = multiprocessing.get_context("spawn")
+    ends: list[Connection] = []
+    workers = []
+    for shard in range(jobs):
+        ours, theirs = context.Pipe(duplex=False)
+        worker = context.Process(target=partial(_work, opener, shard, jobs, theirs), daemon=True)
+        worker.start()
+        theirs.close()
+        ends.append(ours)
+        workers.append(worker)
+    try:
+        while ends:
+            for ready in wait(ends):
+                assert isinstance(ready, Connection)
+                try:
+                    chunk = ready.recv()
+                except EOFError:
+                    raise Unavailable("a process of the refold ended before its work was done") from None
+                if chunk is None:
+                    ends.remove(ready)
+                else:
+                    yield chunk
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.join()
+
+
+def _work(opener: Callable[[], Parts], shard: int, shards: int, results: Connection) -> None:
+    store, catalogue = opener()
+    try:
+        for chunk in _chunks(store, catalogue, shard, shards):
+            results.send(chunk)
+        results.send(None)
+    finally:
+        store.close()
