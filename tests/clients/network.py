@@ -44,6 +44,8 @@ class Network:
 
     def __init__(self, port: int) -> None:
         self.taken: list[Taken] = []
+        self.answered: set[str] = set()
+        """The ids of the messages of which the client was told what became of them."""
         self._fates: deque[str] = deque()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, port))
         self._server.daemon_threads = True
@@ -80,7 +82,8 @@ def _handler(network: Network, port: int) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers["content-length"]))
             fate = network.fate()
             headers = {name.lower(): value for name, value in self.headers.items()}
-            network.taken.append(Taken(fate, self.path, headers, body))
+            taken = Taken(fate, self.path, headers, body)
+            network.taken.append(taken)
             if fate == RESET:
                 self._break()
             elif fate == REFUSE:
@@ -88,6 +91,9 @@ def _handler(network: Network, port: int) -> type[BaseHTTPRequestHandler]:
                 self._answer(503, told | {"access-control-expose-headers": "retry-after"}, json.dumps(_PROBLEM).encode())
             else:
                 self._forward(body, lose=fate == LOSE)
+                if fate == PASS:
+                    said = taken.json()
+                    network.answered.update(each["messageId"] for each in said.get("batch", [said]))
 
         def do_OPTIONS(self) -> None:
             self._forward(b"", lose=False)

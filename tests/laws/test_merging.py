@@ -211,11 +211,11 @@ def signed_in() -> Engine:
 def test_a_split_takes_the_thread_with_its_events(taken: str) -> None:
     on = signed_in()
     together = staging.timeless(on)
-    previewed = [part.states for part in on.preview_split("default", on.person("default", taken).id, [taken])]
+    previewed = [list(part.states) for part in on.preview_split("default", on.person("default", taken).id, [taken])]
     person, new = on.split("default", "user_id:u", [taken], request="s")
     known, anonymous = on.person("default", "user_id:u"), on.person("default", "anonymous_id:a")
     assert {known.id, anonymous.id} == {person, new}
-    assert [on.person("default", id).states for id in (person, new)] == previewed
+    assert [list(on.person("default", id).states) for id in (person, new)] == previewed
     told = {each.event.key for each in on.events(anonymous) if not each.event.type.startswith("threadline.")}
     assert told == {"1", "4"}
     views = on.views(known, scenarios.NOW)

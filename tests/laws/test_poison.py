@@ -11,6 +11,7 @@ import pytest
 from tests.laws import staging
 from tests.laws.staging import Engine, event
 from threadline.engine import rejected
+from threadline.engine.dispatch import Dispatcher
 from threadline.engine.wishes import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Recorded
@@ -274,6 +275,17 @@ def assert_nothing_half(store: MemoryStore) -> None:
     assert types.count("go") == types.count("gone") == len(list(scan_pages(store, "outbox")))
     named = [due for person in staging.engine(store).all_people("default") for due in person.timers.values()]
     assert len(named) == len(list(scan_pages(store, "timer")))
+
+
+def test_a_timer_set_again_to_when_it_fired_comes_to_rest() -> None:
+    now = [scenarios.NOW]
+    again = policy(lambda recorded, states: [Timer(key="t", due_at=scenarios.NOW + 5)], "go", TIMER_FIRED)
+    on = staging.engine(clock=lambda: now[0], values=[again])
+    on.record([event("go", WHO, "1")])
+    now[0] += 10
+    rounds = Dispatcher(on, {}, "test")
+    assert [rounds.run_once() for _ in range(4)] == [1, 1, 0, 0]
+    assert [each.event.type for each in on.events(on.person("default", "user_id:u"))] == ["go", TIMER_FIRED]
 
 
 def test_a_person_with_many_rows_has_room_for_what_policies_wish() -> None:

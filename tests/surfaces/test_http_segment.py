@@ -100,7 +100,9 @@ def test_any_content_type_is_read(content_type: str, client: TestClient, keys: K
     assert client.post("/v1/t", content=json.dumps(track("m")), headers=headers).json()["accepted"] == 1
 
 
-@pytest.mark.parametrize(("name", "pack"), [("gzip", gzip.compress), ("x-gzip", gzip.compress), ("deflate", zlib.compress)])
+@pytest.mark.parametrize(
+    ("name", "pack"), [("gzip", gzip.compress), ("x-gzip", gzip.compress), ("deflate", zlib.compress)]
+)
 def test_packed_bodies_are_unpacked(name: str, pack: Any, client: TestClient, keys: Keys) -> None:
     headers = {**basic(keys.write), "Content-Encoding": name}
     body = pack(json.dumps({"batch": [track("a")]}).encode())
@@ -143,7 +145,15 @@ def test_a_body_over_four_megabytes_is_refused(client: TestClient, keys: Keys) -
 
 def test_each_message_has_its_own_outcome(client: TestClient, keys: Keys) -> None:
     large = track("large", properties={"text": "x" * 33_000})
-    batch = [track("a"), large, {"type": "track", "messageId": "n"}, track("b"), track("a"), 7, track("a", event="other")]
+    batch = [
+        track("a"),
+        large,
+        {"type": "track", "messageId": "n"},
+        track("b"),
+        track("a"),
+        7,
+        track("a", event="other"),
+    ]
     answer = client.post("/v1/batch", json={"batch": batch}, headers=basic(keys.write))
     assert answer.status_code == 200
     outcome = answer.json()

@@ -25,7 +25,11 @@ class Process:
     def __init__(self, store: Path, environment: dict[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "threadline", "serve", "--file", str(store), "--port", "0"]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
         )
         self.said: list[str] = []
         assert self.process.stdout is not None
@@ -96,10 +100,14 @@ def test_one_process_writes_and_commands_read_beside_it(tmp_path: Path, servers:
     servers.append(server)
     httpx.post(f"{server.url}/v1/track", json=track("a"), auth=("mine", ""))
     command = [sys.executable, "-m", "threadline"]
-    told = subprocess.run([*command, "serve", "--file", str(store), "--port", "0"], capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        [*command, "serve", "--file", str(store), "--port", "0"], capture_output=True, text=True, check=False
+    )
     assert told.returncode == 1
     assert f"pid {server.process.pid}" in told.stderr
-    read = subprocess.run([*command, "events", "user_id:42", "--file", str(store)], capture_output=True, text=True, check=False)
+    read = subprocess.run(
+        [*command, "events", "user_id:42", "--file", str(store)], capture_output=True, text=True, check=False
+    )
     assert read.returncode == 0
     assert "click" in read.stdout
 

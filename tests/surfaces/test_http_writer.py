@@ -75,7 +75,9 @@ def test_a_large_request_takes_turns_with_small_ones(engine: Engine) -> None:
         recording.gate.set()
         large, small = await tasks[1], await tasks[2]
         assert [each.status for each in large] == ["accepted"] * 35
-        assert [each.id for each in large] == [each.id for each in engine.record([event(f"large{i}") for i in range(35)])]
+        assert [each.id for each in large] == [
+            each.id for each in engine.record([event(f"large{i}") for i in range(35)])
+        ]
         assert small[0].status == "accepted"
         assert all(len(group) <= 10 for group in recording.groups)
         place = next(i for i, group in enumerate(recording.groups) if "small" in group)
@@ -95,7 +97,9 @@ def test_too_much_waiting_is_refused_at_once(engine: Engine) -> None:
             await made.record([event(f"b{i}") for i in range(6)])
         recording.gate.set()
         assert len(await tasks[0]) == 15
-        assert len(await made.record([event(f"c{i}") for i in range(30)])) == 30, "one request always fits an empty queue"
+        assert len(await made.record([event(f"c{i}") for i in range(30)])) == 30, (
+            "one request always fits an empty queue"
+        )
         await made.close()
 
     asyncio.run(run())
@@ -129,7 +133,10 @@ def test_a_fault_in_one_request_leaves_its_neighbours_alone(engine: Engine) -> N
         recording.gate.set()
         results = await asyncio.gather(*tasks[1:], return_exceptions=True)
         assert isinstance(results[1], RuntimeError)
-        assert [each[0].status for each in (results[0], results[2]) if isinstance(each, list)] == ["accepted", "accepted"]
+        assert [each[0].status for each in (results[0], results[2]) if isinstance(each, list)] == [
+            "accepted",
+            "accepted",
+        ]
         await made.close()
 
     asyncio.run(run())

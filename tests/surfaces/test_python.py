@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import threadline
 from tests.surfaces.conftest import NOW, Clock
+from threadline.engine.rebuilding import refold_everybody
 from threadline.kernel.errors import InvalidValue, NotFound, StoreBusy
 from threadline.kernel.operation import Operation
 from threadline.surfaces.python import Threadline
@@ -58,6 +60,32 @@ def test_times_may_be_told_in_three_ways(tl: Threadline, moment: object) -> None
     assert tl.events("user_id:42")["events"][0]["occurred_at"] == "2026-02-01T10:00:00.000000Z"
 
 
+def test_what_is_folded_now_is_what_the_log_will_say(tl: Threadline, clock: Clock) -> None:
+    when = datetime(2026, 2, 1, tzinfo=UTC)
+    tl.identify("42", {"born": when, "score": Decimal("1.10"), "pair": (1, 2)})
+    clock.now += 1
+    traits = tl.person("user_id:42")["traits"]
+    assert traits == {"born": "2026-02-01T00:00:00Z", "score": "1.10", "pair": [1, 2]}
+    done = refold_everybody(tl.engine.store, tl.engine.catalogue, write=False)
+    assert (done.people, done.differing) == (1, ())
+
+
+def test_an_expected_position_is_held(tl: Threadline) -> None:
+    first = {"type": "x", "identifiers": {"user_id": "42"}, "key": "a", "expected": 0}
+    late = {"type": "x", "identifiers": {"user_id": "42"}, "key": "b", "expected": 0}
+    assert [receipt["status"] for receipt in tl.record([first])] == ["accepted"]
+    refused = tl.record([late, {**late, "key": "c", "expected": 1}])
+    assert [(receipt["status"], receipt.get("code", "")) for receipt in refused] == [
+        ("rejected", "position_conflict"),
+        ("accepted", ""),
+    ]
+
+
+def test_one_kind_may_have_several_values(tl: Threadline) -> None:
+    tl.record([{"type": "x", "identifiers": {"user_id": "42", "email": ["a@example.com", "b@example.com"]}}])
+    assert tl.person("email:a@example.com")["id"] == tl.person("email:b@example.com")["id"]
+
+
 def test_without_a_time_it_happened_now(tl: Threadline) -> None:
     receipt = tl.track("42", "click")
     assert tl.engine.event("default", receipt["id"]).event.occurred_at == NOW
@@ -95,8 +123,12 @@ def test_mistakes_are_told_by_name(tl: Threadline) -> None:
         tl.person("user_id:42", 3)
     with pytest.raises(NotFound):
         tl.person("user_id:nobody")
-    with pytest.raises(InvalidValue, match="'identifers' is not a field"):
-        tl.record([{"type": "x", "identifers": {}}])
+    good = {"type": "x", "identifiers": {"user_id": "1"}}
+    for wrong in ({"type": "x", "identifers": {}}, {"type": 3, "identifiers": {}}, {**good, "occurred_at": "noon"}):
+        with pytest.raises(InvalidValue):
+            tl.record([good, wrong])
+    with pytest.raises(NotFound):
+        tl.person("user_id:1")
 
 
 def test_one_process_writes_and_others_read(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from threadline.kernel.policy import Policy
 from threadline.kernel.projection import Fold, Projection, State
 
 
-
 class Plan(NamedTuple):
     """What an event of one type changes."""
 
@@ -25,6 +24,7 @@ class Plan(NamedTuple):
     """Whether index rows may change."""
     ordered: frozenset[int]
     """Those of the projections that need occurred order."""
+
 
 BUILT_IN = "threadline.capabilities"
 

@@ -20,6 +20,7 @@ LEASE = "lease"
 EFFECT_RETRIED = "threadline.effect_retried"
 """Type of the event that says an effect did not happen yet and when it is tried again."""
 
+_KNOWN = ("duplicate", "conflict")
 RETRY_SECONDS_FIRST = 5.0
 RETRY_SECONDS_MAX = 3_600.0
 
@@ -93,7 +94,16 @@ class Dispatcher:
             properties = {"policy": policy, "key": key, "data": data}
             event = _internal(workspace, identifier, TIMER_FIRED, item.key.sort, _due_of(item), properties)
             requests.append(Request(event, "", None, (Delete(item.key, item.version), check)))
-        return _settled(self.engine.recorder.record(requests))
+        return self._settle(requests)
+
+    def _settle(self, requests: list[Request]) -> int:
+        """Record what came of items that were due; answers how many are off the table."""
+        receipts = self.engine.recorder.record(requests)
+        # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
+        again = [each for each, receipt in zip(requests, receipts, strict=True) if receipt.status in _KNOWN]
+        if again:
+            self.engine.store.commit([Batch(writes=each.writes) for each in again])
+        return sum(receipt.status == "accepted" for receipt in receipts) + len(again)
 
     def _identifier(self, thread: str) -> Identifier | None:
         person = self.engine.asker.by_thread(thread)
@@ -119,7 +129,7 @@ class Dispatcher:
             type = outcome.type if outcome.retry_after_seconds is None else EFFECT_RETRIED
             properties = {"effect": id, "kind": kind, "policy": policy, "cause": cause, **outcome.properties}
             event = _internal(workspace, identifier, type, f"{id}/{attempts}", self.engine.clock(), properties)
-            settled += _settled(self.engine.recorder.record([Request(event, cause, None, (*writes, fresh))]))
+            settled += self._settle([Request(event, cause, None, (*writes, fresh))])
         return settled
 
     def _settling(self, item: Item, outcome: Outcome, attempts: int) -> tuple[Put | Delete, ...]:
@@ -159,7 +169,3 @@ def _internal(
         workspace=workspace,
         properties=properties,
     )
-
-
-def _settled(receipts: list[Any]) -> int:
-    return sum(receipt.status in ("accepted", "duplicate") for receipt in receipts)

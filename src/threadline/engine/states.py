@@ -72,3 +72,12 @@ class NamedStates(dict[str, Any]):
         state = self._states[self._catalogue.index[name]]
         self[name] = state
         return state
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The state of a projection, or ``default`` if there is none of this name; dict's own knows no `__missing__`."""
+        if name not in self._catalogue.index:
+            return default
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._catalogue.index

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any
 
 import msgspec
 
+from threadline.capabilities.events.forms import NativeEvent, native_event
 from threadline.engine.context import Context
 from threadline.engine.credentials import fresh_key
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event import Event, Identifier
+from threadline.kernel.event import Event, Receipt
 from threadline.kernel.operation import Operation
-from threadline.kernel.time import from_datetime, parse_time
+from threadline.kernel.time import format_time, from_datetime, parse_time
 from threadline.surfaces.calling import call, path_names, shown
 
 Moment = datetime | str | int
@@ -39,12 +41,14 @@ class Threadline:
     def record(self, events: Iterable[Event | Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Record events and answer one receipt each, in order: what is ``accepted`` is durable when this returns.
 
-        A mapping has ``type``, ``identifiers`` (a mapping of kind to value) and any of ``occurred_at``, ``key``,
-        ``properties``, ``context``, ``source``, ``historical``; without a ``key`` an event that is sent again is
-        recorded again. Raises `Unavailable` when the store cannot take events now.
+        A mapping has the fields of docs/events.md, and may have a ``source``; without a ``key`` an event that is sent
+        again is recorded again. Raises `InvalidValue` for an event that is not well formed, before anything is
+        recorded, and `Unavailable` when the store cannot take events now.
         """
-        made = [event if isinstance(event, Event) else self._event(event) for event in events]
-        return [msgspec.to_builtins(receipt) for receipt in self.engine.record(made)]
+        receipts: list[Receipt] = []
+        for expected, group in itertools.groupby(list(self._requests(events)), key=lambda request: request[0]):
+            receipts += self.engine.record([event for _, event in group], expected=expected)
+        return [msgspec.to_builtins(receipt) for receipt in receipts]
 
     def track(
         self,
@@ -116,25 +120,30 @@ class Threadline:
         method.__doc__ = f"{operation.summary}\n\n{operation.params.__doc__ or ''}".strip()
         return method
 
-    def _event(self, message: Mapping[str, Any]) -> Event:
-        known = {"type", "identifiers", "occurred_at", "key", "properties", "context", "source", "historical"}
-        if unknown := sorted(set(message) - known):
-            raise InvalidValue(f"{unknown[0]!r} is not a field of an event; known are {', '.join(sorted(known))}")
-        identifiers = message.get("identifiers")
-        if not isinstance(message.get("type"), str) or not isinstance(identifiers, Mapping):
-            raise InvalidValue("an event needs a `type` and `identifiers`, e.g. {'user_id': '1'}")
-        occurred_at = message.get("occurred_at")
-        return Event(
-            type=message["type"],
-            identifiers=tuple(Identifier(str(kind), str(value)) for kind, value in identifiers.items()),
-            occurred_at=self.engine.clock() if occurred_at is None else _instant(occurred_at),
-            key=str(message.get("key") or fresh_key()),
-            source=str(message.get("source") or self.source),
-            workspace=self.workspace,
-            properties=dict(message.get("properties") or {}),
-            context=dict(message.get("context") or {}),
-            historical=bool(message.get("historical", False)),
-        )
+    def _requests(self, events: Iterable[Event | Mapping[str, Any]]) -> Iterator[tuple[int | None, Event]]:
+        """Each event with the position that its person is expected at. All of them are made before any is recorded."""
+        now = self.engine.clock()
+        for index, event in enumerate(events):
+            if isinstance(event, Event):
+                yield None, event
+                continue
+            fields = {name: value for name, value in event.items() if value is not None}
+            source = str(fields.pop("source", self.source))
+            native = _native({"key": fresh_key(), **fields}, f"events[{index}]")
+            made = native_event(
+                native, workspace=self.workspace, source=source, received_at=now, place=f"events[{index}]"
+            )
+            yield native.expected, made
+
+
+def _native(fields: dict[str, Any], place: str) -> NativeEvent:
+    if (moment := fields.get("occurred_at")) is not None:
+        fields["occurred_at"] = format_time(_instant(moment))
+    try:
+        # Datetimes, decimals and the like become what JSON makes of them: what is folded now is what the log will say.
+        return msgspec.convert(msgspec.to_builtins(fields), NativeEvent)
+    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+        raise InvalidValue(f"{place}: {error}") from None
 
 
 def _message(

@@ -10,7 +10,7 @@ import msgspec
 from threadline.settings import Settings, describe
 from threadline.surfaces.cli.printing import show
 from threadline.surfaces.cli.session import Session, store_option
-from threadline.surfaces.cli.tables import operations_table, settings_table
+from threadline.surfaces.cli.tables import errors_table, operations_table, settings_table
 
 _SECRET = frozenset({"write_keys", "tokens"})
 
@@ -38,12 +38,12 @@ def settings(session: Session, as_json: bool, markdown: bool) -> None:
 
 @click.command()
 @store_option
-@click.option("--markdown", is_flag=True, help="Print the table of operations of the documentation.")
+@click.option("--markdown", is_flag=True, help="Print the tables of the documentation: operations, then codes.")
 @click.pass_obj
 def catalogue(session: Session, markdown: bool) -> None:
     """List what is in force: projections, policies, operations and kinds of identifiers."""
     if markdown:
-        click.echo(operations_table(session.composition.operations()), nl=False)
+        click.echo(f"{operations_table(session.composition.operations())}\n{errors_table()}", nl=False)
         return
     with session.engine(readonly=True) as engine:
         found = engine.catalogue

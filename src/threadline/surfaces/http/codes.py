@@ -16,6 +16,7 @@ ENGINE_CODES = {
     "person_too_large": "what is known of the person would no longer fit into one item of the store",
     "position_conflict": "the person is not at the position that was expected",
     "projection_failed": "a projection could not fold the event",
+    "too_many_changes": "the event would change more than one batch of the store can hold",
 }
 """Codes of rejections that the engine gives beside those of the wires."""
 
@@ -28,7 +29,10 @@ def error_codes() -> list[tuple[str, int | str, str]]:
     assert problem.Internal.code  # importing it is what puts the errors of this surface into the tree
     for kind in _tree(ThreadlineError):
         meaning = " ".join((kind.__doc__ or "").split()).rstrip(".")
-        found[kind.code] = (kind.code, kind.status, meaning[0].lower() + meaning[1:])
+        meaning = meaning[0].lower() + meaning[1:]
+        if kind.code in found:
+            meaning = f"{meaning}. Of an event: {found[kind.code][2]}"
+        found[kind.code] = (kind.code, kind.status, meaning)
     return sorted(found.values())
 
 

@@ -49,7 +49,7 @@ def _batch(path: str) -> dict[str, Any]:
         "type": "object",
         "required": ["batch"],
         "properties": {
-            "batch": {"type": "array", "description": "Messages, each with its `type`; those after the 2,500th are rejected."},
+            "batch": {"type": "array", "description": "Messages, each with its `type`; at most 2,500 are recorded."},
             "context": {"description": "Laid under the context of every message."},
             "sentAt": {"description": "The client's clock when it sent this; corrects the times of the messages."},
             "writeKey": _FIELDS["writeKey"],

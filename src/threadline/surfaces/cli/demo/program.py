@@ -114,9 +114,7 @@ def _show(console: Console, server: Server) -> None:
     top, seconds = _timed(reader, BEST)
     showing.request(console, BEST, seconds)
     console.print(showing.best(top))
-    showing.say(
-        console, f"Reckoned at this instant from all {top['people_read']:,} people, none of it kept ready.", "dim"
-    )
+    showing.say(console, f"Ranked at this instant, by reading all {top['people_read']:,} people.", "dim")
 
     showing.heading(console, "4  Everything a second time")
     outcome, seconds = _send(console, writer, history)

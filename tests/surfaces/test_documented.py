@@ -1,0 +1,42 @@
+"""Every setting, operation and code is documented, in the words of its declaration."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from threadline.app import operations
+from threadline.surfaces.cli.program import COMMANDS, command_name
+from threadline.surfaces.cli.tables import errors_table, operations_table, settings_table
+from threadline.surfaces.http.codes import error_codes
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("page", "table", "command"),
+    [
+        ("settings.md", settings_table(), "threadline settings --markdown"),
+        ("http.md", operations_table(operations()), "threadline catalogue --markdown"),
+        ("http.md", errors_table(), "threadline catalogue --markdown"),
+    ],
+)
+def test_the_tables_of_the_docs_are_those_of_the_code(page: str, table: str, command: str) -> None:
+    assert table in (ROOT / "docs" / page).read_text(), f"paste what `{command}` prints into docs/{page}"
+
+
+def test_every_command_is_documented() -> None:
+    text = (ROOT / "docs/cli.md").read_text()
+    for name in [*COMMANDS, *(command_name(op.name) for op in operations() if "cli" in op.shown_on)]:
+        assert re.search(rf"`{name}[` ]", text), name
+
+
+def test_every_code_that_is_raised_is_told() -> None:
+    told = {code for code, _, _ in error_codes()}
+    raised = set()
+    for file in (ROOT / "src").rglob("*.py"):
+        raised |= set(re.findall(r"(?:EventRejected|Poisoned)\(\s*(?:\[[^]]*\], |[\w.]+, )?\"(\w+)\"", file.read_text()))
+    assert len(raised) > 15
+    assert raised <= told, raised - told
