@@ -101,7 +101,7 @@ def _settings(store: StorePath | None, settings: Settings | None, definitions: S
         "store": None if store is None else os.fspath(store),
         "definitions": None if definitions is None else os.fspath(definitions),
     }
-    return load(given, base=settings) if settings is not None else load(given)
+    return load(given, onto=settings) if settings is not None else load(given)
 
 
 def _open_store(settings: Settings, readonly: bool) -> Store:

@@ -176,22 +176,22 @@ def describe() -> list[Described]:
 
 
 def load(
-    given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, base: Settings | None = None
+    given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, onto: Settings | None = None
 ) -> Settings:
     """The settings in force: what is ``given`` beats the environment, that beats `threadline.yaml`, that the defaults.
 
-    With a ``base`` only what is given is laid over it: it was loaded or made already. Raises `InvalidSetting` that
+    With ``onto`` only what is given is laid over it: it was loaded or made already. Raises `InvalidSetting` that
     names the setting, where it was set and, for an unknown one, the nearest known.
     """
     given = {name: value for name, value in (given or {}).items() if value is not None}
     _check_names(given, "an argument")
-    if base is not None:
-        return _convert(given, base, "an argument")
+    if onto is not None:
+        return _convert(given, onto, "an argument")
     variables = _from_environment(os.environ if environ is None else environ)
     first = _convert({**variables, **given}, Settings(), "the environment")
     declared = _from_file(definitions_file(first))
-    base = _convert(declared, Settings(), "`settings:` in the definitions", strict=True)
-    return _convert({**variables, **given}, base, "the environment")
+    onto = _convert(declared, Settings(), "`settings:` in the definitions", strict=True)
+    return _convert({**variables, **given}, onto, "the environment")
 
 
 def definitions_file(settings: Settings) -> Path | None:
@@ -252,12 +252,12 @@ def _check_names(found: Mapping[str, Any], origin: str, spell: Any = str) -> Non
             raise InvalidSetting(f"{spell(name)} in {origin} is not a setting; {hint}", hint=hint)
 
 
-def _convert(values: Mapping[str, Any], base: Settings, origin: str, strict: bool = False) -> Settings:
+def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: bool = False) -> Settings:
     for name, value in values.items():
         try:
             parsed = msgspec.convert({name: value}, Settings, strict=strict)
         except msgspec.ValidationError as error:
             said = str(error).split(" - at")[0]
             raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
-        base = msgspec.structs.replace(base, **{name: getattr(parsed, name)})
-    return base
+        onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})
+    return onto

@@ -19,7 +19,7 @@ TRAITS = {
     "ratio": 0.1,
     "newsletter": False,
     "address": {"city": "São Paulo", "lines": ["Rua A", "4º andar"]},
-    "motto": "Zoë said: „so what?“ \U0001f9f5\u0000\u2028\\\"",
+    "motto": 'Zoë said: „so what?“ \U0001f9f5\u0000\u2028\\"',
 }
 ORDER = {
     "order_id": "50314b8e",

@@ -48,15 +48,17 @@ def who(request: pytest.FixtureRequest) -> Who:
 
 @pytest.fixture(scope="session")
 def node() -> RunNode:
-    """Runs a script of the folder ``node`` with one JSON argument; gives back the JSON that it prints."""
+    """Runs a script of the folder ``node`` on JSON; gives back the JSON that it prints."""
     if shutil.which("node") is None:
         pytest.skip("node is missing; `make setup` installs it where it may")
     if not (HERE / "node_modules").is_dir():
         pytest.skip("the node clients are missing; `make setup` installs them")
 
     def run(script: str, **given: Any) -> Any:
-        command = ["node", str(HERE / "node" / script), json.dumps(given)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=NODE_SECONDS, check=False)
+        command = ["node", str(HERE / "node" / script)]
+        done = subprocess.run(
+            command, input=json.dumps(given), capture_output=True, text=True, timeout=NODE_SECONDS, check=False
+        )
         assert done.returncode == 0, done.stderr[-4_000:]
         return json.loads(done.stdout.splitlines()[-1])
 

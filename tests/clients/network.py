@@ -88,7 +88,9 @@ def _handler(network: Network, port: int) -> type[BaseHTTPRequestHandler]:
                 self._break()
             elif fate == REFUSE:
                 told = {"retry-after": "1", "access-control-allow-origin": "*", "content-type": "application/json"}
-                self._answer(503, told | {"access-control-expose-headers": "retry-after"}, json.dumps(_PROBLEM).encode())
+                self._answer(
+                    503, told | {"access-control-expose-headers": "retry-after"}, json.dumps(_PROBLEM).encode()
+                )
             else:
                 self._forward(body, lose=fate == LOSE)
                 if fate == PASS:

@@ -26,8 +26,9 @@ STOP_SECONDS = 30
 class Server:
     """`threadline serve` as a user would start it: the keys are those that it prints when the file is new."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, logs: Path | None = None) -> None:
         self.file = file
+        self._log = (logs or file.parent) / f"{file.name}.log"
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.write_key = ""
@@ -38,10 +39,10 @@ class Server:
         """Start it, on the same file and port each time, and wait until it listens."""
         command = [sys.executable, "-m", "threadline.surfaces.cli", "serve"]
         command += ["--file", str(self.file), "--port", str(self.port)]
-        # Coverage of a lock or a key that the caller's shell holds would make this another server than the one meant.
+        # A setting that the caller's shell holds would make this another server than the one meant.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("THREADLINE_")}
         environment["PYTHONPATH"] = str(ROOT / "src")
-        with (self.file.parent / f"{self.file.name}.log").open("a") as log:
+        with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 command, env=environment, cwd=self.file.parent, stdout=subprocess.PIPE, stderr=log, text=True
             )
@@ -83,7 +84,7 @@ class Server:
 
     def log(self) -> str:
         """The last of what it wrote to stderr."""
-        return (self.file.parent / f"{self.file.name}.log").read_text()[-4_000:]
+        return self._log.read_text()[-4_000:]
 
     # --- reading ------------------------------------------------------------------------------
 

@@ -88,7 +88,7 @@ def test_node(mode: str, server: Server, who: Who, node: RunNode) -> None:
     sent = events_of(who, mode)
     if mode == "binary":
         # It writes into headers what it is given, unescaped, so it cannot send what is not in ASCII.
-        sent = [{**event, "comment": "100 % \"quoted\""} for event in sent]
+        sent = [{**event, "comment": '100 % "quoted"'} for event in sent]
     # A webhook sender that can be given nothing but an address carries the key in it.
     url = f"{server.url}/v1/cloudevents?access_token={server.write_key}"
     for count in ("accepted", "duplicates"):

@@ -109,8 +109,8 @@ def test_a_server_that_is_killed_and_started_again(fragile: Server, who: Who, sp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", ["segment-python", "segment-node"])
-def test_a_disk_that_is_full_for_a_while(small_disk: Path, who: Who, speak: Speak) -> None:
-    server = Server(small_disk / "threadline.db")
+def test_a_disk_that_is_full_for_a_while(small_disk: Path, tmp_path: Path, who: Who, speak: Speak) -> None:
+    server = Server(small_disk / "threadline.db", logs=tmp_path)
     server.start()
     ballast = small_disk / "ballast"
     with ballast.open("wb", buffering=0) as file, suppress(OSError):

@@ -38,6 +38,7 @@ LIBRARIES = {
     "starlette": {"surfaces"},
     "click": {"surfaces"},
     "rich": {"surfaces"},
+    "uvloop": {"surfaces"},
     # The test kit is used where these are installed, and by nothing that runs in production.
     "hypothesis": {"testing"},
     "pytest": {"testing"},

@@ -37,6 +37,8 @@ def test_every_code_that_is_raised_is_told() -> None:
     told = {code for code, _, _ in error_codes()}
     raised = set()
     for file in (ROOT / "src").rglob("*.py"):
-        raised |= set(re.findall(r"(?:EventRejected|Poisoned)\(\s*(?:\[[^]]*\], |[\w.]+, )?\"(\w+)\"", file.read_text()))
+        raised |= set(
+            re.findall(r"(?:EventRejected|Poisoned)\(\s*(?:\[[^]]*\], |[\w.]+, )?\"(\w+)\"", file.read_text())
+        )
     assert len(raised) > 15
     assert raised <= told, raised - told

@@ -19,7 +19,7 @@ from threadline.settings import Settings
 from threadline.surfaces.calling import shown
 
 PROBLEM = "application/problem+json"
-FIELDS = {"type", "title", "status", "code", "detail", "instance"}
+FIELDS = {"type", "title", "status", "code", "detail", "message", "instance"}
 
 
 def record(engine: Engine, user: str = "1", key: str = "k", workspace: str = "default", **properties: Any) -> None:

@@ -305,3 +305,10 @@ def test_what_real_clients_sent_is_taken_as_it_came(sent: dict[str, Any], engine
     outcome = answer.json()
     assert outcome["rejected"] == []
     assert outcome["accepted"] >= 1
+
+
+@pytest.mark.parametrize("body", [b"4" * 30, b"[" * 100 + b"]" * 100, b"9e999"])
+def test_a_body_that_is_no_object_is_malformed_whatever_else_it_is(body: bytes, client: TestClient, keys: Keys) -> None:
+    headers = {**basic(keys.write), "Content-Type": "application/cloudevents+json"}
+    for path in ("/v1/track", "/v1/batch", "/v1/cloudevents"):
+        assert client.post(path, content=body, headers=headers).json()["code"] == "malformed_body", path

@@ -15,8 +15,6 @@ EVENT_BYTES_MAX = 32 * 1_024
 """One event as it came, bytes; Segment's own limit."""
 CLOUDEVENT_BYTES_MAX = 64 * 1_024
 """One CloudEvent, bytes; the specification asks receivers to take this much."""
-BATCH_BODY_BYTES_MAX = 500 * 1_024
-"""The body of one batch request after decompression, bytes; Segment's own limit."""
 REQUEST_BYTES_MAX = 4 * 1_024 * 1_024
 """The body of any request, before and after decompression, bytes."""
 BATCH_EVENTS_MAX = 2_500

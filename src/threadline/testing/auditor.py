@@ -22,6 +22,8 @@ Told = dict[str, Any]
 
 _DAY = 86_400_000_000
 _NOBODY = {"null", "undefined", "anonymous", "-1", "[object object]", ""}
+_PASSIVE = ("campaign_delivered", "campaign_ignored", "tag_added", "tag_removed")
+"""What only happens to a person."""
 _PURCHASE, _REFUND = "purchase_completed", "purchase_refunded"
 
 
@@ -143,7 +145,7 @@ def _features(events: list[Told], now: int) -> dict[str, Answer]:
     def count(type: str, days: int | None = None) -> Answer:
         return len(of(type, days=days)), bool(of(type))
 
-    active = [event for event in events if event["type"] not in ("campaign_delivered", "campaign_ignored")]
+    active = [event for event in events if event["type"] not in _PASSIVE]
     answers: dict[str, Answer] = {
         "recency_days": _days_since(active, now),
         "preferred_hour_of_day": (_favourite(_local(event).hour for event in active), bool(active)),

@@ -25,7 +25,7 @@ from threadline.wire.cloudevents_event import (
     extension_value,
     is_json,
 )
-from threadline.wire.message import read_json, read_object
+from threadline.wire.message import is_no_message, read_json, read_object
 from threadline.wire.rejection import Decoded, Rejection, rejection
 from threadline.wire.scan import split_array
 
@@ -80,7 +80,7 @@ def _check_format(media_type: str, content_type: str) -> None:
 
 def _structured(body: bytes, request: Request) -> Event | Rejection:
     result = _result(0, body, request)
-    if type(result) is Rejection and result.code in ("invalid_json", "not_an_object"):
+    if type(result) is Rejection and is_no_message(body, result.code):
         raise MalformedBody(result.message)
     return result
 

@@ -57,6 +57,14 @@ def read_object(raw: bytes, bytes_max: int = EVENT_BYTES_MAX) -> dict[str, Any]:
     return value
 
 
+def is_no_message(body: bytes, code: str) -> bool:
+    """Whether a body that was refused for ``code`` could be no message even without that fault: it is no object.
+
+    What is too large is not looked into.
+    """
+    return code in ("invalid_json", "not_an_object") or (code != "too_large" and body.lstrip()[:1] != b"{")
+
+
 def json_type(value: Any) -> str:
     """What JSON calls the type of a value, for messages."""
     return _TYPE_NAMES.get(type(value), "a value of another kind")

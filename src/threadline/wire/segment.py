@@ -15,7 +15,7 @@ from threadline.kernel.errors import EventRejected, MalformedBody
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.kernel.time import format_time
-from threadline.wire.message import read_object, time_field
+from threadline.wire.message import is_no_message, read_object, time_field
 from threadline.wire.rejection import Decoded, Rejection, rejection
 from threadline.wire.scan import split_array
 from threadline.wire.segment_event import BODY_FIELD, CALLS, KINDS, Request, event_of
@@ -57,7 +57,7 @@ def decode(
         return Decoded(results=_batch(envelope, messages, request), write_key=_text(envelope.writeKey))
     assert kind in KINDS, kind
     result = _result(0, body, request)
-    if type(result) is Rejection and result.code in ("invalid_json", "not_an_object"):
+    if type(result) is Rejection and is_no_message(body, result.code):
         raise MalformedBody(result.message)
     return Decoded(results=[result], write_key=_write_key(body))
 

@@ -1,8 +1,10 @@
 // Sends events with the npm package cloudevents as it is, in the mode asked for; prints the answers.
 
+import { readFileSync } from 'node:fs'
+
 import { CloudEvent, HTTP, Mode, emitterFor, httpTransport } from 'cloudevents'
 
-const { url, events, mode } = JSON.parse(process.argv[2])
+const { url, events, mode } = JSON.parse(readFileSync(0, 'utf8'))
 
 const made = events.map((event) => new CloudEvent(event))
 const answers = []

@@ -1,10 +1,11 @@
 // Makes calls with @rudderstack/rudder-sdk-node as it is; prints the errors that it reports.
 
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
 const Analytics = createRequire(import.meta.url)('@rudderstack/rudder-sdk-node')
 
-const { host, writeKey, calls, options = {} } = JSON.parse(process.argv[2])
+const { host, writeKey, calls, options = {} } = JSON.parse(readFileSync(0, 'utf8'))
 
 const failed = []
 const analytics = new Analytics(writeKey, {

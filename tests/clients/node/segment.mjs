@@ -1,8 +1,10 @@
 // Makes calls with @segment/analytics-node as it is; prints the messages that it could not deliver.
 
+import { readFileSync } from 'node:fs'
+
 import { Analytics } from '@segment/analytics-node'
 
-const { host, writeKey, calls, options = {} } = JSON.parse(process.argv[2])
+const { host, writeKey, calls, options = {} } = JSON.parse(readFileSync(0, 'utf8'))
 
 const analytics = new Analytics({ host, writeKey, ...options })
 const failed = []

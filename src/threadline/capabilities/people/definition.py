@@ -63,18 +63,18 @@ def _identifier(text: Any) -> Identifier:
     return Identifier(kind, value)
 
 
-def _kind(base: IdentifierKind, body: Any) -> IdentifierKind:
+def _kind(known: IdentifierKind, body: Any) -> IdentifierKind:
     fields = {f.name: f.type for f in dataclasses.fields(IdentifierKind) if f.name != "name"}
     if not isinstance(body, Mapping):
-        raise InvalidDefinition(f"identifiers.{base.name} must be a mapping with any of {', '.join(fields)}")
+        raise InvalidDefinition(f"identifiers.{known.name} must be a mapping with any of {', '.join(fields)}")
     for key, value in body.items():
         if key not in fields:
             near = difflib.get_close_matches(str(key), fields, 1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(fields)}"
-            raise InvalidDefinition(f"identifiers.{base.name}.{key} is not known{hint}")
+            raise InvalidDefinition(f"identifiers.{known.name}.{key} is not known{hint}")
         expected = {"int": int, "str": str, "bool": bool}[str(fields[key])]
         if type(value) is not expected:
-            raise InvalidDefinition(f"identifiers.{base.name}.{key} must be {expected.__name__}, not {value!r}")
+            raise InvalidDefinition(f"identifiers.{known.name}.{key} must be {expected.__name__}, not {value!r}")
     if body.get("normalise", "strip") not in ("strip", "email", "phone"):
-        raise InvalidDefinition(f"identifiers.{base.name}.normalise must be strip, email or phone")
-    return dataclasses.replace(base, **body)
+        raise InvalidDefinition(f"identifiers.{known.name}.normalise must be strip, email or phone")
+    return dataclasses.replace(known, **body)
