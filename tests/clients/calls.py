@@ -9,7 +9,6 @@ from tests.clients.server import Server
 from threadline.kernel.identity import MERGED
 from threadline.kernel.time import parse_time
 
-
 Call = dict[str, Any]
 """A message in Segment's form: ``type`` names the method of the client, the rest are its arguments."""
 

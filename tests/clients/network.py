@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ LOSE = "lose"
 """Let the request through and lose the answer: the client cannot know that all is recorded."""
 RESET = "reset"
 """Break the connection before anything reaches the server."""
+STRIKE = "strike"
+"""Let the request through, and let the network's ``strike`` happen before an answer can come back."""
 PASS = "pass"
 
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "host", "date", "server"}
@@ -42,7 +44,10 @@ class Taken(NamedTuple):
 class Network:
     """Listens on a port of its own and forwards to the server, but for the fates that are planned."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, strike: Callable[[], None] = lambda: None) -> None:
+        self.strike = strike
+        self.struck = threading.Semaphore(0)
+        """Counts the strikes that have happened."""
         self.taken: list[Taken] = []
         self.answered: set[str] = set()
         """The ids of the messages of which the client was told what became of them."""
@@ -92,19 +97,22 @@ def _handler(network: Network, port: int) -> type[BaseHTTPRequestHandler]:
                     503, told | {"access-control-expose-headers": "retry-after"}, json.dumps(_PROBLEM).encode()
                 )
             else:
-                self._forward(body, lose=fate == LOSE)
-                if fate == PASS:
+                self._forward(body, lose=fate in (LOSE, STRIKE), strike=fate == STRIKE)
+                if fate == PASS and not self.close_connection:
                     said = taken.json()
                     network.answered.update(each["messageId"] for each in said.get("batch", [said]))
 
         def do_OPTIONS(self) -> None:
             self._forward(b"", lose=False)
 
-        def _forward(self, body: bytes, *, lose: bool) -> None:
+        def _forward(self, body: bytes, *, lose: bool, strike: bool = False) -> None:
             onward = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
             try:
                 onward.request(self.command, self.path, body, headers)
+                if strike:
+                    network.strike()
+                    network.struck.release()
                 answer = onward.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException):

@@ -14,7 +14,7 @@ import pytest
 from tests.clients import test_rudder, test_segment
 from tests.clients.calls import Call, Who
 from tests.clients.conftest import RunNode
-from tests.clients.network import LOSE, PASS, REFUSE, RESET, Network
+from tests.clients.network import LOSE, PASS, REFUSE, RESET, STRIKE, Network
 from tests.clients.server import Server, wait_until
 from tests.stores.test_sqlite_full_disk import small_disk
 
@@ -78,6 +78,24 @@ def test_a_bad_network_loses_and_doubles_nothing(server: Server, network: Networ
     assert sum(len(request.json()["batch"]) for request in reached) > 30, "something reached the server twice"
 
 
+class Speaking:
+    """A client at work while the test does something to the server."""
+
+    def __init__(self, speak: Speak, url: str, write_key: str, calls: list[Call]) -> None:
+        self._failed: list[object] | None = None
+        self._thread = threading.Thread(target=self._speak, args=(speak, url, write_key, calls), daemon=True)
+        self._thread.start()
+
+    def _speak(self, speak: Speak, *given: Any) -> None:
+        self._failed = speak(*given)
+
+    def failed(self) -> list[object] | None:
+        """What it could not deliver, once it is done; None if it broke down itself."""
+        self._thread.join(120)
+        assert not self._thread.is_alive()
+        return self._failed
+
+
 @pytest.fixture
 def fragile(tmp_path: Path) -> Iterator[Server]:
     """A server of the test's own, to be killed."""
@@ -90,20 +108,18 @@ def fragile(tmp_path: Path) -> Iterator[Server]:
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_server_that_is_killed_and_started_again(fragile: Server, who: Who, speak: Speak) -> None:
-    count = 1_500
-    failed: list[object] = []
-    speaking = threading.Thread(
-        target=lambda: failed.extend(speak(fragile.url, fragile.write_key, clicks(who, count))), daemon=True
-    )
-    speaking.start()
-    wait_until(lambda: len(fragile.events(f"user_id:{who.user}")) > 50, "the client is at work")
-    fragile.kill()
-    fragile.start()
-    before = fragile.person(f"user_id:{who.user}")["position"]
-    speaking.join(120)
-    assert not speaking.is_alive()
-    assert 50 < before < count, "it was killed in the middle"
-    assert failed == []
+    count, deaths = 300, 3
+    network = Network(fragile.port, strike=fragile.kill)
+    network.plan([PASS] * 6 + [STRIKE])
+    speaking = Speaking(speak, network.url, fragile.write_key, clicks(who, count))
+    for death in range(deaths):
+        assert network.struck.acquire(timeout=60), f"death {death} did not come"
+        fragile.start()
+        if death + 1 < deaths:
+            network.plan([PASS] * 6 + [STRIKE])
+    assert speaking.failed() == []
+    network.close()
+    assert sum(request.fate == STRIKE for request in network.taken) == deaths
     check_once(fragile, who, count)
 
 
@@ -116,18 +132,12 @@ def test_a_disk_that_is_full_for_a_while(small_disk: Path, tmp_path: Path, who: 
     with ballast.open("wb", buffering=0) as file, suppress(OSError):
         while True:
             file.write(bytes(4_096))
-    failed: list[object] = []
-    speaking = threading.Thread(
-        target=lambda: failed.extend(speak(server.url, server.write_key, clicks(who, 100))), daemon=True
-    )
-    speaking.start()
+    speaking = Speaking(speak, server.url, server.write_key, clicks(who, 100))
     try:
         wait_until(lambda: '"status":503' in server.log(), "the server has refused something")
         assert len(server.events(f"user_id:{who.user}")) < 100
         ballast.unlink()
-        speaking.join(60)
-        assert not speaking.is_alive()
-        assert failed == []
+        assert speaking.failed() == []
         check_once(server, who, 100)
     finally:
         server.stop()

@@ -16,11 +16,11 @@ from starlette.testclient import TestClient
 from tests.surfaces.conftest import NOW, Clock, Keys, client_of
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import StoreFull, Unavailable
-from threadline.kernel.limits import REQUEST_BYTES_MAX
+from threadline.kernel.limits import REQUEST_BYTES_MAX, REQUEST_MESSAGES_MAX
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
-from threadline.surfaces.http.segment import BATCHES, LETTERS, MESSAGES_MAX
+from threadline.surfaces.http.segment import BATCHES, LETTERS
 
 DATA = Path(__file__).parents[1] / "data" / "wire"
 
@@ -201,7 +201,7 @@ def test_a_body_that_is_no_message_is_kept_and_refused(body: bytes, client: Test
 
 def test_more_messages_than_any_client_sends_are_refused_at_once(client: TestClient, keys: Keys) -> None:
     for bad in ("1", "NaN"):
-        text = '{"batch":[' + ",".join(["1"] * MESSAGES_MAX + [bad]) + "]}"
+        text = '{"batch":[' + ",".join(["1"] * REQUEST_MESSAGES_MAX + [bad]) + "]}"
         answer = client.post("/v1/batch", content=text, headers=basic(keys.write))
         assert answer.status_code == 413
     assert rejected(client, keys) == []

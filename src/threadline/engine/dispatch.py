@@ -147,7 +147,7 @@ class Dispatcher:
 def _sent(sender: Sender, effect: Effect, id: str, thread: str) -> Outcome:
     try:
         return sender.send(effect, id, thread)
-    except Exception as error:  # a sender that breaks must not stop the others, nor lose its effect
+    except Exception as error:  # noqa: BLE001 — a sender that breaks must not stop the others, nor lose its effect
         failure = {"error": f"{type(error).__name__}: {error}"[:500]}
         return Outcome(type=EFFECT_RETRIED, properties=failure, retry_after_seconds=RETRY_SECONDS_FIRST)
 

@@ -30,7 +30,7 @@ class Person:
     """
 
     __slots__ = (
-        "apart", "created_at", "heads", "id", "identifiers", "latest", "packed", "packed_timers", "stale", "states", 
+        "apart", "created_at", "heads", "id", "identifiers", "latest", "packed", "packed_timers", "stale", "states",
         "version", "workspace",
     )  # fmt: skip
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import unpack, unpack_event
 from threadline.engine.person import PERSON, Person, pack_person, person_key, unpack_person
-from threadline.engine.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.projection import State

@@ -75,7 +75,8 @@ def checked_request(request: Request, now: int) -> Request:
 def screen(position: int, request: Request, names: Names, now: int, sent_time: int | None) -> Screened:
     """Check what needs no store; raises `EventRejected`. Identifiers come out normalised and without junk.
 
-    ``sent_time`` is the one that the producer told, whatever has been made of it since: a retry must have the same digest.
+    ``sent_time`` is the one that the producer told, whatever has been made of it since: a retry must have the same
+    digest.
     """
     event = request.event
     found = [known for i in event.identifiers if (known := names.of(event.workspace, i)) is not None]

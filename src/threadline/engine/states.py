@@ -74,7 +74,7 @@ class NamedStates(dict[str, Any]):
         return state
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The state of a projection, or ``default`` if there is none of this name; dict's own knows no `__missing__`."""
+        """The state of a projection, or ``default`` if there is none; dict's own knows no `__missing__`."""
         if name not in self._catalogue.index:
             return default
         return self[name]

@@ -22,7 +22,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
     """Something that happened to one person, as a producer tells it. Immutable.
 
     ``key`` is the producer's idempotency key: (workspace, source, key) is unique for ever, so the
-    same event said twice is recorded once. It is stored as an array: new fields go to the end. All times are microseconds since 1970-01-01 UTC.
+    same event said twice is recorded once. All times are microseconds since 1970-01-01 UTC. It is stored as
+    an array: new fields go to the end.
     """
 
     type: str

@@ -27,7 +27,7 @@ from threadline.wire.cloudevents_event import (
 )
 from threadline.wire.message import is_no_message, read_json, read_object
 from threadline.wire.rejection import Decoded, Rejection, rejection
-from threadline.wire.scan import split_array
+from threadline.wire.scan import check_count, split_array
 
 __all__ = ["decode", "encode"]
 
@@ -95,7 +95,9 @@ def _batch(body: bytes, request: Request) -> list[Event | Rejection]:
 
 def _elements(body: bytes) -> list[bytes]:
     try:
-        return [bytes(raw) for raw in _decode_array(body)]
+        found = _decode_array(body)
+        check_count(len(found))
+        return [bytes(raw) for raw in found]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error)
     # One event with a NaN makes the whole body invalid. Its neighbours are found by their brackets.

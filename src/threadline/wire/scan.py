@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 
-from threadline.kernel.errors import MalformedBody
+from threadline.kernel.errors import LimitExceeded, MalformedBody
+from threadline.kernel.limits import REQUEST_MESSAGES_MAX
 
 # A string that never ends is one token up to the end of the text. Were it none, each quote inside it would be tried
 # as the beginning of a string again, which takes quadratic time on hostile text.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},:]', re.DOTALL)
+_NESTED_MAX = 5_000
+"""Brackets that may be open at once; text that is nested deeper is not looked into for messages."""
+
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[{")
 
 
@@ -35,7 +39,8 @@ def split_array(text: bytes, member: bytes | None) -> tuple[list[bytes], bytes]:
 
     ``member`` names the array within the outermost object; None means that the text is the array. Whatever is wrong
     inside an element (NaN, a lone surrogate, a depth of a thousand) stays its own trouble, as long as its brackets
-    and quotes are balanced. Raises `MalformedBody` if there is no such array or the brackets do not match.
+    and quotes are balanced. Raises `MalformedBody` if there is no such array or the brackets do not match, and
+    `LimitExceeded` for too many elements.
     """
     stack = bytearray()
     inside = 1 if member is None else 2
@@ -46,6 +51,8 @@ def split_array(text: bytes, member: bytes | None) -> tuple[list[bytes], bytes]:
         token = text[match.start()]
         if token in b"[{":
             stack.append(token)
+            if len(stack) > _NESTED_MAX:
+                break
             opened = len(stack) == inside and token == ord("[") and begin < 0
             if opened and (member is None or (stack[0] == ord("{") and name == member)):
                 start = begin = match.end()
@@ -67,8 +74,16 @@ def split_array(text: bytes, member: bytes | None) -> tuple[list[bytes], bytes]:
     raise MalformedBody("the body is not JSON, and no batch can be made out in it")
 
 
+def check_count(messages: int) -> None:
+    """Raise `LimitExceeded` for more messages than any client sends at once."""
+    if messages > REQUEST_MESSAGES_MAX:
+        hint = "send fewer at a time"
+        raise LimitExceeded(f"a request holds at most {REQUEST_MESSAGES_MAX} messages", hint=hint)
+
+
 def _take(elements: list[bytes], element: bytes, last: bool = False) -> None:
     element = element.strip()
     # An array without elements has no last one; a comma without an element is one that is empty, and rejected.
     if element or not last or elements:
         elements.append(element)
+        check_count(len(elements))

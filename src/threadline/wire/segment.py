@@ -17,7 +17,7 @@ from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.kernel.time import format_time
 from threadline.wire.message import is_no_message, read_object, time_field
 from threadline.wire.rejection import Decoded, Rejection, rejection
-from threadline.wire.scan import split_array
+from threadline.wire.scan import check_count, split_array
 from threadline.wire.segment_event import BODY_FIELD, CALLS, KINDS, Request, event_of
 
 __all__ = ["KINDS", "decode", "encode"]
@@ -99,6 +99,7 @@ def _open(body: bytes) -> tuple[_Envelope, list[bytes]]:
     """The envelope and the messages in it, as they came."""
     try:
         envelope = _decode_envelope(body)
+        check_count(len(envelope.batch))
         return envelope, [bytes(raw) for raw in envelope.batch]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error)

@@ -15,7 +15,7 @@ from threadline.surfaces.http.access import Access, no_sender
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.routing import PREFLIGHT, Route
-from threadline.surfaces.http.segment import DECODED_ASIDE_BYTES, check_count
+from threadline.surfaces.http.segment import DECODED_ASIDE_BYTES
 from threadline.wire import cloudevents
 from threadline.wire.cloudevents_event import PERSON_KINDS
 
@@ -55,7 +55,6 @@ class CloudEvents:
         except MalformedBody as error:
             await self._ingest.refuse_body(body, credential, error)
             raise
-        check_count(len(decoded.results))
         address = request.client.host if request.client else ""
         outcome = await self._ingest.take(decoded.results, credential, address, "cloudevents")
         return Response(msgspec.json.encode(outcome), media_type="application/json")

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.engine.credentials import Credential, fresh_key
-from threadline.kernel.errors import LimitExceeded, MalformedBody
+from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event
 from threadline.surfaces.http.access import Access, no_sender
 from threadline.surfaces.http.body import read_body
@@ -26,8 +26,6 @@ BATCHES = ("/v1/batch", "/v1/import", "/v1/b", "/b")
 
 DECODED_ASIDE_BYTES = 128 * 1_024
 """A longer body is decoded beside the event loop, so that reads do not wait for it."""
-MESSAGES_MAX = 20_000
-"""Messages of one request, good or bad. More than this are no events, whatever they are."""
 
 
 class Segment:
@@ -67,9 +65,6 @@ class Segment:
         return Response(msgspec.json.encode(outcome), media_type="application/json")
 
     async def _decode(self, body: bytes, kind: str | None, credential: Credential | None) -> Decoded:
-        # There are no more messages than commas; only where these are many is it worth counting for sure.
-        if kind is None and body.count(b",") > MESSAGES_MAX:
-            check_count(_messages(body))
         work = partial(
             segment.decode,
             body,
@@ -79,27 +74,7 @@ class Segment:
             received_at=self._ingest.engine.clock(),
             fresh_key=fresh_key,
         )
-        decoded = work() if len(body) <= DECODED_ASIDE_BYTES else await asyncio.to_thread(work)
-        check_count(len(decoded.results))
-        return decoded
-
-
-class _Batch(msgspec.Struct):
-    batch: list[msgspec.Raw]
-
-
-def _messages(body: bytes) -> int:
-    """How many messages a batch holds; 0 if something in it is no JSON, which is for decoding to sort out."""
-    try:
-        return len(msgspec.json.decode(body, type=_Batch).batch)
-    except (ValueError, RecursionError):
-        return 0
-
-
-def check_count(messages: int) -> None:
-    """Raise `LimitExceeded` for a request of more messages than any client sends."""
-    if messages > MESSAGES_MAX:
-        raise LimitExceeded(f"a batch holds at most {MESSAGES_MAX} messages", hint="send fewer events at a time")
+        return work() if len(body) <= DECODED_ASIDE_BYTES else await asyncio.to_thread(work)
 
 
 def _of(result: Event | Rejection, credential: Credential) -> Event | Rejection:
