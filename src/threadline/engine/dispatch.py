@@ -101,9 +101,8 @@ class Dispatcher:
         receipts = self.engine.recorder.record(requests)
         # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
         again = [each for each, receipt in zip(requests, receipts, strict=True) if receipt.status in _KNOWN]
-        if again:
-            self.engine.store.commit([Batch(writes=each.writes) for each in again])
-        return sum(receipt.status == "accepted" for receipt in receipts) + len(again)
+        refusals = self.engine.store.commit([Batch(writes=each.writes) for each in again]) if again else []
+        return sum(receipt.status == "accepted" for receipt in receipts) + refusals.count(None)
 
     def _identifier(self, thread: str) -> Identifier | None:
         person = self.engine.asker.by_thread(thread)

@@ -10,7 +10,7 @@ from threadline.kernel.limits import REQUEST_MESSAGES_MAX
 # A string that never ends is one token up to the end of the text. Were it none, each quote inside it would be tried
 # as the beginning of a string again, which takes quadratic time on hostile text.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},:]', re.DOTALL)
-_NESTED_MAX = 5_000
+_NESTED_MAX = 250_000
 """Brackets that may be open at once; text that is nested deeper is not looked into for messages."""
 
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[{")

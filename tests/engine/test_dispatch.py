@@ -1,0 +1,206 @@
+"""Dispatch: timers fire once, effects leave once, and whoever has lost a lease commits nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from threadline.capabilities.people.definition import rules
+from threadline.engine.catalogue import Catalogue, discover
+from threadline.engine.dispatch import EFFECT_RETRIED, Dispatcher
+from threadline.engine.engine import Engine
+from threadline.engine.wishes import OUTBOX, TIMER
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.sender import Outcome
+from threadline.kernel.store import scan_pages
+from threadline.kernel.time import DAY, SECOND
+from threadline.stores.memory import MemoryStore
+
+NOW = 1_800_000_000 * SECOND
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class Box:
+    """A sender that remembers what it was given and answers as it is told."""
+
+    kind = "box"
+
+    def __init__(self, outcomes: Sequence[Outcome | Exception] = ()) -> None:
+        self.sent: list[str] = []
+        self.outcomes = list(outcomes)
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        """Keep the id."""
+        self.sent.append(effect_id)
+        self.meanwhile()
+        outcome = self.outcomes.pop(0) if self.outcomes else Outcome(type="mail_sent")
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+def react(recorded: Recorded, states: dict[str, Any]) -> Sequence[Wish]:
+    if recorded.event.type == "remind":
+        return [Timer(key="call", due_at=recorded.event.occurred_at + DAY, data={"why": "promised"})]
+    if recorded.event.type == TIMER_FIRED:
+        return [Emit(type="reminded", key="call", occurred_at=recorded.event.occurred_at)]
+    return [Effect(kind="box", key="mail", data={"to": "ada"})]
+
+
+POLICY = Policy(name="care", handles=frozenset({"remind", "write", TIMER_FIRED}), react=react)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def engine(clock: Clock) -> Engine:
+    values = [*discover("threadline.capabilities.people.projection"), POLICY]
+    return Engine(MemoryStore(), Catalogue(values, rules()), clock)
+
+
+def tell(engine: Engine, type: str, key: str = "1", person: str = "ada") -> None:
+    event = Event(type=type, identifiers=(Identifier("user_id", person),), occurred_at=NOW, key=key)
+    assert [receipt.status for receipt in engine.record([event])] == ["accepted"]
+
+
+def types(engine: Engine, person: str = "ada") -> list[str]:
+    found = engine.person("default", f"user_id:{person}")
+    return [recorded.event.type for recorded in sorted(engine.events(found), key=lambda each: each.sequence)]
+
+
+def left(engine: Engine, table: str) -> int:
+    return len(list(scan_pages(engine.store, table)))
+
+
+def test_a_timer_fires_when_it_is_due_and_once(engine: Engine, clock: Clock) -> None:
+    tell(engine, "remind")
+    dispatcher = Dispatcher(engine, {}, "one")
+    assert dispatcher.run_once() == 0
+    clock.now += DAY - 1
+    assert dispatcher.run_once() == 0
+    clock.now += 1
+    assert dispatcher.run_once() == 1
+    assert dispatcher.run_once() == 0
+    assert types(engine) == ["remind", TIMER_FIRED, "reminded"]
+    assert left(engine, TIMER) == 0
+    assert engine.person("default", "user_id:ada").timers == {}
+
+
+def test_a_timer_fires_at_its_own_instant_however_late_it_is_worked_off(engine: Engine, clock: Clock) -> None:
+    tell(engine, "remind")
+    clock.now += 9 * DAY
+    Dispatcher(engine, {}, "one").run_once()
+    fired = engine.events(engine.person("default", "user_id:ada"), types=frozenset({TIMER_FIRED}))
+    assert [recorded.event.occurred_at for recorded in fired] == [NOW + DAY]
+    assert fired[0].event.properties == {"policy": "care", "key": "call", "data": {"why": "promised"}}
+
+
+def test_a_timer_follows_its_thread_through_a_merge(engine: Engine, clock: Clock) -> None:
+    tell(engine, "other", key="0", person="bo")
+    clock.now += 1
+    tell(engine, "remind")
+    engine.merge("default", "user_id:ada", "user_id:bo", request="r", force=True)
+    clock.now += DAY
+    assert Dispatcher(engine, {}, "one").run_once() == 1
+    assert "reminded" in types(engine, "bo")
+
+
+def test_two_dispatchers_do_nothing_twice(engine: Engine, clock: Clock) -> None:
+    for number in range(60):
+        tell(engine, "remind", key=f"r{number}", person=f"p{number}")
+        tell(engine, "write", key=f"w{number}", person=f"p{number}")
+    clock.now += DAY
+    box = Box()
+    workers = [Dispatcher(engine, {"box": box}, name) for name in ("one", "two", "three")]
+    threads = [threading.Thread(target=lambda w=worker: [w.run_once() for _ in range(3)]) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(set(box.sent)) == sorted(box.sent)
+    assert len(box.sent) == 60
+    for number in range(60):
+        assert sorted(types(engine, f"p{number}")) == sorted(["remind", "write", "mail_sent", TIMER_FIRED, "reminded"])
+
+
+def test_a_lease_is_taken_over_when_it_has_run_out_and_not_before(engine: Engine, clock: Clock) -> None:
+    tell(engine, "write")
+    stuck = Box([RuntimeError("power cut")])
+    first = Dispatcher(engine, {"box": stuck}, "first", lease_seconds=30)
+    stuck.meanwhile = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # dies in the middle of sending
+    with pytest.raises(KeyboardInterrupt):
+        first.run_once()
+    box = Box()
+    second = Dispatcher(engine, {"box": box}, "second", lease_seconds=30)
+    clock.now += 29 * SECOND
+    assert second.run_once() == 0
+    clock.now += 2 * SECOND
+    assert second.run_once() == 1
+    assert box.sent == stuck.sent, "the same effect id, so that a provider can tell a retry"
+    assert types(engine) == ["write", "mail_sent"]
+
+
+def test_who_was_paused_past_the_lease_commits_nothing(engine: Engine, clock: Clock) -> None:
+    tell(engine, "write")
+    slow, fast = Box([Outcome(type="mail_sent_slowly")]), Box()
+    first = Dispatcher(engine, {"box": slow}, "first", lease_seconds=30)
+    second = Dispatcher(engine, {"box": fast}, "second", lease_seconds=30)
+
+    def sleep_past_the_lease() -> None:
+        clock.now += 60 * SECOND
+        assert second.run_once() == 1
+
+    slow.meanwhile = sleep_past_the_lease
+    assert first.run_once() == 0, "its lease was taken over: what it did must not be recorded again"
+    assert types(engine) == ["write", "mail_sent"]
+    assert left(engine, OUTBOX) == 0
+
+
+def test_what_failed_is_tried_again_later_and_later(engine: Engine, clock: Clock) -> None:
+    tell(engine, "write")
+    box = Box([Outcome(type="x", retry_after_seconds=1), RuntimeError("no route"), Outcome(type="mail_sent")])
+    dispatcher = Dispatcher(engine, {"box": box}, "one")
+    waits = []
+    for _ in range(3):
+        began = clock.now
+        while not dispatcher.run_once():
+            clock.now += SECOND
+        waits.append((clock.now - began) // SECOND)
+    assert waits == [0, 5, 10]
+    assert types(engine) == ["write", EFFECT_RETRIED, EFFECT_RETRIED, "mail_sent"]
+    assert len(set(box.sent)) == 1
+    assert left(engine, OUTBOX) == 0
+
+
+def test_an_effect_without_a_sender_waits_for_one(engine: Engine, clock: Clock) -> None:
+    tell(engine, "write")
+    assert Dispatcher(engine, {}, "one").run_once() == 0
+    assert left(engine, OUTBOX) == 1
+    clock.now += 31 * SECOND
+    assert Dispatcher(engine, {"box": Box()}, "two").run_once() == 1
+    assert left(engine, OUTBOX) == 0
+
+
+def test_a_refold_fires_no_timer_and_sends_nothing(engine: Engine, clock: Clock) -> None:
+    tell(engine, "write")
+    tell(engine, "remind", key="2")
+    before = (left(engine, OUTBOX), left(engine, TIMER), types(engine))
+    engine.refold_all()
+    assert (left(engine, OUTBOX), left(engine, TIMER), types(engine)) == before
