@@ -115,6 +115,27 @@ def test_merges_are_undone_in_any_order(told: list[Event], order: list[int]) -> 
     assert staging.timeless(on) == undone
 
 
+def test_unmerging_takes_back_only_what_is_still_there() -> None:
+    told = [
+        [event("page", {"user_id": "a"}, "1")],
+        # Founded by its e-mail, which is the stronger of the two.
+        [
+            event("page", {"anonymous_id": "b", "email": "b@example.com"}, "2"),
+            event("page", {"anonymous_id": "b"}, "3"),
+        ],
+    ]
+    on = staging.tell(MemoryStore(), told, staging.ticking())
+    survivor, _ = on.merge("default", "user_id:a", "anonymous_id:b", request="m")
+    merge = merged_by(on, survivor)
+    on.split("default", survivor, ["anonymous_id:b"], request="s")
+    on.unmerge("default", merge, request="u")
+    people = [on.person("default", ref).id for ref in ("user_id:a", "email:b@example.com", "anonymous_id:b")]
+    assert len(set(people)) == 3
+    staging.assert_refold_changes_nothing(on)
+    with pytest.raises(Conflict):
+        on.unmerge("default", merge, request="u2")
+
+
 @given(histories, scenarios.randoms)
 def test_identifying_events_join_in_any_order(told: list[Event], random: Random) -> None:
     links = [

@@ -21,6 +21,7 @@ from tests.surfaces.conftest import Clock, client_of
 from threadline.app import open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX, JSON_DEPTH_MAX
+from threadline.kernel.time import SECOND
 from threadline.settings import Settings
 from threadline.wire.segment import KINDS
 from threadline.wire.semantic import SEMANTIC
@@ -39,6 +40,7 @@ class Shop(NamedTuple):
     engine: Engine
     write_key: str
     token: str
+    clock: Clock
     numbers: Iterator[int]
 
     def post(self, path: str, body: bytes, **headers: str) -> httpx.Response:
@@ -79,11 +81,12 @@ class Shop(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
-    engine = open_engine("memory:", Settings(), Clock())
+    clock = Clock()
+    engine = open_engine("memory:", Settings(), clock)
     write_key = engine.credentials.create("default", "write_key", "shop")[1]
     token = engine.credentials.create("default", "token", "reader", ["admin"])[1]
     with client_of(engine) as client:
-        yield Shop(client, engine, write_key, token, itertools.count())
+        yield Shop(client, engine, write_key, token, clock, itertools.count())
     engine.close()
 
 
@@ -287,8 +290,11 @@ ATTRIBUTES = ["id", "source", "specversion", "type", "subject", "time", "datacon
 
 @given(
     event=st.fixed_dictionaries(
-        {"specversion": st.just("1.0"), "id": st.just("i") | VALUES, "source": st.just("/s"), "type": st.just("t")},
-        optional={name: VALUES for name in ATTRIBUTES if name not in ("specversion", "id")},
+        {
+            name: st.just(value) | VALUES
+            for name, value in {"specversion": "1.0", "id": "i", "source": "/s", "type": "t"}.items()
+        },
+        optional={name: VALUES for name in ATTRIBUTES[4:]},
     )
 )
 def test_a_cloudevent_of_any_form_never_fails_and_never_costs_a_neighbour(event: dict[str, Any], shop: Shop) -> None:
@@ -344,6 +350,7 @@ def test_naughty_strings_come_back_as_they_were(shop: Shop) -> None:
         assert event["properties"] == message["properties"]
         assert event["properties"]["value"].encode() == text.encode()
         assert event["context"] == message["context"]
+    shop.clock.now += SECOND  # what happened at this very instant is not known before the next
     traits = shop.get("/v1/people/user_id:naughty")["traits"]
     assert traits == {f"trait {n}": text for n, text in enumerate(NAUGHTY)}
 
@@ -357,7 +364,8 @@ def test_naughty_strings_as_names_of_everything(text: str, shop: Shop) -> None:
         assert [each["code"] for each in outcome["rejected"]][0] in ("no_event_name", "event_name_too_long")
         return
     assert outcome["accepted"] == 3, outcome
-    event = shop.get(f"/v1/messages/{quote(key, safe='')}?source=shop")["event"]
+    # A lone dot is no part of an address: clients leave it out before they ask.
+    event = shop.get(f"/v1/messages/{quote(key, safe='').replace('.', '%2E')}?source=shop")["event"]
     assert event["key"] == key
     assert event["type"] == (SEMANTIC.get(text) or (f"track.{text}" if text in KINDS else text))
     named = [each["value"] for each in event["identifiers"] if each["kind"] == "user_id"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import NamedTuple, TypeVar
 
 from threadline.kernel.errors import InvalidDefinition
@@ -111,7 +111,7 @@ def discover(*packages: str, definitions: object = None) -> list[object]:
         for module in _modules(package):
             values += [v for v in vars(module).values() if isinstance(v, Projection | Policy | Operation)]
             declare = vars(module).get("declare")
-            if declare is not None and declare.__module__ == module.__name__:
+            if isinstance(declare, FunctionType) and declare.__module__ == module.__name__:
                 values += list(declare(definitions))
     return list({id(v): v for v in values}.values())
 

@@ -17,7 +17,6 @@ from threadline.engine.screen import Request, Screened
 from threadline.engine.states import NamedStates
 from threadline.kernel.errors import StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
-from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import (
     BATCH_WRITES_MAX,
     CASCADE_EVENTS_MAX,
@@ -241,7 +240,7 @@ class Group:
                 states.fold(index, fold, recorded)
         if rows:
             draft.count_rows(self.catalogue)
-        if not late and not event.type.startswith(SYSTEM_PREFIX):
+        if not late:
             person.latest = latest
 
     def _refold_ordered(self, person: Person, index: int) -> None:

@@ -9,7 +9,6 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import unpack, unpack_event
 from threadline.engine.person import PERSON, Person, pack_person, person_key, unpack_person
 from threadline.kernel.event import Recorded
-from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.projection import State
 from threadline.kernel.store import Batch, Item, Put, Span, Store, event_pages, scan_pages
 
@@ -67,7 +66,7 @@ def fold_events(
             )
         for index, fold in plan:
             states[index] = fold(states[index], recorded)  # type: ignore[operator]
-        if event.occurred_at >= latest[0] and not event.type.startswith(SYSTEM_PREFIX):
+        if plan and event.occurred_at >= latest[0]:
             latest = max(latest, (event.occurred_at, recorded.id))
     return latest
 
