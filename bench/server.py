@@ -50,7 +50,7 @@ class Server:
     def _answers(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
-            connection.request("GET", "/health")
+            connection.request("GET", "/livez")
             return connection.getresponse().status < 500
         except OSError:
             return False

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from threadline.app import open_engine
+from threadline.engine.rebuilding import Parts
 from threadline.kernel.event import Event
 
 WORKSPACE = "default"
@@ -43,6 +44,12 @@ class Threadline:
     def close(self) -> None:
         """Release the file."""
         self.engine.close()
+
+
+def open_parts(path: Path) -> Parts:
+    """Store and catalogue for one process of a refold, which only reads."""
+    engine = open_engine(path, readonly=True)
+    return engine.store, engine.catalogue
 
 
 def read_person(engine: Any, user_id: str, now: int) -> Any:

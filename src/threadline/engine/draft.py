@@ -68,6 +68,8 @@ class Draft:
         self.rows_changed = len(self._row_writes(catalogue))
 
     def _row_writes(self, catalogue: Catalogue) -> list[Put | Delete]:
+        if not self.rows_of:
+            return []
         after: dict[Key, bytes] = {}
         for person in self.people.values():
             if person.id in self.rows_of:
