@@ -46,7 +46,7 @@ def measure(stage: Stage) -> list[Row]:
         ]
         for name, rate in {"nothing": 0.0, "3,000 events/s": 30.0, "as fast as it can": -1.0}.items():
             count = 0 if not rate else round(seconds * (rate if rate > 0 else 400)) + 1
-            plan = Plan(batches=count, batch_rate=max(rate, 0.0), readers=2, read_rate=400.0)
+            plan = Plan(batches=count, batch_rate=max(rate, 0.0), readers=2, read_rate=100.0)
             found = run_load(stage, server, plan, seconds)
             taken_in = found["batches"].answered * BATCH / seconds if rate else 0.0
             rows += _read_rows(name, found["reads"], taken_in, bool(rate))

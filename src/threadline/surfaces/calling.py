@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -25,7 +26,13 @@ def path_names(operation: Operation) -> tuple[str, ...]:
 
 def field_names(operation: Operation) -> tuple[str, ...]:
     """The names of all parameters."""
-    return tuple(field.encode_name for field in msgspec.structs.fields(operation.params))
+    return _names_of(operation.params)
+
+
+@lru_cache(maxsize=1_000)
+def _names_of(params: type) -> tuple[str, ...]:
+    # Resolving a struct's annotations takes a tenth of a millisecond: a tenth of what it costs to read a person.
+    return tuple(field.encode_name for field in msgspec.structs.fields(params))
 
 
 def convert(operation: Operation, values: Mapping[str, Any], *, strict: bool) -> Any:
