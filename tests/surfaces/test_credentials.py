@@ -111,3 +111,11 @@ def test_credentials_outlive_the_process(tmp_path: Path) -> None:
         assert engine.credentials.find(secret) is not None
     finally:
         engine.close()
+
+
+def test_a_workspace_knows_all_its_sources(engine: Engine) -> None:
+    engine.credentials.create("default", "write_key", "shop")
+    engine.credentials.create("other", "write_key", "elsewhere")
+    engine.credentials.add_fixed([("till", "wk_from_the_settings")], [], "default")
+    assert engine.credentials.sources("default") == ["shop", "till"]
+    assert engine.credentials.sources("other") == ["elsewhere"]

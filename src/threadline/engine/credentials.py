@@ -122,6 +122,11 @@ class Credentials:
         found = [msgspec.json.decode(item.value, type=Credential) for item in items]
         return sorted(found, key=lambda c: (c.created_at, c.id))
 
+    def sources(self, workspace: str) -> list[str]:
+        """The names under which this workspace's credentials record events, those of the settings included."""
+        fixed = [each for each in self._fixed.values() if each.workspace == workspace]
+        return sorted({each.name for each in [*self.entries(workspace), *fixed]})
+
     def workspaces(self) -> list[str]:
         """Every workspace that was ever given a credential."""
         return [item.key.sort for item in self.store.query(CREDENTIAL, _ALL_WORKSPACES)]

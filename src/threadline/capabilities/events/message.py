@@ -88,8 +88,8 @@ def _accepted(context: Context, params: MessageParams) -> Recorded | None:
 
 def _sources(context: Context) -> list[str]:
     """The sources that this workspace knows, the caller's own first: each credential is one."""
-    credentials = context.engine.credentials.entries(context.workspace)
-    return list(dict.fromkeys([context.source, "direct", *sorted(each.name for each in credentials)]))
+    names = context.engine.credentials.sources(context.workspace)
+    return list(dict.fromkeys([context.source, "direct", *names]))
 
 
 def _refused(context: Context, params: MessageParams) -> list[RejectedView]:
