@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
@@ -73,7 +74,12 @@ def open_engine(
 
 def catalogue(files: Sequence[Path] = (), root: Path | None = None) -> Catalogue:
     """Everything that ships, shaped by what these files of definitions declare."""
-    return Catalogue(discover(definitions=list(files)), rules(section(root, "identifiers")))
+    definitions = Definitions.load(files)
+    for name in ("identifiers", "settings"):
+        definitions.section(name)  # read as plain data, by `section`
+    found = discover(definitions=definitions)
+    definitions.refuse_unknown()
+    return Catalogue(found, rules(section(root, "identifiers")))
 
 
 def operations() -> tuple[Operation, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.context import Context
@@ -16,7 +17,7 @@ from threadline.stores.memory import MemoryStore
 STARTS_AT = 1_767_225_600 * SECOND
 """2026-01-01T00:00:00Z."""
 
-_DISCOVERED = discover()
+_DISCOVERED = discover(definitions=Definitions())
 
 
 class Asked:

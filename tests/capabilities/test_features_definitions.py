@@ -10,8 +10,10 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from threadline.capabilities.features import load_definitions, projection, read_definitions, schema
+from threadline.capabilities.definitions import Definitions, schema
+from threadline.capabilities.features import load_definitions, projection, read_definitions, sections
 from threadline.capabilities.features.definition import AGGREGATES
+from threadline.capabilities.features.loading import read_features
 from threadline.kernel.errors import InvalidDefinition
 
 FILE = "threadline.yaml"
@@ -251,9 +253,12 @@ def test_a_missing_file_and_one_that_is_no_text_are_named(tmp_path: Path) -> Non
             load_definitions([tmp_path / name])
 
 
-def test_sections_of_others_are_passed_over_only_if_named() -> None:
+def test_sections_of_others_are_passed_over_only_if_they_are_read() -> None:
     text = "people: {x: 1}"
-    assert read_definitions([(FILE, text)], others=["people"]) == read_definitions()
+    definitions = Definitions([(FILE, text)])
+    definitions.section("people")
+    assert read_features(definitions) == read_definitions()
+    definitions.refuse_unknown()
     with pytest.raises(InvalidDefinition, match="unknown key 'people'"):
         read_definitions([(FILE, text)])
 
@@ -329,7 +334,7 @@ def test_conditions_on_one_and_on_true_are_kept_apart() -> None:
 
 # --- the schema -------------------------------------------------------------------------------------
 
-VALIDATOR = jsonschema_rs.Draft202012Validator(schema())
+VALIDATOR = jsonschema_rs.Draft202012Validator(schema(sections()))
 SHIPPED: Any = yaml.safe_load(
     resources.files("threadline.capabilities.features").joinpath("shipped.yaml").read_text(encoding="utf-8")
 )
@@ -373,4 +378,4 @@ def test_the_schema_refuses_what_an_editor_can_see(mistake: str) -> None:
 
 
 def test_the_schema_offers_every_aggregate() -> None:
-    assert schema()["$defs"]["feature"]["properties"]["aggregate"]["enum"] == list(AGGREGATES)
+    assert schema(sections())["$defs"]["feature"]["properties"]["aggregate"]["enum"] == list(AGGREGATES)

@@ -71,7 +71,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def engine(clock: Clock) -> Engine:
-    values = [*discover("threadline.capabilities.people.projection"), POLICY]
+    values = [*discover("threadline.capabilities.people.projection", definitions=None), POLICY]
     return Engine(MemoryStore(), Catalogue(values, rules()), clock)
 
 

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from threadline.app import composition, open_engine
+from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.context import Context
@@ -31,7 +32,7 @@ from threadline.surfaces.cli.session import Session
 from threadline.wire.table import parse_mapping
 
 NOW = 1_767_225_600 * SECOND
-CATALOGUE = Catalogue(discover(), rules())
+CATALOGUE = Catalogue(discover(definitions=Definitions()), rules())
 MAPPING = {
     "type": "purchase_completed",
     "time": "day",

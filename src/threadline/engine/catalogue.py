@@ -13,6 +13,7 @@ from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.operation import Operation
 from threadline.kernel.policy import Policy
 from threadline.kernel.projection import Fold, Projection, State
+from threadline.kernel.section import Section
 
 
 class Plan(NamedTuple):
@@ -38,6 +39,7 @@ class Catalogue:
         self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
         self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
+        self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Which states a packed person holds, in order, and of what version each is."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
@@ -68,7 +70,7 @@ class Catalogue:
         """The policies that react to an event of this type."""
         found = self._reactors.get(event_type)
         if found is None:
-            found = tuple(p for p in self.policies if event_type in p.handles)
+            found = tuple(p for p in self.policies if _handled(p.handles, event_type))
             if len(self._reactors) >= 10_000:
                 self._reactors.clear()
             self._reactors[event_type] = found
@@ -79,16 +81,17 @@ class Catalogue:
         return next((p for p in self.policies if p.name == name), None)
 
 
+def _handled(handles: frozenset[str] | None, event_type: str) -> bool:
+    return not event_type.startswith(SYSTEM_PREFIX) if handles is None else event_type in handles
+
+
 def _fold_of(projection: Projection, event_type: str) -> Fold | None:
-    if projection.handles is None:
-        if event_type.startswith(SYSTEM_PREFIX):
-            return None
-    elif event_type not in projection.handles:
+    if not _handled(projection.handles, event_type):
         return None
     return projection.compile(event_type) if projection.compile is not None else projection.fold
 
 
-Named = TypeVar("Named", Projection, Policy, Operation)
+Named = TypeVar("Named", Projection, Policy, Operation, Section)
 
 
 def _unique(values: Iterable[Named]) -> tuple[Named, ...]:
@@ -100,16 +103,17 @@ def _unique(values: Iterable[Named]) -> tuple[Named, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def discover(*packages: str, definitions: object = None) -> list[object]:
-    """Every projection, policy and operation declared in the modules of these packages.
+def discover(*packages: str, definitions: object) -> list[object]:
+    """Every projection, policy, operation and section declared in the modules of these packages.
 
     A module declares by holding such values at its top level, or by a function ``declare(definitions)``
-    that makes them from what users declared. No list is kept anywhere: a new file is enough.
+    that makes them from what users declared, the ``definitions`` given here. No list is kept anywhere: a new file is
+    enough.
     """
     values: list[object] = []
     for package in packages or (BUILT_IN,):
         for module in _modules(package):
-            values += [v for v in vars(module).values() if isinstance(v, Projection | Policy | Operation)]
+            values += [v for v in vars(module).values() if isinstance(v, Projection | Policy | Operation | Section)]
             declare = vars(module).get("declare")
             if isinstance(declare, FunctionType) and declare.__module__ == module.__name__:
                 values += list(declare(definitions))

@@ -9,12 +9,12 @@ import msgspec
 from threadline.engine import identity, wishes
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import Draft
+from threadline.engine.known import KnownPerson
 from threadline.engine.memo import Memo
 from threadline.engine.packing import pack_body, payload_digest
 from threadline.engine.person import Packed, Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.engine.screen import Request, Screened
-from threadline.engine.states import NamedStates
 from threadline.kernel.errors import StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.limits import (
@@ -260,11 +260,14 @@ class Group:
         added = 0
         while queue:
             recorded = queue.pop(0)
-            for policy in self.catalogue.reactors(recorded.event.type):
+            reactors = self.catalogue.reactors(recorded.event.type)
+            if not reactors:
+                continue
+            known = KnownPerson(self, person, recorded)
+            for policy in reactors:
                 if not wishes.concerns(policy, recorded):
                     continue
-                states = NamedStates(self.catalogue, person.states)
-                for wish in policy.react(recorded, states):
+                for wish in policy.react(recorded, known):
                     if added == CASCADE_EVENTS_MAX - 1:
                         wishes.report_cut(self, person, recorded, policy.name)
                         return

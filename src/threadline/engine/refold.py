@@ -98,6 +98,17 @@ def refold_person(
         person.stale = ()
 
 
+def refold_until(
+    store: Store, catalogue: Catalogue, heads: Mapping[str, int], extra: Sequence[Recorded], index: int, stop: int
+) -> State:
+    """The state of one projection before ``stop``, from the log up to these heads and ``extra`` events."""
+    states = catalogue.empty()
+    early = sorted((r for r in extra if r.event.occurred_at < stop), key=occurred_order)
+    events = heapq.merge(in_occurred_order(store, heads, stop=stop), early, key=occurred_order)
+    fold_events(catalogue, events, states, (index,))
+    return states[index]
+
+
 def _chain(first: Iterable[Recorded], second: Iterable[Recorded]) -> Iterator[Recorded]:
     yield from first
     yield from second
@@ -144,5 +155,5 @@ def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[st
 
 __all__ = [
     "fold_events", "in_occurred_order", "person_key", "refold_item", "refold_person", "refold_shard",
-    "states_as_of", "thread_events", "write_refolded",
+    "refold_until", "states_as_of", "thread_events", "write_refolded",
 ]  # fmt: skip

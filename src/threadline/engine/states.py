@@ -58,26 +58,3 @@ class States(Sequence[State]):
     def kept(self) -> list[Any]:
         """As they are to be packed: whole, in parts, or still as bytes."""
         return self._kept
-
-
-class NamedStates(dict[str, Any]):
-    """What a policy sees of a person: states by projection name, each unpacked when it is looked at."""
-
-    def __init__(self, catalogue: Catalogue, states: Sequence[State]) -> None:
-        super().__init__()
-        self._catalogue = catalogue
-        self._states = states
-
-    def __missing__(self, name: str) -> Any:
-        state = self._states[self._catalogue.index[name]]
-        self[name] = state
-        return state
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The state of a projection, or ``default`` if there is none; dict's own knows no `__missing__`."""
-        if name not in self._catalogue.index:
-            return default
-        return self[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._catalogue.index

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Identifier, Recorded
 
 
 class Emit(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,15 +54,61 @@ TIMER_FIRED = "threadline.timer_fired"
 """Type of the event a due timer puts in the thread; properties: policy, key, data."""
 
 
+class Known(Protocol):
+    """What a policy sees of the person, as it is right after the event it reacts to was folded.
+
+    States and views are the engine's own: look at them, never change them.
+    """
+
+    @property
+    def person(self) -> str:
+        """The person's id."""
+        ...
+
+    @property
+    def workspace(self) -> str:
+        """Where the person lives."""
+        ...
+
+    @property
+    def identifiers(self) -> tuple[Identifier, ...]:
+        """The identifiers that name the person."""
+        ...
+
+    @property
+    def at(self) -> int:
+        """The instant right after the event: it and all that came before it count, what lies ahead does not yet."""
+        ...
+
+    def __getitem__(self, name: str) -> Any:
+        """The state of a projection; `KeyError` if there is none of that name."""
+        ...
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The state of a projection, or ``default`` if there is none of that name."""
+        ...
+
+    def view(self, name: str) -> Any:
+        """What a projection says at `at`, exact, events of the same commit included; None if there is none."""
+        ...
+
+    def due(self, name: str) -> int | None:
+        """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What must happen because of an event. Runs once, when the event arrives, never in a refold.
 
-    `react` sees the event and the projected states of its person *after* the event was folded, by
-    projection name. It is pure: ids of what it wishes derive from the cause.
+    `react` sees the event and its person as `Known` after it was folded. It is pure: ids of what it wishes derive
+    from the cause.
     """
 
     name: str
-    handles: frozenset[str]
-    """Event types reacted to. `TIMER_FIRED` events reach only the policy that set the timer."""
-    react: Callable[[Recorded, dict[str, Any]], Sequence[Wish]]
+    handles: frozenset[str] | None
+    """Event types reacted to; None for every type that is not Threadline's own.
+
+    `TIMER_FIRED` events, where named, reach only the policy that set the timer.
+    """
+    react: Callable[[Recorded, Known], Sequence[Wish]]

@@ -29,7 +29,7 @@ class PolicyView(msgspec.Struct, kw_only=True):
     """Something that is done because of events."""
 
     name: str
-    handles: list[str]
+    handles: Annotated[list[str] | None, Meta(description="The event types it reacts to; null: every type.")]
 
 
 class OperationView(msgspec.Struct, kw_only=True):
@@ -77,7 +77,10 @@ def _catalogue(context: Context, params: CatalogueParams) -> CatalogueView:
             )
             for p in catalogue.projections
         ],
-        policies=[PolicyView(name=p.name, handles=sorted(p.handles)) for p in catalogue.policies],
+        policies=[
+            PolicyView(name=p.name, handles=None if p.handles is None else sorted(p.handles))
+            for p in catalogue.policies
+        ],
         operations=[
             OperationView(name=o.name, summary=o.summary, method=o.method, path=o.path, scope=o.scope)
             for o in catalogue.operations

@@ -8,13 +8,12 @@ will next change by time alone. A campaign that nobody reacts to becomes one ``c
 
 from threadline.capabilities.features.campaigns import campaigns_projection
 from threadline.capabilities.features.definition import Currencies, Feature, FeatureSet
-from threadline.capabilities.features.loading import SECTIONS, load_definitions, read_definitions
+from threadline.capabilities.features.loading import load_definitions, read_definitions
 from threadline.capabilities.features.policy import ignored_policy
 from threadline.capabilities.features.projection import projection
-from threadline.capabilities.features.schema import schema
+from threadline.capabilities.features.schema import sections
 
 __all__ = [
-    "SECTIONS",
     "Currencies",
     "Feature",
     "FeatureSet",
@@ -23,5 +22,5 @@ __all__ = [
     "load_definitions",
     "projection",
     "read_definitions",
-    "schema",
+    "sections",
 ]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import campaigns_projection
-from threadline.capabilities.features.definition import FeatureSet
-from threadline.capabilities.features.loading import load_definitions
+from threadline.capabilities.features.loading import read_features
+from threadline.capabilities.features.operations import definitions_operation
 from threadline.capabilities.features.policy import ignored_policy
 from threadline.capabilities.features.projection import projection
-
-OTHERS = ("identifiers", "settings")
-"""Sections of the same files that other rooms read."""
+from threadline.capabilities.features.schema import sections
 
 
-def declare(definitions: Sequence[Path] | FeatureSet | None) -> list[Any]:
-    """The projections and the policy of these definitions: files, a feature set that is made already, or None."""
-    features = (
-        definitions if isinstance(definitions, FeatureSet) else load_definitions(definitions or (), others=OTHERS)
-    )
-    return [projection(features), campaigns_projection(), ignored_policy(features.ignored_after)]
+def declare(definitions: Definitions) -> list[Any]:
+    """The projections, the policy and the operation that depend on what is declared, and the sections read here."""
+    features = read_features(definitions)
+    definitions.refuse()
+    made = [projection(features), campaigns_projection(), ignored_policy(features.ignored_after)]
+    return [*made, definitions_operation(features), *sections()]

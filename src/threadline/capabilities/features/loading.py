@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from importlib import resources
@@ -11,16 +11,13 @@ from zoneinfo import ZoneInfo
 
 import yaml
 
+from threadline.capabilities.definitions import Definitions, Document, suggestion
 from threadline.capabilities.features.definition import AGGREGATES, Currencies, Feature, FeatureSet
-from threadline.capabilities.features.document import PROBLEMS_MAX, Document, suggestion
 from threadline.capabilities.features.reading import NAME, FeatureReader, Keys
 from threadline.capabilities.features.values import read_currency
-from threadline.kernel.errors import InvalidDefinition, InvalidValue
+from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import FEATURES_MAX
 from threadline.kernel.time import DAY, parse_duration
-
-SECTIONS = ("features", "currencies", "timezone", "campaigns")
-"""The top-level keys that are read here."""
 
 _RATE_MAX_DIGITS = 30
 
@@ -29,63 +26,59 @@ _RATE_MAX_DIGITS = 30
 class _Declared:
     """Everything found so far, over all files."""
 
+    problems: list[str]
     features: dict[str, Feature] = field(default_factory=dict)
     shipped: set[str] = field(default_factory=set)
     disabled: dict[str, str] = field(default_factory=dict)
     currencies: Currencies = field(default_factory=Currencies)
     timezone: str = "UTC"
     ignored_after: int = 7 * DAY
-    problems: list[str] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
     """Where users declared what may be declared once only."""
 
 
-def load_definitions(paths: Iterable[str | Path] = (), *, others: Collection[str] = ()) -> FeatureSet:
+def load_definitions(paths: Iterable[str | Path] = ()) -> FeatureSet:
     """The shipped features with what these files, or all ``*.yaml`` and ``*.yml`` in these folders, declare.
 
-    ``others`` are top-level keys that belong to other capabilities and are passed over; any further one is an
-    error. Raises `InvalidDefinition` with every problem of every file, one a line.
+    Any section that is not of features is an error. Raises `InvalidDefinition` with every problem, one a line.
     """
-    texts = []
-    for path in map(Path, paths):
-        files = sorted(each for each in path.iterdir() if each.suffix in (".yaml", ".yml")) if path.is_dir() else [path]
-        for file in files:
-            try:
-                texts.append((str(file), file.read_text(encoding="utf-8")))
-            except (OSError, UnicodeDecodeError) as error:
-                raise InvalidDefinition(f"{file}:1: the file cannot be read as UTF-8 text: {error}") from None
-    return read_definitions(texts, others=others)
+    return _alone(Definitions.load(paths))
 
 
-def read_definitions(texts: Iterable[tuple[str, str]] = (), *, others: Collection[str] = ()) -> FeatureSet:
+def read_definitions(texts: Iterable[tuple[str, str]] = ()) -> FeatureSet:
     """As `load_definitions`, from pairs of a name for messages and the text."""
-    declared = _Declared()
+    return _alone(Definitions(texts))
+
+
+def _alone(definitions: Definitions) -> FeatureSet:
+    features = read_features(definitions)
+    definitions.refuse_unknown()
+    return features
+
+
+def read_features(definitions: Definitions) -> FeatureSet:
+    """The shipped features with what these definitions declare. Problems are noted in them, not raised."""
+    declared = _Declared(definitions.problems)
     shipped = resources.files("threadline.capabilities.features").joinpath("shipped.yaml").read_text(encoding="utf-8")
-    _read("shipped.yaml", shipped, declared, others)
+    ours = Definitions([("shipped.yaml", shipped)])
+    _read(ours, declared)
+    ours.refuse()
     declared.shipped = set(declared.features)
     declared.places.clear()
-    for name, text in texts:
-        _read(name, text, declared, others)
+    _read(definitions, declared)
     ordered = _ordered(declared)
     if len(ordered) > FEATURES_MAX:
         declared.problems.append(f"{len(ordered)} features are declared, {FEATURES_MAX} may be; remove some")
-    if declared.problems:
-        raise InvalidDefinition("\n".join(declared.problems[:PROBLEMS_MAX]))
     return FeatureSet(tuple(ordered), declared.currencies, declared.timezone, declared.ignored_after)
 
 
-def _read(name: str, text: str, declared: _Declared, others: Collection[str]) -> None:
-    document = Document(name)
-    root = document.compose(text)
-    if root is not None:
-        sections = document.mapping(root, "a file of definitions")
-        document.known(sections, (*SECTIONS, *others), "top level")
-        if "features" in sections:
-            _read_features(document, sections["features"][1], declared)
-        for section in ("currencies", "timezone", "campaigns"):
-            if section in sections and _once(document, sections[section][0], f"section {section!r}", declared):
-                _SECTION_READERS[section](document, sections[section][1], declared)
-    declared.problems += document.problems
+def _read(definitions: Definitions, declared: _Declared) -> None:
+    for document, _, value in definitions.section("features"):
+        _read_features(document, value, declared)
+    for section, read in _SECTION_READERS.items():
+        for document, key, value in definitions.section(section):
+            if _once(document, key, f"section {section!r}", declared):
+                read(document, value, declared)
 
 
 def _once(document: Document, node: yaml.Node, what: str, declared: _Declared) -> bool:

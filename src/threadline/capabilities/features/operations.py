@@ -10,9 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
-from threadline.capabilities.features.declared import OTHERS
 from threadline.capabilities.features.definition import Feature, FeatureSet
-from threadline.capabilities.features.loading import load_definitions
 from threadline.capabilities.features.training import Row, Vector, read_labels, training_rows
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import TRAINING_ROWS_MAX
@@ -317,11 +315,3 @@ def definitions_operation(features: FeatureSet) -> Operation:
         path="/v1/features",
         example=DefinitionsParams(),
     )
-
-
-def declare(definitions: Any) -> list[Operation]:
-    """The operation that depends on what is declared: files, a feature set that is made already, or None."""
-    features = (
-        definitions if isinstance(definitions, FeatureSet) else load_definitions(definitions or (), others=OTHERS)
-    )
-    return [definitions_operation(features)]

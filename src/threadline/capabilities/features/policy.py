@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from threadline.capabilities.features.campaigns import (
     CAMPAIGN_DELIVERED,
@@ -13,7 +12,7 @@ from threadline.capabilities.features.campaigns import (
     campaign_of,
 )
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Policy, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish
 from threadline.kernel.time import DAY
 
 HISTORY_SETTLES = DAY
@@ -33,11 +32,11 @@ def ignored_policy(ignored_after: int = 7 * DAY) -> Policy:
     )
 
 
-def _react(ignored_after: int, recorded: Recorded, states: dict[str, Any]) -> Sequence[Wish]:
+def _react(ignored_after: int, recorded: Recorded, known: Known) -> Sequence[Wish]:
     event = recorded.event
     fired = event.type == TIMER_FIRED
     campaign = campaign_of(event.properties.get("data") or {} if fired else event.properties)
-    times = states.get("campaigns", {}).get(campaign) if campaign is not None else None
+    times = known.get("campaigns", {}).get(campaign) if campaign is not None else None
     if campaign is None or times is None:
         return ()
     delivered_at, engaged_at, ignored_at = times

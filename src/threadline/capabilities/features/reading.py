@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from threadline.capabilities.definitions import Document, suggestion
 from threadline.capabilities.features.definition import (
     AGGREGATES,
     ANY,
@@ -19,7 +20,6 @@ from threadline.capabilities.features.definition import (
     Scalar,
     Source,
 )
-from threadline.capabilities.features.document import Document, suggestion
 from threadline.capabilities.features.values import OPERATORS
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX

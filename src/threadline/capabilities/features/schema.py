@@ -7,6 +7,7 @@ from typing import Any
 from threadline.capabilities.features.definition import AGGREGATES
 from threadline.capabilities.features.reading import NAME, allowed_keys
 from threadline.capabilities.features.values import OPERATORS
+from threadline.kernel.section import Section
 
 _DURATION = {"type": "string", "pattern": "^([0-9]{1,9}(us|ms|s|m|h|d|w|y))+$", "examples": ["30d", "12h", "1y"]}
 _PATH = {"type": "string", "minLength": 1, "examples": ["total", "order.total", "context.ip"]}
@@ -16,47 +17,43 @@ _VALUES = {"type": "array", "items": _VALUE, "minItems": 1}
 _CURRENCY = {"type": "string", "pattern": "^[A-Z]{1,8}$", "examples": ["USD"]}
 
 
-def schema() -> dict[str, Any]:
-    """JSON Schema 2020-12 of a file of definitions; sections of other capabilities are let through."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Threadline definitions",
+def sections() -> list[Section]:
+    """The sections that features are declared in."""
+    features = {
         "type": "object",
-        "properties": {
-            "features": {
+        "description": "Features by name; false leaves out one that ships.",
+        "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+        "additionalProperties": {"oneOf": [{"const": False}, {"$ref": "#/$defs/feature"}]},
+    }
+    currencies = _object(
+        "How amounts of several currencies become one.",
+        {
+            "total_in": {**_CURRENCY, "description": "The currency of totals."},
+            "default": {**_CURRENCY, "description": "The currency of amounts that name none."},
+            "rates": {
                 "type": "object",
-                "description": "Features by name; false leaves out one that ships.",
-                "propertyNames": {"pattern": f"^{NAME.pattern}$"},
-                "additionalProperties": {"oneOf": [{"const": False}, {"$ref": "#/$defs/feature"}]},
+                "description": "How much of total_in one unit of each currency is.",
+                "propertyNames": _CURRENCY,
+                "additionalProperties": {"type": ["string", "number"], "examples": ["1.08"]},
             },
-            "currencies": _object(
-                "How amounts of several currencies become one.",
-                {
-                    "total_in": {**_CURRENCY, "description": "The currency of totals."},
-                    "default": {**_CURRENCY, "description": "The currency of amounts that name none."},
-                    "rates": {
-                        "type": "object",
-                        "description": "How much of total_in one unit of each currency is.",
-                        "propertyNames": _CURRENCY,
-                        "additionalProperties": {"type": ["string", "number"], "examples": ["1.08"]},
-                    },
-                },
-            ),
-            "timezone": {"type": "string", "description": "IANA zone of events that name none.", "default": "UTC"},
-            "campaigns": _object(
-                "When a campaign counts as ignored.", {"ignored_after": {**_DURATION, "default": "7d"}}
-            ),
         },
-        "$defs": {
-            "feature": {
-                "type": "object",
-                "required": ["aggregate"],
-                "properties": {"aggregate": {"enum": list(AGGREGATES)}},
-                "allOf": [_when(aggregate) for aggregate in AGGREGATES],
-            },
-            "events": _events(),
-            "where": _where(),
-        },
+    )
+    timezone = {"type": "string", "description": "IANA zone of events that name none.", "default": "UTC"}
+    ignored_after = {"ignored_after": {**_DURATION, "default": "7d"}}
+    return [
+        Section("features", features, {"feature": _feature(), "events": _events(), "where": _where()}),
+        Section("currencies", currencies),
+        Section("timezone", timezone),
+        Section("campaigns", _object("When a campaign counts as ignored.", ignored_after)),
+    ]
+
+
+def _feature() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["aggregate"],
+        "properties": {"aggregate": {"enum": list(AGGREGATES)}},
+        "allOf": [_when(aggregate) for aggregate in AGGREGATES],
     }
 
 

@@ -53,7 +53,7 @@ def catalogue(session: Session, markdown: bool) -> None:
             "projections": [
                 {"name": each.name, "version": each.version, "ordered": each.ordered} for each in found.projections
             ],
-            "policies": [{"name": each.name, "handles": sorted(each.handles)} for each in found.policies],
+            "policies": [{"name": each.name, "handles": sorted(each.handles or ["any"])} for each in found.policies],
             "operations": [
                 {
                     "name": each.name,

@@ -41,6 +41,11 @@ class Document:
         """Note a problem at a node."""
         self.problems.append(f"{self.place(node)}: {text}")
 
+    def in_order(self) -> list[str]:
+        """The problems in the order of their lines."""
+        start = len(self.name) + 1
+        return sorted(self.problems, key=lambda problem: int(problem[start:].partition(":")[0]))
+
     def mapping(self, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Keys with their key and value nodes; anything that is no mapping of texts is a problem."""
         found: dict[str, tuple[yaml.Node, yaml.Node]] = {}

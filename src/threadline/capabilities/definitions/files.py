@@ -1,0 +1,79 @@
+"""Files of definitions and the top-level sections in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document
+from threadline.kernel.errors import InvalidDefinition
+
+
+class Found(NamedTuple):
+    """A section as one file has it: the document, for messages, and the nodes of its name and of what it holds."""
+
+    document: Document
+    key: yaml.Node
+    value: yaml.Node
+
+
+class Definitions:
+    """What users declared, as pairs of a name for messages and the text of each file.
+
+    A capability asks for its sections and notes what is wrong in their documents; whoever asks for a section makes it
+    known. `refuse` ends the reading when something is wrong.
+    """
+
+    def __init__(self, texts: Iterable[tuple[str, str]] = ()) -> None:
+        self._documents: list[Document] = []
+        self._sections: list[tuple[Document, dict[str, tuple[yaml.Node, yaml.Node]]]] = []
+        self._known: set[str] = set()
+        self.problems: list[str] = []
+        """What is wrong with several files together; what stands in one is noted in its document."""
+        for name, text in texts:
+            document = Document(name)
+            self._documents.append(document)
+            root = document.compose(text)
+            if root is not None:
+                self._sections.append((document, document.mapping(root, "a file of definitions")))
+
+    @classmethod
+    def load(cls, paths: Iterable[str | Path] = ()) -> Definitions:
+        """The definitions of these files, or of all ``*.yaml`` and ``*.yml`` in these folders.
+
+        Raises `InvalidDefinition` for a file that cannot be read; what is wrong inside one is told by `refuse`.
+        """
+        texts = []
+        for file in (file for path in paths for file in _files(Path(path))):
+            try:
+                texts.append((str(file), file.read_text(encoding="utf-8")))
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidDefinition(f"{file}:1: the file cannot be read as UTF-8 text: {error}") from None
+        return cls(texts)
+
+    def section(self, name: str) -> list[Found]:
+        """A top-level section, once for each file that has it, in the order of the files."""
+        self._known.add(name)
+        return [Found(document, *sections[name]) for document, sections in self._sections if name in sections]
+
+    def refuse(self) -> None:
+        """Raise `InvalidDefinition` with every problem noted so far, one a line; nothing happens if there is none."""
+        problems = [problem for document in self._documents for problem in document.in_order()]
+        problems += self.problems
+        if problems:
+            raise InvalidDefinition("\n".join(problems[:PROBLEMS_MAX]))
+
+    def refuse_unknown(self) -> None:
+        """The same with every section that nobody has asked for; to be called when all capabilities have read."""
+        for document, sections in self._sections:
+            document.known(sections, self._known, "top level")
+        self.refuse()
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(each for each in path.iterdir() if each.suffix in (".yaml", ".yml"))

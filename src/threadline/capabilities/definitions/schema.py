@@ -1,0 +1,47 @@
+"""The JSON Schema of a file of definitions, put together from all sections, and the operation that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.section import Section
+
+
+def schema(sections: Iterable[Section]) -> dict[str, Any]:
+    """JSON Schema 2020-12 of a file of definitions. Sections that are read as plain data are let through."""
+    properties: dict[str, Any] = {}
+    defs: dict[str, Any] = {}
+    for section in sections:
+        properties[section.name] = dict(section.schema)
+        defs.update(section.defs)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Threadline definitions",
+        "type": "object",
+        "properties": properties,
+        "$defs": defs,
+    }
+
+
+class SchemaParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+def _schema(context: Context, params: SchemaParams) -> dict[str, Any]:
+    return schema(context.engine.catalogue.sections)
+
+
+DEFINITIONS_SCHEMA = Operation(
+    name="definitions_schema",
+    summary="Give the JSON Schema of the files of definitions, for editors that check while one types.",
+    params=SchemaParams,
+    result=dict[str, Any],
+    run=_schema,
+    method="GET",
+    path="/v1/definitions/schema",
+    example=SchemaParams(),
+)

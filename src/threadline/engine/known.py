@@ -1,0 +1,100 @@
+"""What a policy is shown of a person: states and views in the middle of a group, before anything is committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from threadline.engine.person import Person
+from threadline.engine.refold import occurred_order, refold_until, thread_events
+from threadline.kernel.event import Identifier, Recorded
+from threadline.kernel.projection import Ranges, State
+
+if TYPE_CHECKING:
+    from threadline.engine.group import Group
+
+
+class KnownPerson:
+    """The engine's `threadline.kernel.policy.Known`. Nothing is unpacked or reckoned before somebody asks for it."""
+
+    __slots__ = ("_group", "_person", "_position", "_views", "at")
+
+    def __init__(self, group: Group, person: Person, recorded: Recorded) -> None:
+        self._group = group
+        self._person = person
+        self._views: dict[str, Any] = {}
+        self._position = -1
+        # An event from a clock that runs ahead is no later for what is decided because of it.
+        self.at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
+
+    @property
+    def person(self) -> str:
+        """The person's id."""
+        return self._person.id
+
+    @property
+    def workspace(self) -> str:
+        """Where the person lives."""
+        return self._person.workspace
+
+    @property
+    def identifiers(self) -> tuple[Identifier, ...]:
+        """The identifiers that name the person."""
+        return tuple(self._person.identifiers.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._group.catalogue.index
+
+    def __getitem__(self, name: str) -> State:
+        """The state of a projection; `KeyError` if there is none of that name."""
+        return self._person.states[self._group.catalogue.index[name]]
+
+    def get(self, name: str, default: Any = None) -> State:
+        """The state of a projection, or ``default`` if there is none of that name."""
+        index = self._group.catalogue.index.get(name)
+        return default if index is None else self._person.states[index]
+
+    def view(self, name: str) -> Any:
+        """What a projection says at `at`; None if there is none of that name."""
+        if self._position != self._person.position:
+            # A policy that came before may have added events of its own.
+            self._views.clear()
+            self._position = self._person.position
+        if name not in self._views:
+            self._views[name] = self._view(name)
+        return self._views[name]
+
+    def _view(self, name: str) -> Any:
+        if name not in self:
+            return None
+        projection = self._group.catalogue.projections[self._group.catalogue.index[name]]
+        state = self._state(name)
+        ranges = projection.edges(state, self.at) if projection.edges is not None else []
+        return projection.view(state, self.at, self._edge_events(ranges))
+
+    def due(self, name: str) -> int | None:
+        """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
+        if name not in self:
+            return None
+        due = self._group.catalogue.projections[self._group.catalogue.index[name]].due
+        return None if due is None else due(self._state(name), self.at)
+
+    def _state(self, name: str) -> State:
+        if self._person.latest[0] < self.at:
+            return self[name]
+        # The person has an event from the future, which does not count yet.
+        group, index = self._group, self._group.catalogue.index[name]
+        pending = group.pending_of(self._person)
+        return refold_until(group.store, group.catalogue, group.stored_heads(self._person), pending, index, self.at)
+
+    def _edge_events(self, ranges: Ranges) -> list[Recorded]:
+        if not ranges:
+            return []
+        found = {r.id: r for r in self._group.pending_of(self._person) if _within(r, ranges)}
+        for start, stop in ranges:
+            for recorded in thread_events(self._group.store, self._group.stored_heads(self._person), start, stop):
+                found[recorded.id] = recorded
+        return sorted(found.values(), key=occurred_order)
+
+
+def _within(recorded: Recorded, ranges: Ranges) -> bool:
+    return any(start <= recorded.event.occurred_at < stop for start, stop in ranges)

@@ -1,0 +1,91 @@
+"""What a policy is shown in the middle of a group is what a reader sees once it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.people.definition import rules
+from threadline.engine.catalogue import Catalogue, discover
+from threadline.engine.engine import Engine
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.policy import Known, Policy, Wish
+from threadline.kernel.time import DAY, HOUR, MINUTE
+from threadline.stores.memory import MemoryStore
+
+NOW = 1_767_225_600_000_000
+DEFINITIONS = """
+features:
+  bought_2h: {aggregate: sum, events: bought, of: price, window: 2h}
+  bought: {aggregate: count, events: bought}
+"""
+Seen = list[tuple[int, Any, int | None]]
+
+
+def watched() -> tuple[Engine, Seen]:
+    """An engine with a policy that notes what it is shown at each event."""
+    seen: Seen = []
+
+    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+        seen.append((known.at, known.view("features"), known.due("features")))
+        return ()
+
+    found = discover(definitions=Definitions([("test.yaml", DEFINITIONS)]))
+    catalogue = Catalogue([*found, Policy(name="watch", handles=None, react=react)], rules())
+    return Engine(MemoryStore(), catalogue, lambda: NOW), seen
+
+
+def bought(number: int, ago: int, price: int) -> Event:
+    return Event(
+        type="bought", identifiers=(Identifier("user_id", "ada"),), occurred_at=NOW - ago, key=str(number),
+        properties={"price": price},
+    )  # fmt: skip
+
+
+told = st.lists(
+    # Some lie ahead, by less than what is clamped; some share an instant; the edge of the window cuts through them.
+    st.tuples(st.integers(-HOUR, 3 * HOUR).map(lambda ago: ago // MINUTE * MINUTE), st.integers(1, 9)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(told)
+def test_a_policy_sees_what_a_reader_would_see_and_no_batching_changes_it(told: list[tuple[int, int]]) -> None:
+    events = [bought(number, ago, price) for number, (ago, price) in enumerate(told)]
+    single, seen_alone = watched()
+    for event in events:
+        single.record([event])
+        at, view, due = seen_alone[-1]
+        person = single.person("default", "user_id:ada")
+        assert view == single.views(person, at)["features"]
+        states = single.asker.states(person, at)
+        features = single.catalogue.index["features"]
+        projection = single.catalogue.projections[features]
+        assert projection.due is not None
+        assert due == projection.due(states[features], at)
+    together, seen_together = watched()
+    together.record(events)
+    assert seen_together == seen_alone
+
+
+def test_who_the_person_is_and_what_is_not_there() -> None:
+    engine, _ = watched()
+    shown: list[Any] = []
+
+    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+        shown.append((known.person, known.workspace, known.identifiers, known.at))
+        shown.append((known.get("nothing", 7), known.view("nothing"), known.due("nothing"), known.due("profile")))
+        return ()
+
+    catalogue = Catalogue([*engine.catalogue.projections, Policy(name="w", handles=None, react=react)], rules())
+    engine = Engine(MemoryStore(), catalogue, lambda: NOW)
+    [receipt] = engine.record([bought(1, DAY, 5)])
+    assert shown == [
+        (receipt.person, "default", (Identifier("user_id", "ada"),), NOW + 1),
+        (7, None, None, None),
+    ]
