@@ -11,32 +11,26 @@ from eventsourcing.application import AggregateNotFoundError, Application
 from eventsourcing.domain import Aggregate, event
 
 from bench.side import FILLING_PRAGMAS, SYNCED_PRAGMAS, strongest
-from threadline.kernel.event import Event
+from threadline.app import catalogue
+from threadline.kernel.event import Event, Identifier, Recorded
+
+CATALOGUE = catalogue()
+"""Everything that ships."""
 
 
 class Person(Aggregate):
     """A person as an aggregate in the library's own idiom: a decorated command is the event and its fold.
 
-    It folds the lifetime part of what Threadline derives: first and last seen, counts by type, purchases with exact
-    total and gross, conversations, sentiment, campaigns and traits. There is no window, no memory, no identity, no
-    index row, no policy and no outbox: in all of that it is spared work. The keys it has seen make it idempotent.
+    Its fold is the one that Threadline ships, all projections of it, over the event in memory: what differs is who
+    keeps the events, finds the person and makes it idempotent. It is spared identity, index rows, policies and the
+    outbox, and where it is cached it never writes a state down. The keys it has seen make it idempotent.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         # Lists and dicts rather than tuples and sets: a snapshot goes through the library's JSON and back.
         self.keys: dict[str, None] = {}
-        self.first_seen = 0
-        self.last_seen = 0
-        self.counts: dict[str, int] = {}
-        self.gross_cents: dict[str, int] = {}
-        self.net_cents: dict[str, int] = {}
-        self.last_purchase: list[Any] = [0, ""]
-        self.messages = 0
-        self.response_seconds = 0
-        self.sentiment_sum = 0
-        self.campaigns: dict[str, int] = {}
-        self.traits: dict[str, list[Any]] = {}
+        self.states = CATALOGUE.empty()
 
     @staticmethod
     def create_id(name: str) -> UUID:
@@ -47,7 +41,7 @@ class Person(Aggregate):
         """The command: an event whose key was seen before does nothing."""
         key = f"{told.source}/{told.key}"
         if key not in self.keys:
-            identifiers = [str(identifier) for identifier in told.identifiers]
+            identifiers = [[identifier.kind, identifier.value] for identifier in told.identifiers]
             self.track(key, told.type, told.occurred_at, told.received_at, identifiers, told.properties, told.context)
 
     @event("Tracked")
@@ -57,35 +51,20 @@ class Person(Aggregate):
         kind: str,
         occurred_at: int,
         received_at: int,
-        identifiers: list[str],
+        identifiers: list[list[str]],
         properties: dict[str, Any],
         context: dict[str, Any],
     ) -> None:
         """The event and its fold, in one, as the library's documentation writes it."""
         self.keys[key] = None
-        self.first_seen = min(self.first_seen or occurred_at, occurred_at)
-        self.last_seen = max(self.last_seen, occurred_at)
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-        if kind == "purchase_completed":
-            currency = properties["currency"]
-            cents = round(properties["total"] * 100)
-            self.gross_cents[currency] = self.gross_cents.get(currency, 0) + cents
-            self.net_cents[currency] = self.net_cents.get(currency, 0) + cents
-            self.last_purchase = max(self.last_purchase, [occurred_at, properties["order_id"]])
-        elif kind == "purchase_refunded":
-            currency = properties["currency"]
-            self.net_cents[currency] = self.net_cents.get(currency, 0) - round(properties["total"] * 100)
-        elif kind == "conversation_ended":
-            self.messages += properties["message_count"]
-            self.response_seconds += properties["response_time_seconds"]
-        elif kind == "sentiment_detected":
-            self.sentiment_sum += round(properties["score"] * 100)
-        elif kind in ("campaign_delivered", "campaign_engaged"):
-            self.campaigns[kind] = self.campaigns.get(kind, 0) + 1
-        elif kind == "identify":
-            for trait, value in properties.items():
-                if occurred_at >= self.traits.get(trait, [0])[0]:
-                    self.traits[trait] = [occurred_at, value]
+        named = tuple([Identifier(*pair) for pair in identifiers])
+        told = Event(
+            type=kind, identifiers=named, occurred_at=occurred_at, key=key, properties=properties, context=context,
+            received_at=received_at,
+        )  # fmt: skip
+        recorded = Recorded(told, key, "", len(self.keys), received_at)
+        for index, fold in CATALOGUE.plan(kind).steps:
+            self.states[index] = fold(self.states[index], recorded)
 
 
 class _People(Application[UUID]):
