@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from threadline.capabilities.definitions import Definitions
@@ -19,13 +21,16 @@ from threadline.kernel.sender import Sender
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
 from threadline.senders.console import ConsoleSender
-from threadline.settings import Settings, definition_files, definitions_file, load, section
+from threadline.settings import Settings, cache_lifetimes, definition_files, definitions_file, load, section
 from threadline.surfaces.composition import Composition
+from threadline.surfaces.http.rate import SharedLimits
 from threadline.surfaces.python import Threadline
 from threadline.surfaces.rereading import READERS
 
 MEMORY = "memory:"
 """Instead of a path: a store that lives as long as its process."""
+POSTGRES = ("postgresql", "postgres")
+"""Schemes of a PostgreSQL database's URL: libpq takes both."""
 
 StorePath = str | os.PathLike[str]
 
@@ -64,7 +69,7 @@ def open_engine(
     file = definitions_file(chosen)
     # Definitions are read first: a mistake in them must not leave a store open, or create one.
     made = catalogue(definition_files(file), file)
-    engine = Engine(_open_store(chosen, readonly), made, clock)
+    engine = Engine(_with_cache(_open_store(chosen, readonly), chosen, readonly), made, clock)
     engine.readers.update(READERS)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     write_keys, tokens = _pairs(chosen.write_keys, "default"), _pairs(chosen.tokens, "settings")
@@ -89,13 +94,15 @@ def operations() -> tuple[Operation, ...]:
 
 def composition() -> Composition:
     """What the command line needs of this module."""
-    return Composition(_open_for_program, open_dispatcher, operations)
+    return Composition(_open_for_program, open_dispatcher, operations, open_limits, migrate)
 
 
 def open_dispatcher(engine: Engine) -> Dispatcher:
     """What makes timers fire and effects leave. Only effects for the console have a sender so far."""
     senders: list[Sender] = [ConsoleSender(sys.stderr)]
-    return Dispatcher(engine, {sender.kind: sender for sender in senders}, f"{socket.gethostname()}/{os.getpid()}")
+    # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
+    owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+    return Dispatcher(engine, {sender.kind: sender for sender in senders}, owner)
 
 
 def _open_for_program(settings: Settings, readonly: bool) -> Engine:
@@ -115,10 +122,20 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
         from threadline.stores.memory import MemoryStore
 
         return MemoryStore()
-    if "://" in settings.store:
-        raise InvalidSetting(
-            f"store: {settings.store.split('://')[0]}:// is not a store we know; give a path or {MEMORY!r}"
+    scheme, elsewhere, _ = settings.store.partition("://")
+    if scheme in POSTGRES:
+        _need_psycopg()
+        from threadline.stores.postgres import PostgresStore
+
+        return PostgresStore(
+            settings.store,
+            connections_max=settings.connections_max,
+            wait_seconds=settings.busy_timeout_seconds,
+            retry_seconds=settings.retry_seconds,
+            readonly=readonly,
         )
+    if elsewhere:
+        raise InvalidSetting(f"store: {scheme}:// is not a store we know; give a path or {MEMORY!r}")
     from threadline.stores.sqlite import SqliteStore
 
     return SqliteStore(
@@ -128,6 +145,64 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
         busy_timeout_seconds=settings.busy_timeout_seconds,
         readonly=readonly,
     )
+
+
+def migrate(settings: Settings) -> Sequence[str]:
+    """Make what the store that the settings name is kept in, or bring it up to date; tells each step that was taken.
+
+    A file needs none: it is made when it is first written to.
+    """
+    scheme, elsewhere, _ = settings.store.partition("://")
+    if not elsewhere:
+        return ()
+    if scheme in POSTGRES:
+        _need_psycopg()
+        from threadline.stores.postgres import migrate as migrate_postgres
+
+        return migrate_postgres(settings.store, settings)
+    raise InvalidSetting(f"store: {scheme}:// is not a store we know; give a path or {MEMORY!r}")
+
+
+def _need_psycopg() -> None:
+    if find_spec("psycopg") is None:
+        raise InvalidSetting(
+            "store: the driver of PostgreSQL is not installed", hint="pip install 'threadline[postgres]'"
+        )
+
+
+def _with_cache(store: Store, settings: Settings, readonly: bool) -> Store:
+    """The store behind the shared cache, if there is one. A reader that may not write cannot help to keep it right."""
+    if not settings.cache or readonly:
+        return store
+    try:
+        _need_redis()
+        from threadline.stores.cached import CachedStore, redis_connections
+
+        return CachedStore(
+            store,
+            redis_connections(settings.cache, settings.cache_timeout_seconds),
+            cache_lifetimes(settings),
+            lease_seconds=settings.cache_lease_seconds,
+            retry_seconds=settings.cache_retry_seconds,
+        )
+    except BaseException:
+        store.close()
+        raise
+
+
+def open_limits(settings: Settings) -> SharedLimits | None:
+    """The rate limits that all processes with the same cache share; None without a cache."""
+    if not settings.cache:
+        return None
+    _need_redis()
+    from threadline.stores.redis_limits import RedisLimits
+
+    return RedisLimits(settings.cache, settings.cache_timeout_seconds, settings.cache_retry_seconds)
+
+
+def _need_redis() -> None:
+    if find_spec("redis") is None:
+        raise InvalidSetting("cache: the driver of Redis is not installed", hint="pip install 'threadline[redis]'")
 
 
 def _pairs(text: str, default: str) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -17,6 +18,9 @@ from threadline.kernel.errors import InvalidSetting
 PREFIX = "THREADLINE_"
 DEFINITIONS_FILE = "threadline.yaml"
 """Looked for beside the store, because definitions belong to the data and not to the folder one happens to be in."""
+
+EMBEDDED = "sqlite:///"
+"""What a URL of the embedded store begins with; the path follows."""
 
 _NOT_OURS = "THREADLINE_TEST_"
 """Variables of the test suite, which a server that a test starts inherits."""
@@ -66,6 +70,41 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("list", "Proxies whose X-Forwarded-For is believed when a rate limit counts by address; `*` is all."),
     ] = "127.0.0.1"
+    jwt_secret: Annotated[
+        str,
+        _about("secret", "Checks users' web tokens of algorithm HS256; at least 32 bytes. Empty: none are taken."),
+    ] = ""
+    jwt_keys: Annotated[
+        str,
+        _about(
+            "address",
+            "Checks users' web tokens of RS256 and ES256: the http address or the file of the issuer's JWKS.",
+        ),
+    ] = ""
+    jwt_issuer: Annotated[
+        str, _about("text", "What a token must name as its issuer (`iss`); empty: whoever holds a key may issue.")
+    ] = ""
+    jwt_audience: Annotated[
+        str, _about("text", "What a token must name as its audience (`aud`); set it where an issuer serves others too.")
+    ] = ""
+    jwt_user_claim: Annotated[
+        str, _about("name", "The claim that holds the user's id, as events have it in `user_id`.", min_length=1)
+    ] = "sub"
+    jwt_leeway_seconds: Annotated[
+        int, _about("seconds", "How far the issuer's clock may be off when a token's times are checked.", ge=0, le=600)
+    ] = 0
+    jwt_keys_cache_seconds: Annotated[
+        float,
+        _about("seconds", "How long the issuer's keys are kept; a key that is not known is looked up at once.", ge=1),
+    ] = 300.0
+    anonymous_applications: Annotated[
+        str,
+        _about("list", "Application ids that may send anonymous actions; `*` is every one, empty is none."),
+    ] = "*"
+    anonymous_actions_per_minute: Annotated[
+        int,
+        _about("actions", "New anonymous actions of one network address in any minute; 0 is no limit.", ge=0),
+    ] = 5
     commit_events_max: Annotated[
         int,
         _about(
@@ -144,6 +183,43 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         float,
         _about("seconds", "How long the store waits for another connection before it says that it is busy.", ge=0),
     ] = 5.0
+    connections_max: Annotated[
+        int,
+        _about("connections", "Connections of one process to a PostgreSQL server; each costs the server memory.", ge=1),
+    ] = 8
+    retry_seconds: Annotated[
+        float,
+        _about("seconds", "How long a server that cannot be reached is tried again before callers are told 503.", ge=0),
+    ] = 10.0
+    cache: Annotated[
+        str,
+        _about(
+            "URL",
+            "A Redis or Valkey that all processes share, for reads and rate limits; empty: none. It holds nothing that "
+            "could not be lost.",
+        ),
+    ] = ""
+    cache_tables: Annotated[
+        str,
+        _about("list", "What the cache keeps, and for how many seconds at most: `table=seconds`, separated by commas."),
+    ] = "person=300,thread=86400"
+    cache_timeout_seconds: Annotated[
+        float,
+        _about("seconds", "How long the cache may take to answer; then the store is asked.", gt=0, le=10),
+    ] = 0.1
+    cache_lease_seconds: Annotated[
+        float,
+        _about(
+            "seconds",
+            "How long a process believes that the cache is in use. The first write after the cache is lost waits a "
+            "little longer than this.",
+            gt=0,
+            le=60,
+        ),
+    ] = 1.0
+    cache_retry_seconds: Annotated[
+        float, _about("seconds", "How long a cache that failed is left alone before it is tried again.", gt=0, le=3_600)
+    ] = 5.0
 
 
 class Described(NamedTuple):
@@ -201,8 +277,28 @@ def definitions_file(settings: Settings) -> Path | None:
         if not path.exists():
             raise InvalidSetting(f"definitions: there is no {path}", hint="name a YAML file or a folder of them")
         return path
-    beside = Path(settings.store).parent / DEFINITIONS_FILE
+    # Beside a store that is elsewhere there is no folder; then it is the one where we are.
+    beside = (Path() if "://" in settings.store else Path(settings.store).parent) / DEFINITIONS_FILE
     return beside if beside.is_file() else None
+
+
+def without_secret(url: str) -> str:
+    """A URL as it may be shown: whoever logs in by it is left out. What is no URL stays as it is."""
+    return re.sub(r"(?<=://)[^/@]*@", "", url)
+
+
+def cache_lifetimes(settings: Settings) -> dict[str, float]:
+    """Which tables the cache keeps, and for how many seconds."""
+    lifetimes: dict[str, float] = {}
+    for part in filter(None, (part.strip() for part in settings.cache_tables.split(","))):
+        table, _, seconds = part.partition("=")
+        try:
+            lifetimes[table.strip()] = float(seconds)
+        except ValueError:
+            lifetimes[table.strip()] = 0.0
+        if not 0.001 <= lifetimes[table.strip()] <= 31_536_000:
+            raise InvalidSetting(f"cache_tables: {part!r} is not `table=seconds`, such as person=300")
+    return lifetimes
 
 
 def definition_files(path: Path | None) -> list[Path]:
@@ -260,4 +356,14 @@ def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: boo
             said = str(error).split(" - at")[0]
             raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
         onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})
-    return onto
+    return _with_path(onto)
+
+
+def _with_path(settings: Settings) -> Settings:
+    """The embedded store may be named by a URL as well: ``sqlite:///shop.db``, from the root ``sqlite:////var/shop.db``."""
+    if not settings.store.startswith(EMBEDDED):
+        return settings
+    path = settings.store.removeprefix(EMBEDDED)
+    if not path:
+        raise InvalidSetting(f"store: {settings.store!r} names no file; write it like {EMBEDDED}threadline.db")
+    return msgspec.structs.replace(settings, store=path)

@@ -23,9 +23,10 @@ _DISCOVERED = discover(definitions=Definitions())
 class Asked:
     """What a caller sees: operations by name, their answers as plain values."""
 
-    def __init__(self, identifiers: dict[str, Any] | None = None) -> None:
+    def __init__(self, identifiers: dict[str, Any] | None = None, definitions: str = "") -> None:
         self.now = STARTS_AT
-        self.engine = Engine(MemoryStore(), Catalogue(_DISCOVERED, rules(identifiers)), lambda: self.now)
+        found = discover(definitions=Definitions([("threadline.yaml", definitions)])) if definitions else _DISCOVERED
+        self.engine = Engine(MemoryStore(), Catalogue(found, rules(identifiers)), lambda: self.now)
         self.operations = {operation.name: operation for operation in self.engine.catalogue.operations}
         self._keys = 0
 

@@ -29,7 +29,10 @@ FORBIDDEN_NAMES_ALLOWED: dict[str, str] = {}
 UNUSED_LIMITS: dict[str, str] = {}
 """Limit -> why nothing checks it yet."""
 
-DRIVERS = {"apsw": "stores", "pyarrow": "surfaces", "uvicorn": "surfaces"}
+DRIVERS = {
+    "apsw": "stores", "joserfc": "surfaces", "pyarrow": "surfaces", "re2": "capabilities", "redis": "stores",
+    "uvicorn": "surfaces",
+}  # fmt: skip
 """Third-party driver -> the room in which exactly one file knows it."""
 
 LIBRARIES = {

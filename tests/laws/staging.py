@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
@@ -10,13 +11,14 @@ import msgspec
 
 from threadline.app import catalogue
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.dump import dump
+from threadline.engine.dump import dump, was_told
 from threadline.engine.engine import Engine
 from threadline.engine.refold import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import format_time
 from threadline.stores.memory import MemoryStore
+from threadline.testing.audits.streaks import FIELDS as STREAK_FIELDS
 from threadline.testing.scenarios import NOW
 
 CATALOGUE = catalogue()
@@ -144,15 +146,39 @@ def _picture(on: Engine, person: Any, now: int) -> dict[str, Any]:
         "groups": profile["groups"],
         "first_seen_at": activity["first_seen_at"],
         "last_seen_at": activity["last_seen_at"],
-        "events_by_type": activity["events_by_type"],
+        "events_by_type": dict(Counter(activity["events_by_type"]) - Counter(_appended(on, person))),
         "features": {name: (each["value"], each["status"] != "NOT_FOUND") for name, each in features.items()},
+        "interests": {topic: _interest(view) for topic, view in views["interests"].items()},
+        "attribution": [_touch(views["attribution"][name]) for name in ("first_touch", "last_touch")],
+        "streaks": {name: views["streaks"]["daily"][name] for name in STREAK_FIELDS},
+        "memory": views["memory"],
     }
 
 
+def _interest(view: dict[str, Any]) -> dict[str, Any]:
+    return {
+        scope: {value: (each["weight"], each["current"], each["previous"]) for value, each in values.items()}
+        for scope, values in view["scopes"].items()
+    }
+
+
+def _touch(view: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if view is None else {name: text for name, text in view.items() if name not in ("at", "event")}
+
+
 def _told(on: Engine, person: Any) -> Iterator[Any]:
+    return (recorded for recorded in _events(on, person) if was_told(recorded))
+
+
+def _appended(on: Engine, person: Any) -> Iterator[str]:
+    """The types of what policies added: it depends on the order of arrival, and the auditor is not told of it."""
+    return (recorded.event.type for recorded in _events(on, person) if not was_told(recorded))
+
+
+def _events(on: Engine, person: Any) -> Iterator[Any]:
     after = None
     while page := on.events(person, after=after, limit=500):
-        yield from (each for each in page if not each.event.type.startswith("threadline."))
+        yield from page
         after = (page[-1].event.occurred_at, page[-1].id)
 
 

@@ -106,7 +106,8 @@ def test_examples_of_operations_are_taken(engine: Engine) -> None:
         described = client.get("/openapi.json").json()
         for path, method, body in _bodies(described):
             content = body.get("requestBody", {}).get("content", {}).get("application/json", {})
-            if "example" not in content or path.startswith("/v1/cloudevents"):
+            needs_user = body["security"] == [{"userToken": []}]  # tests/surfaces/test_http_appaction.py has one
+            if "example" not in content or path.startswith("/v1/cloudevents") or needs_user:
                 continue
             path = path.replace("{id}", "0123456789abcdef0123456789abcdef")
             answer = client.request(method, path, json=content["example"], headers={"Authorization": f"Bearer {token}"})

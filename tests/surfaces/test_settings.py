@@ -8,7 +8,7 @@ import pytest
 
 from threadline.app import open_engine
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting
-from threadline.settings import Settings, definitions_file, describe, load
+from threadline.settings import Settings, cache_lifetimes, definitions_file, describe, load, without_secret
 
 
 def test_defaults_hold_where_nothing_is_said() -> None:
@@ -97,3 +97,27 @@ def test_every_setting_has_a_unit_and_a_reason() -> None:
     for each in describe():
         assert each.unit, each.name
         assert each.reason.endswith("."), each.name
+
+
+def test_the_embedded_store_has_a_url_as_well(tmp_path: Path) -> None:
+    assert load({"store": "sqlite:///data/x.db"}, {}).store == "data/x.db"
+    assert load({}, {"THREADLINE_STORE": f"sqlite:///{tmp_path}/x.db"}).store == f"{tmp_path}/x.db"
+    (tmp_path / "threadline.yaml").write_text("settings: {port: 4}\n")
+    assert load({"store": f"sqlite:///{tmp_path}/x.db"}, {}).port == 4
+    with pytest.raises(InvalidSetting, match="names no file"):
+        load({"store": "sqlite:///"}, {})
+
+
+def test_what_the_cache_keeps_is_a_list_of_tables_with_seconds() -> None:
+    assert cache_lifetimes(Settings()) == {"person": 300.0, "thread": 86_400.0}
+    assert cache_lifetimes(Settings(cache_tables=" a=1.5 ,b=60")) == {"a": 1.5, "b": 60.0}
+    assert cache_lifetimes(Settings(cache_tables="")) == {}
+    for wrong in ("person", "person=soon", "person=0", "person=-1", "person=inf", "person=nan"):
+        with pytest.raises(InvalidSetting, match="cache_tables"):
+            cache_lifetimes(Settings(cache_tables=wrong))
+
+
+def test_who_logs_in_by_a_url_is_not_shown() -> None:
+    assert without_secret("postgresql://ada:s3cret@host/db") == "postgresql://host/db"
+    assert without_secret("redis://:pw@127.0.0.1:1/0") == "redis://127.0.0.1:1/0"
+    assert without_secret("data/a@b.db") == "data/a@b.db"

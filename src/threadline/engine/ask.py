@@ -89,6 +89,12 @@ class Asker:
                 found[projection.name] = projection.view(state, now, edges)
         return found
 
+    def due(self, person: Person, name: str, now: int) -> int | None:
+        """The next instant after ``now`` at which that view changes by time alone; None: never, or not told."""
+        index = self.catalogue.index.get(name)
+        due = None if index is None else self.catalogue.projections[index].due
+        return None if due is None or index is None else due(self.states(person, now)[index], now)
+
     def _edge_events(self, person: Person, ranges: Sequence[tuple[int, int]], known_at: int | None) -> list[Recorded]:
         found: dict[str, Recorded] = {}
         for start, stop in ranges:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.operation import Operation
-from threadline.kernel.policy import Policy
+from threadline.kernel.policy import Policy, Read
 from threadline.kernel.projection import Fold, Projection, State
 from threadline.kernel.section import Section
 
@@ -47,6 +48,7 @@ class Catalogue:
         self.ordered = tuple(i for i, p in enumerate(self.projections) if p.ordered)
         self._plans: dict[str, Plan] = {}
         self._reactors: dict[str, tuple[Policy, ...]] = {}
+        self.refuse_unread(read for policy in self.policies for read in policy.reads)
 
     def empty(self) -> list[State]:
         """The states of a person of whom nothing is known, in the order of `projections`."""
@@ -70,15 +72,46 @@ class Catalogue:
         """The policies that react to an event of this type."""
         found = self._reactors.get(event_type)
         if found is None:
-            found = tuple(p for p in self.policies if _handled(p.handles, event_type))
+            found = tuple(p for p in self.policies if _handled(p.handles, event_type) or event_type in p.also)
             if len(self._reactors) >= 10_000:
                 self._reactors.clear()
             self._reactors[event_type] = found
         return found
 
+    def touches(self, event_type: str, name: str, path: tuple[str, ...] = ()) -> bool:
+        """Whether an event of this type can change what stands at a path of a projection's view."""
+        index = self.index.get(name)
+        if index is None or all(index != touched for touched, _ in self.plan(event_type).steps):
+            return False
+        feeds = self.projections[index].feeds
+        types = feeds(path) if feeds is not None and path else None
+        return types is None or event_type in types
+
+    def refuse_unread(self, reads: Iterable[Read]) -> None:
+        """Raise `InvalidDefinition` for parts of views that nothing will ever tell, each with its place."""
+        problems = [f"{read.place}: {problem}" for read in reads if (problem := self._unread(read))]
+        if problems:
+            raise InvalidDefinition("\n".join(problems))
+
+    def _unread(self, read: Read) -> str:
+        index = self.index.get(read.projection)
+        if index is None:
+            return f"nothing is known under {read.projection!r}; {_nearest(read.projection, self.index)}"
+        projection = self.projections[index]
+        if not read.path or projection.feeds is None or projection.feeds(read.path) != frozenset():
+            return ""
+        told = projection.view(projection.empty(), 0, [])
+        return f"{read.projection} has no {'.'.join(read.path)!r}; {_nearest(read.path[0], told)}"
+
     def policy(self, name: str) -> Policy | None:
         """The policy of this name."""
         return next((p for p in self.policies if p.name == name), None)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
 
 
 def _handled(handles: frozenset[str] | None, event_type: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from typing import Any
+from zlib import crc32
 
 from threadline.engine.engine import Engine
 from threadline.engine.packing import pack, time_key, unpack
@@ -42,33 +43,46 @@ class Dispatcher:
         self.page = page
         self._held: dict[str, tuple[int, int]] = {}
         """Lease name -> (fencing token, until when)."""
+        first = crc32(owner.encode()) % SHARDS
+        # Everybody begins at another shard, so that those who start together do not run for the same leases.
+        self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
         """Work off what is due now, at most a page per shard; answers how many items were settled."""
         settled = 0
         for table, work in ((TIMER, self._fire), (OUTBOX, self._send)):
-            for shard in range(SHARDS):
+            for shard in self._shards:
                 stop = time_key(self.engine.clock() + 1)
                 due = self.engine.store.query(table, f"{shard:02d}", stop=stop, limit=self.page)
-                if due and (check := self._acquire(f"{table}/{shard:02d}")) is not None:
+                crowded = len(due) == self.page
+                if due and (check := self._acquire(f"{table}/{shard:02d}", crowded)) is not None:
                     settled += work(due, check)
         return settled
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
-        """Work until told to stop; between rounds with nothing due it sleeps ``idle_seconds``."""
+        """Work until told to stop; between rounds with nothing due it sleeps ``idle_seconds``.
+
+        In the end it gives its leases back, so that others need not wait for them to run out.
+        """
         while not stopping.is_set():
             if self.run_once() == 0:
                 stopping.wait(idle_seconds)
+        for name in list(self._held):
+            self._let_go(name)
 
     # --- leases ----------------------------------------------------------------------------
 
-    def _acquire(self, name: str) -> Check | None:
+    def _acquire(self, name: str, crowded: bool = False) -> Check | None:
         """The condition that holds while the lease is ours, or None while another holds it."""
         now = self.engine.clock()
         key = Key(LEASE, name)
         held = self._held.get(name)
         if held is not None and now < held[1] - self.lease // 2:
             return Check(key, held[0])
+        if held is not None and crowded:
+            # Not renewed but given back: where more is due than one process can do, others get their turn.
+            self._let_go(name)
+            return None
         item = self.engine.store.get([key])[0]
         if item is not None:
             owner, until = unpack(item.value)
@@ -81,6 +95,11 @@ class Dispatcher:
             return None
         self._held[name] = (version + 1, until)
         return Check(key, version + 1)
+
+    def _let_go(self, name: str) -> None:
+        token, _ = self._held.pop(name)
+        # If another has it by now, this is refused, as it should be.
+        self.engine.store.commit([Batch(writes=[Put(Key(LEASE, name), pack((self.owner, 0)), token)])])
 
     # --- timers ----------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.person import Person, pack_person, person_key
 from threadline.kernel.limits import BATCH_WRITES_MAX
@@ -61,7 +63,7 @@ class Draft:
         """Remember a person's index rows as they stand in the store; call before the first change to them."""
         if person.id not in self.rows_of:
             self.rows_of.add(person.id)
-            self.rows_before.update(_rows(person, catalogue))
+            self.rows_before.update(index_rows(person, catalogue, person.unwritten))
 
     def count_rows(self, catalogue: Catalogue) -> None:
         """Reckon how many rows differ by now; call after a change to what rows are made of."""
@@ -73,7 +75,7 @@ class Draft:
         after: dict[Key, bytes] = {}
         for person in self.people.values():
             if person.id in self.rows_of:
-                after.update(_rows(person, catalogue))
+                after.update(index_rows(person, catalogue))
         rows: list[Put | Delete] = [Put(k, v) for k, v in after.items() if self.rows_before.get(k) != v]
         return rows + [Delete(k) for k in self.rows_before if k not in after]
 
@@ -88,9 +90,12 @@ class Draft:
         return Batch(self.entries, [*states, *self.writes.values(), *self.checks.values(), *rows])
 
 
-def _rows(person: Person, catalogue: Catalogue) -> dict[Key, bytes]:
+def index_rows(person: Person, catalogue: Catalogue, leave_out: Set[int] = frozenset()) -> dict[Key, bytes]:
+    """The index rows that a person's states ask for, but for those of some projections."""
     found: dict[Key, bytes] = {}
     for index in catalogue.with_rows:
+        if index in leave_out:
+            continue
         rows = catalogue.projections[index].rows
         assert rows is not None
         row: Row

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import unpack
 from threadline.engine.person import PERSON, Person, unpack_person
-from threadline.engine.refold import in_occurred_order, refold_person
+from threadline.engine.refold import fold_events, in_occurred_order, refold_person
+from threadline.engine.states import States
 from threadline.engine.wishes import OUTBOX, TIMER
 from threadline.kernel.canonical import canonical_json
+from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.projection import State
 from threadline.kernel.store import Item, Store, scan_pages
 
 
@@ -20,15 +23,18 @@ def dump(store: Store, catalogue: Catalogue, *, arrival: bool = True) -> list[st
     """One canonical JSON line per person, sorted, and with ``arrival`` one per timer and outbox item.
 
     ``arrival=False`` leaves out what depends on the order of arrival by intent: ids of people, sequences,
-    times of recording, and the events that Threadline itself appended.
+    times of recording, the events that Threadline itself appended, and what is folded from these.
     """
-    lines = [_person_line(store, catalogue, p, arrival) for p in _people(store, catalogue)]
-    if arrival:
-        for table in (OUTBOX, TIMER):
-            lines += [
-                _line({"table": table, "key": i.key[1:], "value": unpack(i.value)}) for i in scan_pages(store, table)
-            ]
-    return sorted(lines)
+    return sorted(dump_lines(store, catalogue, arrival=arrival))
+
+
+def dump_lines(store: Store, catalogue: Catalogue, *, arrival: bool = True) -> Iterator[str]:
+    """The lines of a dump in the store's own order, one by one: flat in memory, however large the store is."""
+    for person in _people(store, catalogue):
+        yield _person_line(store, catalogue, person, arrival)
+    for table in (OUTBOX, TIMER) if arrival else ():
+        for item in scan_pages(store, table):
+            yield _line({"table": table, "key": item.key[1:], "value": unpack(item.value)})
 
 
 def dump_hash(lines: list[str]) -> str:
@@ -47,17 +53,18 @@ def _people(store: Store, catalogue: Catalogue) -> Iterator[Person]:
 
 
 def _person_line(store: Store, catalogue: Catalogue, person: Person, arrival: bool) -> str:
-    events = [
-        recorded
-        for recorded in in_occurred_order(store, person.heads)
-        if arrival or not recorded.event.type.startswith(SYSTEM_PREFIX)
-    ]
+    events = [r for r in in_occurred_order(store, person.heads) if arrival or was_told(r)]
+    states: Sequence[State] = person.states
+    if not arrival:
+        told = catalogue.empty()
+        fold_events(catalogue, events, told)
+        states = States(catalogue, told)
     content: dict[str, Any] = {
         "workspace": person.workspace,
         "identifiers": sorted(str(i) for i in person.identifiers.values()),
         "states": {
             p.name: (state if arrival or p.timeless is None else p.timeless(state))
-            for p, state in zip(catalogue.projections, person.states, strict=True)
+            for p, state in zip(catalogue.projections, states, strict=True)
         },
         "events": [[r.id, r.thread, r.event.type, r.event.occurred_at] for r in events],
     }
@@ -68,6 +75,11 @@ def _person_line(store: Store, catalogue: Catalogue, person: Person, arrival: bo
         content["created_at"] = person.created_at
         content["recorded"] = [[r.sequence, r.recorded_at, r.cause] for r in events]
     return _line(content)
+
+
+def was_told(recorded: Recorded) -> bool:
+    """Whether an event came from outside: what policies and timers append depends on what had arrived by then."""
+    return not recorded.cause and not recorded.event.type.startswith(SYSTEM_PREFIX)
 
 
 def _line(content: Any) -> str:

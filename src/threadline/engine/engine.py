@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from threadline.engine import joining, rejected
+from threadline.engine import indexing, joining, rejected
 from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
 from threadline.engine.person import PERSON, Person, unpack_person
+from threadline.engine.ranks import Ranks
 from threadline.engine.rebuilding import refold_everybody
 from threadline.engine.record import Recorder
 from threadline.engine.screen import Request
+from threadline.engine.wishes import pending_timers
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.store import FeedEntry, Key, Store
 from threadline.kernel.time import Clock
@@ -27,6 +29,9 @@ class Engine:
         self.clock = clock
         self.recorder = Recorder(store, catalogue, clock)
         self.asker = Asker(store, catalogue)
+        self.ranks = Ranks(store, clock, self.recorder.committing)
+        self.recorder.watchers.append(self.ranks.committed)
+        indexing.prepare(store, catalogue)
         self.credentials = Credentials(store, clock)
         self.readers: dict[str, Callable[[Any, Any], Event]] = {}
         """Form of a rejected payload -> how it is read again; wire formats are the composition root's to know."""
@@ -112,6 +117,18 @@ class Engine:
             if not after:
                 return
 
+    def due(self, person: Person, name: str, now: int) -> int | None:
+        """The next instant after ``now`` at which a view of a person changes by time alone; None: never."""
+        return self.asker.due(person, name, now)
+
+    def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
+        """People for whom a policy has a timer due before an instant, by when it is due, and the cursor after each."""
+        for pending in pending_timers(self.store, before, after):
+            if (pending.workspace, pending.policy) == (workspace, policy):
+                person = self.asker.by_thread(pending.thread)
+                if person is not None:
+                    yield pending.cursor, person
+
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """Every committed event once, in the order of commits, of all workspaces."""
         return self.store.feed(cursor, limit)
@@ -127,6 +144,17 @@ class Engine:
     def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
         """The two people a split would leave. Writes nothing."""
         return joining.preview_split(self.asker, workspace, person, identifiers)
+
+    def has_all_rows(self, name: str) -> bool:
+        """Whether everybody's index rows of a projection are written, as it is declared now."""
+        return indexing.is_complete(self.store, self.catalogue.projections[self.catalogue.index[name]])
+
+    def write_rows(self) -> int:
+        """Write everybody's missing index rows, after a change of definitions; answers how many people were read."""
+        people = indexing.write_rows(self.store, self.catalogue)
+        self.recorder.clear_caches()
+        self.ranks.clear()
+        return people
 
     def refold_all(self) -> int:
         """Derive everybody's states again from the log on this core; answers the number of events folded."""

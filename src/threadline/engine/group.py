@@ -17,6 +17,7 @@ from threadline.engine.refold import refold_person
 from threadline.engine.screen import Request, Screened
 from threadline.kernel.errors import StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
+from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import (
     BATCH_WRITES_MAX,
     CASCADE_EVENTS_MAX,
@@ -161,6 +162,7 @@ class Group:
         if person.stale:
             # Definitions changed since this state was written: catch it up before anything is added to it.
             refold_person(self.store, self.catalogue, person, only=person.stale)
+            person.unwritten = frozenset(person.stale) & frozenset(self.catalogue.with_rows)
             person.stale = ()
         return person
 
@@ -200,7 +202,7 @@ class Group:
         recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
         # An event and all that policies add because of it commit together: their room is taken beforehand.
         told = one.position >= 0  # by a producer; what policies add has its room already
-        cascade = 2 * CASCADE_EVENTS_MAX if told and self.catalogue.reactors(event.type) else 0
+        cascade = self.cascade_room(event.type) if told else 0
         draft = self.draft(person, 3 + len(request.writes) + cascade)
         for write in request.writes:
             if isinstance(write, Check):
@@ -234,7 +236,7 @@ class Group:
             draft.note_rows(person, self.catalogue)
         states = person.states
         for index, fold in steps:
-            if late and index in ordered:
+            if late and index in ordered and not states.folds_in_place(index, recorded):
                 self._refold_ordered(person, index)
             else:
                 states.fold(index, fold, recorded)
@@ -253,6 +255,10 @@ class Group:
     def stored_heads(self, person: Person) -> dict[str, int]:
         """The heads of a person's threads as far as they are in the store."""
         return {thread: head - len(self.pending.get(thread, ())) for thread, head in person.heads.items()}
+
+    def cascade_room(self, event_type: str) -> int:
+        """Writes to keep free for what policies may add because of an event of this type."""
+        return 2 * CASCADE_EVENTS_MAX if self.catalogue.reactors(event_type) else 0
 
     def cascade(self, person: Person, first: Recorded) -> None:
         """Let policies react to an event and to what they add: at most `CASCADE_EVENTS_MAX` wishes of one cause."""
@@ -287,6 +293,9 @@ class Group:
         if draft is None:
             draft = self.drafts[person.id] = Draft()
             draft.add(person)
+            if person.unwritten:
+                draft.note_rows(person, self.catalogue)
+                person.unwritten = frozenset()
             self.touched[person.id] = person
         if self.placing >= 0 and (not draft.requests or draft.requests[-1] != self.placing):
             draft.requests.append(self.placing)
@@ -295,7 +304,7 @@ class Group:
     def join_drafts(self, survivor: Person, merged: Person) -> Draft:
         """One draft for two people who are being joined; it has room for the joining."""
         one, other = self.draft(survivor), self.draft(merged)
-        room = 2 * len(merged.heads) + 8
+        room = 2 * len(merged.heads) + 8 + self.cascade_room(MERGED)
         if one is not other and not one.has_room(other.size + other.rows_changed + room):
             self._seal(one)
             self._seal(other)

@@ -13,7 +13,7 @@ from threadline.engine.person import Person, pack_alias, person_key, thread_key
 from threadline.engine.refold import fold_events, refold_person, thread_events
 from threadline.engine.states import States
 from threadline.kernel.errors import Conflict
-from threadline.kernel.event import Event, Identifier, event_id, thread_id
+from threadline.kernel.event import Event, Identifier, Recorded, event_id, thread_id
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
 from threadline.kernel.limits import THREADS_PER_PERSON_MAX
 from threadline.kernel.store import Key, Put
@@ -176,7 +176,7 @@ def join(group: Group, one: Person, other: Person, *, cause: str, reason: str, b
         "merged_created_at": merged.created_at,
     }  # fmt: skip
     draft.count_rows(group.catalogue)
-    _note(group, survivor, MERGED, f"merge/{cause}/{merged.id}", properties, cause)
+    group.cascade(survivor, _note(group, survivor, MERGED, f"merge/{cause}/{merged.id}", properties, cause))
     return survivor
 
 
@@ -204,7 +204,7 @@ def split(
 
     The founding thread (whose id is the person's) must not be among them.
     """
-    draft = group.draft(person, len(threads) + 6)
+    draft = group.draft(person, len(threads) + 6 + 2 * group.cascade_room(SPLIT))
     draft.note_rows(person, group.catalogue)
     alias = group.store.get([person_key(id)])[0]
     new = Person(id, person.workspace, created_at, States(group.catalogue))
@@ -227,11 +227,15 @@ def split(
     draft.rows_of.add(new.id)
     properties = {"person": person.id, "split": new.id, "threads": sorted(threads), "reason": reason, "by": by}
     draft.count_rows(group.catalogue)
-    _note(group, person, SPLIT, f"split/{cause}/{new.id}", properties, cause)
+    # Each of the two threads tells of it, and each of the two people is looked at anew.
+    told = _note(group, person, SPLIT, f"split/{cause}/{new.id}", properties, cause)
+    told_apart = _note(group, new, SPLIT, f"split/{cause}/{new.id}/new", properties, cause)
+    group.cascade(person, told)
+    group.cascade(new, told_apart)
     return new
 
 
-def _note(group: Group, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> None:
+def _note(group: Group, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:
     if group.store.seen([event_id(person.workspace, "threadline", key)]):
         raise Conflict("this request was carried out before; give a new one its own request key")
     event = Event(
@@ -245,4 +249,4 @@ def _note(group: Group, person: Person, type: str, key: str, properties: dict[st
         properties=properties,
         received_at=group.now,
     )
-    group.emit(person, person.id, event, cause)
+    return group.emit(person, person.id, event, cause)

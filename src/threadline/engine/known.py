@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 class KnownPerson:
     """The engine's `threadline.kernel.policy.Known`. Nothing is unpacked or reckoned before somebody asks for it."""
 
-    __slots__ = ("_group", "_person", "_position", "_views", "at")
+    __slots__ = ("_group", "_person", "_position", "_type", "_views", "at")
 
     def __init__(self, group: Group, person: Person, recorded: Recorded) -> None:
         self._group = group
         self._person = person
         self._views: dict[str, Any] = {}
         self._position = -1
+        self._type = recorded.event.type
         # An event from a clock that runs ahead is no later for what is decided because of it.
         self.at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
 
@@ -53,38 +54,49 @@ class KnownPerson:
         index = self._group.catalogue.index.get(name)
         return default if index is None else self._person.states[index]
 
-    def view(self, name: str) -> Any:
-        """What a projection says at `at`; None if there is none of that name."""
+    def opened(self, name: str) -> State:
+        """The state of a projection, of which parts that nothing has touched may still be packed."""
+        return self._person.states.opened(self._group.catalogue.index[name])
+
+    def view(self, name: str, at: int | None = None) -> Any:
+        """What a projection says at `at`, or at another instant; None if there is none of that name."""
+        if at is not None and at != self.at:
+            return self._view(name, at)
         if self._position != self._person.position:
             # A policy that came before may have added events of its own.
             self._views.clear()
             self._position = self._person.position
         if name not in self._views:
-            self._views[name] = self._view(name)
+            self._views[name] = self._view(name, self.at)
         return self._views[name]
 
-    def _view(self, name: str) -> Any:
+    def _view(self, name: str, at: int) -> Any:
         if name not in self:
             return None
         projection = self._group.catalogue.projections[self._group.catalogue.index[name]]
-        state = self._state(name)
-        ranges = projection.edges(state, self.at) if projection.edges is not None else []
-        return projection.view(state, self.at, self._edge_events(ranges))
+        state = self._state(name, at)
+        ranges = projection.edges(state, at) if projection.edges is not None else []
+        return projection.view(state, at, self._edge_events(ranges))
 
-    def due(self, name: str) -> int | None:
+    def due(self, name: str, at: int | None = None) -> int | None:
         """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
         if name not in self:
             return None
         due = self._group.catalogue.projections[self._group.catalogue.index[name]].due
-        return None if due is None else due(self._state(name), self.at)
+        at = self.at if at is None else at
+        return None if due is None else due(self._state(name, at), at)
 
-    def _state(self, name: str) -> State:
-        if self._person.latest[0] < self.at:
+    def touches(self, name: str, path: tuple[str, ...] = ()) -> bool:
+        """Whether an event of this type can change what stands at a path of a projection's view."""
+        return self._group.catalogue.touches(self._type, name, path)
+
+    def _state(self, name: str, at: int) -> State:
+        if self._person.latest[0] < at:
             return self[name]
-        # The person has an event from the future, which does not count yet.
+        # The person has events after that instant, for example from the future, which do not count at it.
         group, index = self._group, self._group.catalogue.index[name]
         pending = group.pending_of(self._person)
-        return refold_until(group.store, group.catalogue, group.stored_heads(self._person), pending, index, self.at)
+        return refold_until(group.store, group.catalogue, group.stored_heads(self._person), pending, index, at)
 
     def _edge_events(self, ranges: Ranges) -> list[Recorded]:
         if not ranges:

@@ -31,7 +31,7 @@ class Person:
 
     __slots__ = (
         "apart", "created_at", "heads", "id", "identifiers", "latest", "packed", "packed_timers", "stale", "states",
-        "version", "workspace",
+        "unwritten", "version", "workspace",
     )  # fmt: skip
 
     def __init__(self, id: str, workspace: str, created_at: int, states: States) -> None:
@@ -54,12 +54,14 @@ class Person:
         self.states = states
         self.stale: tuple[int, ...] = ()
         """Projections whose stored state is of another version and must be folded again before use."""
+        self.unwritten: frozenset[int] = frozenset()
+        """Those that were folded again since the person was read: none of their index rows is known to be stored."""
 
     @property
     def timers(self) -> dict[str, int]:
         """``thread/policy/key`` of each pending timer and when it is due."""
         if isinstance(self.packed_timers, msgspec.Raw):
-            self.packed_timers = dict[str, int](unpack(self.packed_timers))
+            self.packed_timers = _flat(unpack(self.packed_timers))
         return self.packed_timers
 
     @timers.setter
@@ -113,10 +115,30 @@ def pack_person(person: Person, catalogue: Catalogue) -> bytes:
     return pack(
         (
             _PERSON, person.workspace, person.created_at, list(person.heads), list(person.heads.values()),
-            [person.identifiers[thread] for thread in person.heads], person.apart, person.packed_timers, person.latest,
-            catalogue.layout, person.states.kept(),
+            [person.identifiers[thread] for thread in person.heads], person.apart, _nested(person.packed_timers),
+            person.latest, catalogue.layout, person.states.kept(),
         )
     )  # fmt: skip
+
+
+def _nested(timers: dict[str, int] | msgspec.Raw) -> dict[str, dict[str, dict[str, int]]] | msgspec.Raw:
+    """Timers as they are kept: their names share threads and policies, which would else be most of the item."""
+    if isinstance(timers, msgspec.Raw):
+        return timers
+    kept: dict[str, dict[str, dict[str, int]]] = {}
+    for name, due_at in timers.items():
+        thread, policy, key = name.split("/", 2)
+        kept.setdefault(thread, {}).setdefault(policy, {})[key] = due_at
+    return kept
+
+
+def _flat(kept: dict[str, dict[str, dict[str, int]]]) -> dict[str, int]:
+    return {
+        f"{thread}/{policy}/{key}": due_at
+        for thread, policies in kept.items()
+        for policy, timers in policies.items()
+        for key, due_at in timers.items()
+    }
 
 
 def pack_alias(survivor: str) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import TypeVar
@@ -17,7 +19,7 @@ from threadline.engine.person import Packed
 from threadline.engine.screen import Request, Screened, checked_request, screen
 from threadline.kernel.errors import EventRejected, LimitExceeded, Unavailable
 from threadline.kernel.event import Receipt
-from threadline.kernel.store import Refusal, Store
+from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import Clock
 
 T = TypeVar("T")
@@ -29,6 +31,8 @@ ATTEMPTS_MAX = 32
 GROUP_EVENTS_MAX = 1_000
 PEOPLE_CACHED = 15_000
 OWNERS_CACHED = 60_000
+CONTENDED_REMEMBERED = 1_000
+PAUSE_SECONDS_MAX = 0.1
 
 
 class Recorder:
@@ -45,7 +49,16 @@ class Recorder:
         self._lock = threading.Lock()
         self._people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
         self._owners: Memo[str, str] = Memo(OWNERS_CACHED)
+        self._contended: Memo[str, bool] = Memo(CONTENDED_REMEMBERED)
+        """People whom other processes change as well: they are read anew for each group, for a cached one is stale."""
         self._names = Names(catalogue.rules)
+        self.watchers: list[Callable[[Sequence[Batch] | None], None]] = []
+        """Told of the batches that were committed, before the next commit is made; of None if nobody knows which."""
+
+    @property
+    def committing(self) -> threading.Lock:
+        """Held while a group is placed and committed: what is done under it meets no commit of this process halfway."""
+        return self._lock
 
     def record(self, requests: Sequence[Request]) -> list[Receipt]:
         """Record events, each with its own receipt, in order. Returns when all that is accepted is durable.
@@ -72,6 +85,7 @@ class Recorder:
             attempts, progress = (0 if settled > progress else attempts + 1), settled
             if attempts == ATTEMPTS_MAX:
                 raise Unavailable("other writers keep changing the same people; send the events again")
+            _pause(attempts)
         if refused:
             now = self.clock()
             unfit = {i: error for i, error in refused.items() if error.code != FENCED}
@@ -143,16 +157,21 @@ class Recorder:
         self, group: Group, requests: Sequence[Request], refused: dict[int, EventRejected]
     ) -> dict[int, Receipt]:
         batches = group.seal_all()
-        outcomes = self.store.commit(batches) if batches else []
+        outcomes = self._committed(batches)
         lost: set[int] = set()
         for (draft, _), refusal in zip(group.sealed, outcomes, strict=False):
             if refusal is not None:
                 lost.update(draft.requests)
+                for id in draft.ids:
+                    self._contended.put(id, True)
                 self._fence(draft.requests, requests, refused)
         if lost:
             group.forget()
         else:
             group.keep()
+        for id in group.touched:
+            if self._contended.get(id):
+                self._people.forget(id)
         # With an event that is not recorded yet, whatever this call says of it a second time is not settled either.
         unsettled = {group.receipts[index].id for index in lost if index in group.receipts}
         group.receipts = {i: receipt for i, receipt in group.receipts.items() if receipt.id not in unsettled}
@@ -175,12 +194,13 @@ class Recorder:
         Retried from the start when another process was faster; whatever ``work`` raises undoes everything.
         """
         with self._lock:
-            for _ in range(ATTEMPTS_MAX):
+            for attempt in range(ATTEMPTS_MAX):
+                _pause(attempt)
                 # Nothing from the caches: what an operator names must be judged by what is so now.
                 group = Group(self.store, self.catalogue, Memo(PEOPLE_CACHED), Memo(OWNERS_CACHED), self.clock())
                 try:
                     result = work(group)
-                    refusals: list[Refusal | None] = self.store.commit(group.seal_all()) if group.has_work else []
+                    refusals = self._committed(group.seal_all())
                 except Overtaken:
                     continue
                 except Poisoned as poison:
@@ -190,6 +210,18 @@ class Recorder:
                 if not any(refusals):
                     return result
         raise Unavailable("other writers keep changing the same people; try again")
+
+    def _committed(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """Commit and tell those who watch; answers what became of each batch."""
+        outcomes: list[Refusal | None] = []
+        done: list[Batch] | None = None
+        try:
+            outcomes = self.store.commit(batches) if batches else []
+            done = [batch for batch, refusal in zip(batches, outcomes, strict=True) if refusal is None]
+        finally:
+            for watcher in self.watchers:
+                watcher(done)
+        return outcomes
 
     def _forget(self, group: Group) -> None:
         for id in group.touched:
@@ -202,6 +234,12 @@ class Recorder:
         with self._lock:
             self._people.clear()
             self._owners.clear()
+
+
+def _pause(attempts: int) -> None:
+    """Wait a little after attempts that settled nothing, each time for longer and never as long as others do."""
+    if attempts:
+        time.sleep(random.uniform(0, min(0.001 * 2**attempts, PAUSE_SECONDS_MAX)))
 
 
 @contextmanager

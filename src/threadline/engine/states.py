@@ -30,10 +30,20 @@ class States(Sequence[State]):
 
     def fold(self, index: int, fold: Fold, recorded: Recorded) -> None:
         """Fold an event into one state."""
+        self._kept[index] = fold(self.opened(index), recorded)
+
+    def folds_in_place(self, index: int, recorded: Recorded) -> bool:
+        """Whether a late event may be folded into an ordered state without reading the log."""
+        in_place = self._catalogue.projections[index].in_place
+        return in_place is not None and in_place(self.opened(index), recorded)
+
+    def opened(self, index: int) -> State:
+        """One state, of which parts that nothing has touched may still be packed."""
         state = self._kept[index]
         if state.__class__ is msgspec.Raw:
             state = (_unpack_parts if self._catalogue.projections[index].parts else _unpack)(state)
-        self._kept[index] = fold(state, recorded)
+            self._kept[index] = state
+        return state
 
     def __getitem__(self, index: Any) -> Any:
         """One whole state."""

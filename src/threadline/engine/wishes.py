@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+import heapq
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from threadline.engine.packing import pack, time_key
+from threadline.engine.packing import pack, time_key, unpack
 from threadline.engine.person import Person
 from threadline.kernel.event import Event, Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
-from threadline.kernel.store import Delete, Key, Put
+from threadline.kernel.store import Delete, Item, Key, Put, Store
 
 if TYPE_CHECKING:
     from threadline.engine.group import Group
@@ -43,6 +46,8 @@ def grant(group: Group, person: Person, cause: Recorded, policy: str, wish: Wish
     if isinstance(wish, Effect):
         _put_effect(group, person, cause, policy, wish)
     elif isinstance(wish, Timer):
+        if wish.unless_earlier and _pending(person, policy, wish.key, wish.due_at):
+            return None
         _cancel(group, person, policy, wish.key)
         _set(group, person, cause.thread, policy, wish)
     else:
@@ -99,6 +104,11 @@ def timer_item(thread: str, policy: str, key: str, due_at: int) -> Key:
     return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
 
 
+def _pending(person: Person, policy: str, key: str, due_at: int) -> bool:
+    """Whether the policy has a timer of this key that is due no later."""
+    return any(person.timers.get(f"{thread}/{policy}/{key}", due_at + 1) <= due_at for thread in person.heads)
+
+
 def _set(group: Group, person: Person, thread: str, policy: str, wish: Timer) -> None:
     person.timers[f"{thread}/{policy}/{wish.key}"] = wish.due_at
     key = timer_item(thread, policy, wish.key, wish.due_at)
@@ -111,3 +121,31 @@ def _cancel(group: Group, person: Person, policy: str, name: str) -> None:
         if due_at is not None:
             key = timer_item(thread, policy, name, due_at)
             group.draft(person, 1).writes[key] = Delete(key)
+
+
+class Pending(NamedTuple):
+    """A timer that has not fired yet."""
+
+    cursor: str
+    """Where to go on after it."""
+    workspace: str
+    thread: str
+    policy: str
+    key: str
+
+
+def pending_timers(store: Store, stop: int, after: str = "") -> Iterator[Pending]:
+    """All timers that are due before ``stop``, by when they are due, from a cursor on."""
+    for item in heapq.merge(*(_shard(store, f"{s:02d}", stop, after) for s in range(SHARDS)), key=lambda i: i.key.sort):
+        workspace, thread, policy, key, _ = unpack(item.value)
+        yield Pending(item.key.sort, workspace, thread, policy, key)
+
+
+def _shard(store: Store, shard: str, stop: int, after: str) -> Iterator[Item]:
+    while True:
+        # What is sorted here is of one length, so that nothing lies between a key and the same with a digit more.
+        page = store.query(TIMER, shard, start=f"{after}0" if after else "", stop=time_key(stop))
+        yield from page
+        if len(page) < PAGE_ITEMS_MAX:
+            return
+        after = page[-1].key.sort

@@ -47,6 +47,55 @@ WINDOW_BUCKET_ENTRIES_MAX = 8
 """Entries of one window bucket that are kept one by one; a fuller bucket keeps its summary."""
 DISTINCT_VALUES_MAX = 1_000
 
+# --- conditions and segments ------------------------------------------------------------------
+CONDITIONS_MAX = 50
+"""Conditions in one tree."""
+CONDITION_DEPTH_MAX = 5
+"""Levels of `all`, `any` and `not` in one tree."""
+CONDITION_VALUES_MAX = 1_000
+"""Values that one condition may list."""
+CONDITION_TEXT_LENGTH_MAX = 1_000
+"""A text to compare with, a path, a regular expression: characters."""
+SEGMENTS_MAX = 200
+
+# --- memory ---------------------------------------------------------------------------------
+FACT_KEY_LENGTH_MAX = 128
+"""Characters of a fact's key."""
+FACT_VALUE_BYTES_MAX = 400
+"""One value in a fact, bytes as MessagePack or UTF-8: all facts of a person share one item with all else."""
+FACT_EVENTS_MAX = 3
+"""Ids of a fact's newest events that are kept with it; the log has the rest."""
+FACT_VOICES_MAX = 3
+"""Sources whose words on one fact are told apart."""
+FACT_ENTRIES_MAX = 100
+"""Entries of one event's list that make facts; further ones are left aside."""
+FACT_RETRACTIONS_MAX = 16
+"""Retractions of one fact that are remembered, the newest."""
+FACTS_RETRACTED_MAX = 300
+"""Facts of one person that have retractions."""
+FACTS_OF_DERIVATION_MAX = 200
+"""What `most` of a derivation may be."""
+DERIVATIONS_MAX = 200
+
+# --- points and leaderboards -----------------------------------------------------------------
+POINTS_RULES_MAX = 100
+"""Rules of one table of points."""
+POINTS_ANOMALIES_MAX = 50
+"""Anomalies that are remembered of one person: the newest; all of them stay in the log."""
+BOARD_ROWS_PER_PERSON_MAX = 40
+"""Rows that all leaderboards together may keep of one person: a changed trait moves all of them in one batch."""
+BOARDS_COUNTED_MAX = 64
+"""Boards (with period and scope) whose scores are counted in memory at a time."""
+
+# --- streaks --------------------------------------------------------------------------------
+STREAKS_MAX = 50
+STREAK_TIMES_MAX = 31
+"""How often a period may ask for; the state keeps one set of periods for each."""
+STREAK_GRACE_MAX_SECONDS = 12 * 3_600
+STREAK_MILESTONES_MAX = 50
+AMNESTY_DAYS_MAX = 366
+"""Days of one amnesty."""
+
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -40,6 +40,8 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     due_at: int
     data: dict[str, Any] = {}
+    unless_earlier: bool = False
+    """True: a pending timer of this key that is due no later stays as it is, which costs no write."""
 
 
 class CancelTimer(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,13 +90,37 @@ class Known(Protocol):
         """The state of a projection, or ``default`` if there is none of that name."""
         ...
 
-    def view(self, name: str) -> Any:
-        """What a projection says at `at`, exact, events of the same commit included; None if there is none."""
+    def opened(self, name: str) -> Any:
+        """The same with parts that the event has not touched left packed (`Projection.parts`): a look that costs
+        nothing, for a policy that has to see every event."""
         ...
 
-    def due(self, name: str) -> int | None:
+    def view(self, name: str, at: int | None = None) -> Any:
+        """What a projection says at `at`, exact, events of the same commit included; None if there is none.
+
+        ``at`` asks for another instant: what it would say then if nothing happened, or what it said.
+        """
+        ...
+
+    def due(self, name: str, at: int | None = None) -> int | None:
         """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
         ...
+
+    def touches(self, name: str, path: tuple[str, ...] = ()) -> bool:
+        """Whether an event of this type can change what stands at a path of a projection's view.
+
+        The answer is the same for every event of a type.
+        """
+        ...
+
+
+class Read(NamedTuple):
+    """A part of a view that a policy goes by. The catalogue refuses one that nothing will ever tell."""
+
+    projection: str
+    path: tuple[str, ...] = ()
+    place: str = ""
+    """Where somebody asked for it, for the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +138,7 @@ class Policy:
     `TIMER_FIRED` events, where named, reach only the policy that set the timer.
     """
     react: Callable[[Recorded, Known], Sequence[Wish]]
+    also: frozenset[str] = frozenset()
+    """Threadline's own types that it reacts to beside all others, where `handles` is None."""
+    reads: tuple[Read, ...] = ()
+    """The parts of views that it cannot do without."""

@@ -50,9 +50,14 @@ class Projection:
     edges: Callable[[State, int], Ranges] | None = None
     rows: Callable[[State, str, str], Iterable[Row]] | None = None
     """Index rows of a state: (state, workspace, person id) -> rows; only the difference is written."""
+    all_rows: bool = False
+    """True: who reads the rows has to know whether everybody's are written; see `engine/indexing.py`."""
     due: Callable[[State, int], int | None] | None = None
     """The next instant after ``now`` at which the view changes by time alone; None: never."""
     ordered: bool = False
+    in_place: Callable[[State, Recorded], bool] | None = None
+    """For an `ordered` one: whether a late event may be folded into this state as it is, because what comes out is what
+    occurred order gives. It spares reading the log. With `parts`, values of the state may still be packed."""
     fingerprint: str = ""
     """A hash of whatever definitions shape the fold; states of another fingerprint are folded again."""
     parts: bool = False
@@ -60,5 +65,8 @@ class Projection:
     when they touch them. For states of many parts of which an event touches few."""
     timeless: Callable[[State], State] | None = None
     """A state without what depends on the order of arrival by intent (times of recording); None: nothing does."""
+    feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None
+    """The event types that can change what stands at a path of the view, time apart; none of them: there is nothing at
+    that path and never will be; None, as without this: any type that is handled."""
     compile: Callable[[str], Callable[[State, Recorded], State] | None] | None = None
     """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""

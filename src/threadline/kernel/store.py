@@ -134,6 +134,10 @@ class Store(Protocol):
         """Items of a whole table, every item in exactly one of ``shards``, in a stable order, after a key."""
         ...
 
+    def tables(self) -> list[str]:
+        """The tables that hold an item, sorted. For moving and checking a whole store; it may read all of it."""
+        ...
+
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """The log entries with these ids, wherever they are; an id that is not there is left out."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from threadline.kernel.errors import InvalidValue, LimitExceeded
 from threadline.kernel.limits import (
@@ -15,8 +16,8 @@ from threadline.kernel.limits import (
 )
 from threadline.kernel.store import Batch, Key, LogEntry, Put
 
-_HEX_ID = re.compile(r"[0-9a-f]{32}")
-_INTEGER_END = 2**63
+_is_hex_id = re.compile(r"[0-9a-f]{32}").fullmatch
+_INTEGER_START, _INTEGER_END = -(2**63), 2**63
 
 
 def check_batches(batches: Sequence[Batch]) -> None:
@@ -59,6 +60,12 @@ def text_bytes(text: str) -> int:
         raise InvalidValue(f"{text!r:.80} is not Unicode text: it holds half a surrogate pair") from None
 
 
+@lru_cache(maxsize=4_096)
+def _name_bytes(text: str, part: str) -> int:
+    """The length of a table's name or an event type, of which there are few."""
+    return _part_bytes(text, part)
+
+
 def _part_bytes(text: str, part: str) -> int:
     size = text_bytes(text)
     if not 0 < size <= KEY_BYTES_MAX:
@@ -67,19 +74,24 @@ def _part_bytes(text: str, part: str) -> int:
 
 
 def _item_bytes(key: Key, value: bytes) -> int:
-    size = len(value) + sum(map(_part_bytes, key, key._fields))
+    table, partition, sort = key
+    size = len(value) + _name_bytes(table, "table") + _part_bytes(partition, "partition") + _part_bytes(sort, "sort")
     if size > ITEM_BYTES_MAX:
         raise LimitExceeded(f"the item {'/'.join(key)!r:.200} has {size:,} bytes; at most {ITEM_BYTES_MAX:,} fit")
     return size
 
 
 def _event_bytes(entry: LogEntry) -> int:
-    if not (_HEX_ID.fullmatch(entry.id) and _HEX_ID.fullmatch(entry.thread)):
-        raise InvalidValue(f"event {entry.id!r:.80}: its id and its thread must each be 32 lower-case hex digits")
-    numbers = (entry.sequence, entry.occurred_at, entry.digest)
-    if min(numbers) < -_INTEGER_END or max(numbers) >= _INTEGER_END:
-        raise InvalidValue(f"event {entry.id}: sequence, occurred_at and digest must each fit in 64 signed bits")
-    size = len(entry.body) + len(entry.id) + len(entry.thread) + _part_bytes(entry.type, "event type")
+    thread, sequence, occurred_at, type, id, digest, body = entry
+    if not (_is_hex_id(id) and _is_hex_id(thread)):
+        raise InvalidValue(f"event {id!r:.80}: its id and its thread must each be 32 lower-case hex digits")
+    if not (
+        _INTEGER_START <= sequence < _INTEGER_END
+        and _INTEGER_START <= occurred_at < _INTEGER_END
+        and _INTEGER_START <= digest < _INTEGER_END
+    ):
+        raise InvalidValue(f"event {id}: sequence, occurred_at and digest must each fit in 64 signed bits")
+    size = len(body) + len(id) + len(thread) + _name_bytes(type, "event type")
     if size > ITEM_BYTES_MAX:
-        raise LimitExceeded(f"event {entry.id} has {size:,} bytes; at most {ITEM_BYTES_MAX:,} fit")
+        raise LimitExceeded(f"event {id} has {size:,} bytes; at most {ITEM_BYTES_MAX:,} fit")
     return size

@@ -83,6 +83,11 @@ class MemoryStore:
             for sort in sorts[first:]:
                 yield Key(table, partition, sort)
 
+    def tables(self) -> list[str]:
+        """See `Store.tables`."""
+        with self._open():
+            return sorted(table for table, partitions in self._partitions.items() if partitions)
+
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
         with self._open():

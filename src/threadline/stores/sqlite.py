@@ -9,24 +9,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-import apsw
-
-from threadline.kernel.errors import (
-    InvalidSetting,
-    InvalidValue,
-    StoreBusy,
-    StoreDamaged,
-    StoreFull,
-    ThreadlineError,
-    Unavailable,
-)
+from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
 from threadline.stores import sqlite_file, sqlite_rows
 from threadline.stores.bounds import check_batches, check_page, check_shard
+from threadline.stores.plan import decide
+from threadline.stores.sqlite_driver import (
+    Access,
+    Connection,
+    DriverError,
+    asking,
+    checkpoint,
+    connect,
+    transaction,
+    translated,
+    watch_wal,
+)
 from threadline.stores.sqlite_log import EventLog
 from threadline.stores.sqlite_names import Names, named
-from threadline.stores.sqlite_plan import decide
-from threadline.stores.sqlite_rows import Ask
 
 READER_CACHE_BYTES = 4 * 1_024 * 1_024
 READERS_IDLE_MAX = 8
@@ -62,14 +62,14 @@ class SqliteStore:
         self._wal_pages = 0
         self._wal_restart_pages = wal_pages_max * WAL_GROWTH_MAX
         self._closing = threading.Event()
-        self._readers: deque[apsw.Connection] = deque()
+        self._readers: deque[Connection] = deque()
         self._names = Names()
         self._log = EventLog(self._names, tail_entries_max, follow=readonly)
         self._writing_lock = threading.Lock()
         self._checkpoint_lock = threading.Lock()
         """Taken after the writing lock where both are held."""
         self._checkpoint_wanted = threading.Event()
-        self._writer: apsw.Connection | None = None
+        self._writer: Connection | None = None
         sqlite_file.refuse_network(self.path)
         if readonly:
             self._check_ours()
@@ -77,8 +77,8 @@ class SqliteStore:
         self._lock = sqlite_file.WriterLock(self.path)
         try:
             self._writer = self._open_writer(page_cache_bytes)
-            with _translated(self.path):
-                copier = self._connect(apsw.SQLITE_OPEN_READWRITE, READER_CACHE_BYTES)
+            with translated(self.path):
+                copier = self._connect(Access.WRITE, READER_CACHE_BYTES)
         except BaseException:
             self._lock.release()
             raise
@@ -95,42 +95,33 @@ class SqliteStore:
         with self._reading() as db:
             sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
 
-    def _open_writer(self, page_cache_bytes: int) -> apsw.Connection:
+    def _open_writer(self, page_cache_bytes: int) -> Connection:
         existed = self.path.exists()
-        with _translated(self.path):
-            db = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, page_cache_bytes)
+        with translated(self.path):
+            db = self._connect(Access.CREATE, page_cache_bytes)
             if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
                 db.pragma("journal_mode", "wal")
                 db.execute(sqlite_rows.SCHEMA).fetchall()
             sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
-            db.set_wal_hook(self._note_wal)
-            self._log.start(_asking(db))
+            watch_wal(db, self._note_wal)
+            self._log.start(asking(db))
         if not existed:
             sqlite_file.sync_folder(self.path.absolute().parent)
         return db
 
-    def _connect(self, flags: int, cache_bytes: int) -> apsw.Connection:
-        db = apsw.Connection(str(self.path), flags=flags, statementcachesize=256)
-        db.set_busy_timeout(self._busy_timeout_ms)
-        for pragma, value in (
-            ("synchronous", "full"),
-            ("cache_size", -(cache_bytes // 1_024)),
-            ("wal_autocheckpoint", 0),
-            ("temp_store", "memory"),
-        ):
-            db.pragma(pragma, value)
-        return db
+    def _connect(self, access: Access, cache_bytes: int) -> Connection:
+        return connect(self.path, access, cache_bytes, self._busy_timeout_ms)
 
     @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
+    def _reading(self) -> Iterator[Connection]:
         """A connection of the caller's own for as long as it reads; connections are used again, not one per thread."""
         if self._closing.is_set():
             raise Unavailable("the store is closed")
-        with _translated(self.path):
+        with translated(self.path):
             try:
                 db = self._readers.pop()
             except IndexError:
-                db = self._connect(apsw.SQLITE_OPEN_READONLY, READER_CACHE_BYTES)
+                db = self._connect(Access.READ, READER_CACHE_BYTES)
             try:
                 yield db
             finally:
@@ -146,7 +137,7 @@ class SqliteStore:
     def get(self, keys: Sequence[Key]) -> list[Item | None]:
         """See `Store.get`."""
         with self._reading() as db:
-            ask = _asking(db)
+            ask = asking(db)
             names = self._names.numbers(ask, {key.table for key in keys})
             # One snapshot for all, however many statements it takes.
             with db if len(keys) > sqlite_rows.ROWS_MAX else nullcontext():
@@ -182,25 +173,32 @@ class SqliteStore:
         # Only the fixed texts of the two callers are put together here; values are bound.
         sql = f"SELECT partition, sort, version, value FROM item WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
         with self._reading() as db:
-            ask = _asking(db)
+            ask = asking(db)
             found = ask(sql, (self._names.numbers(ask, (table,))[table], *values, limit))
         return [Item(Key(table, partition, sort), version, value) for partition, sort, version, value in found]
+
+    def tables(self) -> list[str]:
+        """See `Store.tables`."""
+        with self._reading() as db:
+            found = asking(db)(sqlite_rows.TABLES, ())
+        # SQLite orders text by its UTF-8 bytes, as we do.
+        return [text for (text,) in found]
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
         with self._reading() as db:
-            return self._log.find(_asking(db), ids)
+            return self._log.find(asking(db), ids)
 
     def seen(self, ids: Sequence[str]) -> dict[str, int]:
         """See `Store.seen`."""
         with self._reading() as db:
-            return self._log.digests(_asking(db), ids)
+            return self._log.digests(asking(db), ids)
 
     def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
         """See `Store.events`."""
         check_page(span.limit)
         with self._reading() as db:
-            return self._log.events(_asking(db), thread, span)
+            return self._log.events(asking(db), thread, span)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is the position of the last entry read."""
@@ -208,32 +206,32 @@ class SqliteStore:
         if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
             raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
         with self._reading() as db:
-            return self._log.feed(_asking(db), int(cursor or 0), limit)
+            return self._log.feed(asking(db), int(cursor or 0), limit)
 
     # --- writing ------------------------------------------------------------------------------
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """See `Store.commit`. All batches of a call share one transaction and one sync."""
         check_batches(batches)
-        with self._writing_lock, _translated(self.path):
+        with self._writing_lock, translated(self.path):
             db = self._writer
             if self._closing.is_set() or db is None:
                 raise Unavailable("the store is closed or open for reading only")
             if self._wal_pages > self._wal_restart_pages:
                 self._restart_wal(db)
             # A name's number outlives any refusal, so names are learnt outside the transaction.
-            names = self._names.learn(_asking(db), named(batches))
+            names = self._names.learn(asking(db), named(batches))
             outcomes = self._transact(db, batches, names)
         if self._wal_pages > self._wal_pages_max:
             self._checkpoint_wanted.set()
         return outcomes
 
     def _transact(
-        self, db: apsw.Connection, batches: Sequence[Batch], names: Mapping[str, int | None]
+        self, db: Connection, batches: Sequence[Batch], names: Mapping[str, int | None]
     ) -> list[Refusal | None]:
-        ask = _asking(db)
+        ask = asking(db)
         keys = list({write.key: None for batch in batches for write in batch.writes})
-        with _transaction(db):
+        with transaction(db):
             self._log.catch_up(ask)
             rows, versions = sqlite_rows.versions(ask, keys, names)
             taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
@@ -244,18 +242,17 @@ class SqliteStore:
         self._log.published(added, buckets)
         return plan.outcomes
 
-    def _move_index(self, db: apsw.Connection) -> None:
-        with _transaction(db):
-            buckets = self._log.index(_asking(db), 0)
+    def _move_index(self, db: Connection) -> None:
+        with transaction(db):
+            buckets = self._log.index(asking(db), 0)
         self._log.published([], buckets)
 
     # --- the write-ahead log --------------------------------------------------------------------
 
-    def _note_wal(self, _: apsw.Connection, __: str, pages: int) -> int:
+    def _note_wal(self, pages: int) -> None:
         self._wal_pages = pages
-        return apsw.SQLITE_OK
 
-    def _checkpoint_loop(self, db: apsw.Connection) -> None:
+    def _checkpoint_loop(self, db: Connection) -> None:
         """Copy the write-ahead log into the file, out of the way of commits, whenever it is long enough."""
         while True:
             self._checkpoint_wanted.wait()
@@ -269,24 +266,24 @@ class SqliteStore:
                 # The first pass copies most of it, the second what was written meanwhile; the little that is then
                 # left is copied while commits wait, so that the next one starts the log from its beginning again.
                 with self._checkpoint_lock:
-                    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                    checkpoint(db, "passive")
+                    checkpoint(db, "passive")
                 with self._writing_lock:
                     done = self._restart_wal(db)
-            except apsw.Error:
+            except DriverError:
                 done = False
             if not done:
                 # Nothing is lost, it all stays in the log; a full disk or a long reader needs time to go away.
                 self._closing.wait(CHECKPOINT_RETRY_SECONDS)
 
-    def _restart_wal(self, db: apsw.Connection) -> bool:
+    def _restart_wal(self, db: Connection) -> bool:
         """Copy the rest and let the next commit start the log over. The caller holds the writing lock."""
         with self._checkpoint_lock:
             db.set_busy_timeout(CHECKPOINT_BUSY_MS)
             try:
                 # Restarted, not truncated: writing over what is there costs half of what growing the file again does.
-                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
-            except apsw.Error:
+                checkpoint(db, "restart")
+            except DriverError:
                 self._wal_restart_pages = self._wal_pages + self._wal_pages_max
                 return False
             finally:
@@ -300,7 +297,7 @@ class SqliteStore:
     def stats(self) -> dict[str, int]:
         """Sizes: of the file and its write-ahead log in bytes, of the log in entries, of the file in pages."""
         with self._reading() as db:
-            [(entries, indexed)] = _asking(db)("SELECT (SELECT max(position) FROM log), position FROM indexed", ())
+            [(entries, indexed)] = asking(db)("SELECT (SELECT max(position) FROM log), position FROM indexed", ())
             pages, free, size = (int(db.pragma(name)) for name in ("page_count", "freelist_count", "page_size"))
         return {
             "file_bytes": sqlite_file.file_bytes(self.path),
@@ -316,7 +313,7 @@ class SqliteStore:
         """What is wrong with the file, as SQLite sees it; empty when nothing is. Reads all of the file."""
         try:
             with self._reading() as db:
-                ask = _asking(db)
+                ask = asking(db)
                 found = [str(row[0]) for row in ask("PRAGMA quick_check(100)", ())]
                 return self._log.problems(ask) if found == ["ok"] else found
         except StoreDamaged as error:
@@ -333,13 +330,13 @@ class SqliteStore:
             return
         self._checkpoint_wanted.set()
         self._checkpointer.join()
-        with _translated(self.path):
+        with translated(self.path):
             try:
                 # The next one to open the file then has nothing to catch up with.
                 while self._log.seal():
                     self._move_index(self._writer)
-                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except apsw.Error:
+                checkpoint(self._writer, "truncate")
+            except DriverError:
                 # A full disk or another process that reads: it stays in the write-ahead log, which is as durable.
                 pass
             finally:
@@ -350,49 +347,3 @@ class SqliteStore:
         with suppress(IndexError):
             while True:
                 self._readers.pop().close()
-
-
-def _asking(db: apsw.Connection) -> Ask:
-    return lambda sql, values: db.execute(sql, values).fetchall()
-
-
-@contextmanager
-def _transaction(db: apsw.Connection) -> Iterator[None]:
-    """All of it durable at the end, or none of it."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """No error of the driver gets through: each becomes one of ours."""
-    try:
-        yield
-    except apsw.Error as error:
-        raise _translation(error, path) from error
-    except UnicodeEncodeError as error:
-        raise InvalidValue(f"{error.object!r:.80} is not Unicode text: it holds half a surrogate pair") from None
-    except OverflowError:
-        raise InvalidValue("a number does not fit in 64 bits") from None
-
-
-def _translation(error: apsw.Error, path: Path) -> ThreadlineError:
-    match error:
-        case apsw.FullError():
-            return StoreFull(f"there is no room left for {path}", hint="Free space, then send the same events again.")
-        case apsw.BusyError() | apsw.LockedError():
-            return StoreBusy(f"{path} is held by another process for too long")
-        case apsw.IOError() if sqlite_file.disk_is_full(path):
-            # The shared index of the write-ahead log cannot grow on a full disk either; SQLite calls that I/O.
-            return StoreFull(f"there is no room left for {path}", hint="Free space, then send the same events again.")
-        case apsw.NotADBError():
-            return StoreDamaged(f"{path} is not a Threadline store, or its first page is destroyed")
-        case apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            return Unavailable(f"the disk refuses {path}: {error}", hint="Check the disk, and who may write there.")
-    return StoreDamaged(f"{path}: {error}")

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from threadline.kernel.store import Item, Key
-from threadline.stores.sqlite_plan import Plan
+from threadline.stores.plan import Plan
 
 ROWS_MAX = 256
 """Rows of one statement. SQLite gives up the interpreter's lock at each statement: few, fat ones."""
@@ -47,6 +47,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """  # noqa: S608 - two numbers of our own are all that is put in
 
+TABLES = "SELECT text FROM name WHERE EXISTS (SELECT 1 FROM item WHERE item.tbl = name.id) ORDER BY text"
 OF_SHARD = "tbl = ? AND ((id & 0xFFFFFFFF) * 1640531527 >> 20) % ? = ?"
 """Hashed, because tables that are written in turn would each have every other row number only."""
 # CROSS JOIN keeps the few rows asked for as the outer loop; rows of NULL, which only fill up, meet nothing.

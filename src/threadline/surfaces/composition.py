@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.operation import Operation
 from threadline.settings import Settings
+from threadline.surfaces.http.rate import SharedLimits
+
+
+Told = Callable[[int, int], None]
+"""How much is done of how much."""
+
+
+class Copied(NamedTuple):
+    """A copy of the embedded store that was found whole."""
+
+    events: int
+    file_bytes: int
+    aside: Path | None = None
+    """Where a store is now in whose place the copy was put."""
 
 
 class Composition(NamedTuple):
@@ -20,3 +35,11 @@ class Composition(NamedTuple):
     """The dispatcher of an engine, with the senders there are."""
     operations: Callable[[], tuple[Operation, ...]]
     """Every operation there is; needs no store."""
+    open_limits: Callable[[Settings], SharedLimits | None] = lambda settings: None
+    """The rate limits that processes share, if the settings name a place for them."""
+    migrate: Callable[[Settings], Sequence[str]] = lambda settings: ()
+    """Makes what the store is kept in, or brings it up to date; the steps that were taken."""
+    back_up: Callable[[Settings, Path, Told], Copied] | None = None
+    """(settings, file, told) -> the embedded store copied into a file."""
+    restore: Callable[[Settings, Path, bool, Told], Copied] | None = None
+    """(settings, file, replace, told) -> a backup put in the store's place."""

@@ -17,6 +17,10 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from threadline.testing.audits.interests import attribution, interests
+from threadline.testing.audits.memory import memory
+from threadline.testing.audits.streaks import streaks
+
 Told = dict[str, Any]
 """An event as it was told: workspace, source, key, type, identifiers, occurred_at, properties, context, object_ref."""
 
@@ -107,6 +111,10 @@ def _picture(workspace: str, identifiers: frozenset[str], events: list[Told], no
         "last_seen_at": max(times),
         "events_by_type": dict(Counter(event["type"] for event in events)),
         "features": _features([event for event in events if event["occurred_at"] < now], now),
+        "streaks": streaks(events, now),
+        "interests": interests(events, now),
+        "attribution": attribution(events, now),
+        "memory": memory([event for event in events if event["occurred_at"] < now], now),
     }
 
 

@@ -21,7 +21,8 @@ TYPES = (
     "identify", "identify", "group", "tag_added", "tag_added", "tag_removed", "purchase_completed",
     "purchase_completed", "purchase_refunded", "purchase_abandoned", "campaign_delivered", "campaign_delivered",
     "campaign_engaged", "conversation_started", "conversation_ended", "sentiment_detected", "discount_requested",
-    "page",
+    "page", "app_action", "app_action", "interest_detected", "product_viewed",
+    "agent_insight", "fact_remembered", "fact_retracted", "form_submitted",
 )  # fmt: skip
 """What may happen; a type that stands twice happens twice as often."""
 
@@ -49,7 +50,7 @@ def _event(random: Random, number: int, person: int, workspace: str) -> Event:
         source=random.choice(("web", "app")),
         workspace=workspace,
         properties=_properties(random, type),
-        context={} if zone is None else {"timezone": zone},
+        context={"timezone": zone, **_campaign(random)} if zone is not None else _campaign(random),
         object_ref=random.choice(("", "acme", "initech")) if type == "group" else "",
     )
 
@@ -89,7 +90,8 @@ def _properties(random: Random, type: str) -> Plain:
         return {"tag": random.choice(("vip", "new", "città", "", 7))}
     if type.startswith("purchase_"):
         total = random.choice((29.33, 0.1, 0.2, 10, "10.50", "10.50 EUR", None, True, -3, 1e-7, [1]))
-        return {"total": total, "currency": random.choice(("EUR", "EUR", "eur", "USD", None))}
+        told: Plain = {"total": total, "currency": random.choice(("EUR", "EUR", "eur", "USD", None))}
+        return told | _bought(random)
     if type.startswith("campaign_"):
         return {"campaign_id": random.choice(("spring", "summer", 7, None)), "action": random.choice(("open", "click"))}
     if type == "conversation_started":
@@ -99,7 +101,57 @@ def _properties(random: Random, type: str) -> Plain:
         }
     if type == "conversation_ended":
         return {"response_time_seconds": random.choice((12.5, 20, "7.25", "?")), "message_count": random.randrange(9)}
+    if type in ("agent_insight", "fact_remembered", "fact_retracted"):
+        return _fact(random)
+    if type == "form_submitted":
+        answers = {"How big?": random.choice((41, "42", None)), "Où ça?": "Orléans"}
+        return {"form": random.choice(("sizes", " sizes ", 7)), "answers": answers}
+    if type == "app_action":
+        return _action(random)
+    if type == "interest_detected":
+        return {"topic": random.choice(("trails", "camping", 7, None))}
+    if type == "product_viewed":
+        return {"category": random.choice(("shoes", "tents", "tents", ["shoes", "bags"], ""))}
+    if type == "page":
+        search = random.choice(("", "?utm_source=news&utm_campaign=fall", "?q=utm_"))
+        return {"url": f"https://shop.example.com/{search}"}
     return {"score": random.choice((0.8, -0.3, 0, 1))} if type == "sentiment_detected" else {}
+
+
+def _bought(random: Random) -> Plain:
+    product, name = random.choice((("tent", "Tent"), ("sock", "Wool sock"), (12, None)))
+    line = {"product_id": product, "name": name, "price": random.choice((10, "2.5", None)), "quantity": 2}
+    lines = random.choice((None, [line], [line, {**line, "price": 1}], [line, {"sku": "mat", "price": 3}], []))
+    whole: Plain = {"product_id": product, "product_name": name, "payment_method": random.choice(("card", "pix", None))}
+    return whole if lines is None else {**whole, "products": lines}
+
+
+def _fact(random: Random) -> Plain:
+    keys = ("colour", "colour", "size", "")
+    fact: Plain = {"type": random.choice(("preference", "preference", "fact", "opinion")), "key": random.choice(keys)}
+    more: list[Plain] = [
+        {}, {"confidence": random.choice((0.25, 2, "much"))}, {"derived_from": ["preference/colour"]},
+        {"recalled": random.choice((True, ["preference/colour"], ["fact/size"]))},
+        {"expires_at": "2025-12-31T23:59:59.999999Z"}, {"expires_at": "2026-01-01T00:00:00.000001Z"},
+    ]  # fmt: skip
+    return fact | {"value": random.choice(("blue", "green", 41, None))} | random.choice(more)
+
+
+def _action(random: Random) -> Plain:
+    scopes: list[Any] = [
+        {"topic": random.choice(("category", "article")), "value": random.choice(("A", "B", "C", 12))}
+        for _ in range(random.randrange(4))
+    ]
+    scopes += random.choice(([], [], [{"topic": "category"}], ["A"], [{"topic": "x" * 51, "value": "A"}]))
+    action: Plain = {"topic": random.choice(("Article", "Article", "Course", " Course ", "", None)), "scopes": scopes}
+    return action | random.choice(({}, {"application_id": "web"}, {"application_id": "app"}))
+
+
+def _campaign(random: Random) -> Plain:
+    choice = random.randrange(8)
+    if choice == 0:
+        return {"campaign": {"source": random.choice(("mail", "search")), "name": random.choice(("fall", 3, ""))}}
+    return {"page": {"search": "utm_medium=cpc"}} if choice == 1 else {}
 
 
 def plain(event: Event) -> Plain:

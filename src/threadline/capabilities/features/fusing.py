@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from threadline.capabilities.features.cells import add_key, add_money, add_range, add_units
-from threadline.capabilities.features.definition import Feed, Path, content_hash
+from threadline.capabilities.features.definition import ANY, Feed, Path, content_hash
 from threadline.capabilities.features.plan import READERS, Plan, Slot
 from threadline.capabilities.features.values import dig, matches, read_currency, week_hour
 from threadline.kernel.event import Recorded
@@ -130,7 +130,7 @@ def _hour_line(timezone: str) -> str:
 
 
 def _write_slot(writer: _Writer, slot: Slot, feed: Feed) -> None:
-    conditions = []
+    conditions = ['e.source_type != "internal"'] if feed.type == ANY else []
     if feed.where:
         where = writer.read(("where", content_hash(feed.where)), f"matches(e, {writer.name(feed.where, 'where')})")
         conditions.append(where)

@@ -101,6 +101,8 @@ class Slot:
         feed = self.feed(event.type)
         if feed is None or not matches(event, feed.where):
             return None
+        if feed.type == ANY and event.source_type == "internal":
+            return None  # what Threadline put into the thread is nothing the person did
         if self.kind == "none":
             at = event.occurred_at
             return [at, week_hour(event.context, at, self.timezone)] if self.clocked else at

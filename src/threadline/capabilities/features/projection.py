@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from threadline.capabilities.features.definition import FeatureSet
+from threadline.capabilities.features.definition import ANY, FeatureSet
 from threadline.capabilities.features.fusing import fuser
 from threadline.capabilities.features.plan import LAYOUT, Plan, make_plan
 from threadline.capabilities.features.view import Reader
@@ -30,7 +30,22 @@ def projection(features: FeatureSet) -> Projection:
         parts=True,
         compile=fuser(plan),
         timeless=_timeless,
+        feeds=partial(_feeds, features),
     )
+
+
+def _feeds(features: FeatureSet, path: tuple[str, ...]) -> frozenset[str] | None:
+    """The types that feed the feature at a path, and what it is built on; None where that is any type."""
+    feature = features.by_name.get(path[0])
+    if feature is None or feature.hidden:
+        return frozenset()
+    types: set[str] = set()
+    waiting = [feature]
+    while waiting:
+        one = waiting.pop()
+        waiting += [features.by_name[name] for name in one.needs]
+        types |= {feed.type for feed in one.source.feeds} if one.source is not None else set()
+    return None if ANY in types else frozenset(types)
 
 
 def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:

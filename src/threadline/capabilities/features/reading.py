@@ -161,6 +161,10 @@ class FeatureReader:
 
     # --- where events come from ---------------------------------------------------------------------
 
+    def source(self, keys: Keys, node: yaml.Node, what: str) -> Source:
+        """Which events something counts, by its keys ``events``, ``except`` and ``where``."""
+        return self._source(keys, node, "count", what)
+
     def _source(self, keys: Keys, node: yaml.Node, aggregate: str, what: str) -> Source:
         document = self._document
         if "events" not in keys:
@@ -233,6 +237,10 @@ class FeatureReader:
         return 1
 
     # --- conditions ---------------------------------------------------------------------------------
+
+    def conditions(self, node: yaml.Node, what: str) -> tuple[Condition, ...]:
+        """The conditions of a `where`, for other capabilities that choose events by the same words."""
+        return self._where(node, what)
 
     def _where(self, node: yaml.Node, what: str) -> tuple[Condition, ...]:
         conditions: list[Condition] = []

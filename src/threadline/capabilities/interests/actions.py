@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from threadline.capabilities.interests.definition import Source
@@ -31,43 +31,56 @@ def cell_of(name: str) -> Cell:
     return Cell(*name.split(SEPARATOR))
 
 
-def action_of(source: Source, properties: dict[str, Any]) -> tuple[str, list[str]] | None:
-    """The topic of an event and the names of the cells that it counts in, each once; None if it tells no interest."""
-    topic = source.topic or _text(properties.get(source.topic_field), TOPIC_LENGTH_MAX)
-    if not topic:
-        return None
-    application = _text(properties.get(source.application_field), APPLICATION_LENGTH_MAX)
-    start = f"{topic}{SEPARATOR}{application}{SEPARATOR}"
-    if source.listed:
-        scopes = _listed(properties.get("scopes"))
-    else:
-        scopes = _fields(source.scopes, properties)
-    names = list(dict.fromkeys([f"{start}{scope}{SEPARATOR}{value}" for scope, value in scopes]))
-    # An action without scopes is an interest in its topic as such.
-    return topic, names or [f"{start}{SEPARATOR}"]
+Action = tuple[str, list[str]]
+"""The topic of an event and the names of the cells that it counts in, each once."""
+
+Reader = Callable[[dict[str, Any]], Action | None]
+"""Reads the properties of an event; None if they tell no interest."""
 
 
-def _fields(scopes: tuple[tuple[str, str], ...], properties: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for scope, field in scopes:
-        told = properties.get(field)
-        for each in told if type(told) is list else (told,):
-            value = _text(each, VALUE_LENGTH_MAX)
-            if value:
-                yield scope, value
+def reader_of(source: Source) -> Reader:
+    """How events of this source are read. It is on the way of every such event, so what can be is made ready here."""
+    scopes = tuple((f"{SEPARATOR}{scope}{SEPARATOR}", field) for scope, field in source.scopes)
+
+    def read(properties: dict[str, Any]) -> Action | None:
+        topic = source.topic or _text(properties.get(source.topic_field), TOPIC_LENGTH_MAX)
+        if not topic:
+            return None
+        start = topic + SEPARATOR
+        if source.application_field:
+            start += _text(properties.get(source.application_field), APPLICATION_LENGTH_MAX)
+        if source.listed:
+            names = [f"{start}{scope}" for scope in _listed(properties.get("scopes"))]
+        else:
+            names = []
+            for scope, field in scopes:
+                told = properties.get(field)
+                for each in told if type(told) is list else (told,):
+                    value = _text(each, VALUE_LENGTH_MAX)
+                    if value:
+                        names.append(f"{start}{scope}{value}")
+        if len(names) > 1:
+            names = list(dict.fromkeys(names))
+        # An action without scopes is an interest in its topic as such.
+        return topic, names or [f"{start}{SEPARATOR}{SEPARATOR}"]
+
+    return read
 
 
-def _listed(told: object) -> Iterator[tuple[str, str]]:
+def _listed(told: object) -> Iterator[str]:
     for each in told if type(told) is list else ():
         if type(each) is dict:
             scope, value = _text(each.get("topic"), SCOPE_LENGTH_MAX), _text(each.get("value"), VALUE_LENGTH_MAX)
             if scope or value:
-                yield scope, value
+                yield f"{SEPARATOR}{scope}{SEPARATOR}{value}"
 
 
 def _text(value: object, length_max: int) -> str:
     """A text, or a whole number as text; "" for anything else, for what is too long, and for what holds a separator."""
-    if type(value) is int:
+    if type(value) is not str:
+        if type(value) is not int:
+            return ""
         value = str(value)
-    if type(value) is not str or len(value) > length_max or SEPARATOR in value:
+    if len(value) > length_max or SEPARATOR in value:
         return ""
     return value.strip()

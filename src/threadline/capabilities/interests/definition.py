@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from threadline.capabilities.interests.events import ACTION, INTEREST_DETECTED, PRODUCT_VIEWED
-from threadline.kernel.canonical import canonical_json
+from threadline.kernel.canonical import digest64
 from threadline.kernel.time import DAY
 
 Mode = Literal["periods", "decay"]
@@ -36,10 +36,11 @@ class Topic:
     window: int = DAY
     """Microseconds: whole days, or a part that divides a day. Windows start on multiples since 1970 in UTC."""
 
-    @property
-    def slot(self) -> int:
-        """The time that is counted as one, microseconds: a day, or a window that is shorter."""
-        return min(self.window, DAY)
+    slot: int = field(init=False)
+    """The time that is counted as one, microseconds: a day, or a window that is shorter."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slot", min(self.window, DAY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ class Interests:
 
     @property
     def fingerprint(self) -> str:
-        """What shapes the fold, as text: sources and counting. Modes, periods and half-lives are applied at reading."""
-        counting = {name: [topic.slot, topic.most] for name, topic in {"": self.default, **self.topics}.items()}
+        """What shapes the fold, hashed: sources and counting. Modes, periods and half-lives are applied at reading."""
+        default = [self.default.slot, self.default.most]
+        counting = {name: [topic.slot, topic.most] for name, topic in self.topics.items()}
+        counting = {"": default} | {name: each for name, each in counting.items() if each != default}
         sources = {name: asdict(source) for name, source in self.sources.items()}
-        return canonical_json([counting, sources]).decode()
+        return f"{digest64([counting, sources]) & (1 << 64) - 1:016x}"

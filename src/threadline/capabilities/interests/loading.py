@@ -97,7 +97,7 @@ def _read_topic(document: Document, keys: Keys, node: yaml.Node, default: Topic,
 
 
 def _counting(document: Document, keys: Keys, node: yaml.Node, default: Topic, what: str) -> dict[str, Any]:
-    counting = default.counting
+    counting: str = default.counting
     if "counting" in keys:
         counting = _choice(document, keys["counting"][1], COUNTINGS, counting, f"{what}: `counting`")
     if counting == "capped" and "most" not in keys and default.counting != "capped":

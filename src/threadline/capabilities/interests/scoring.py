@@ -27,13 +27,13 @@ def period_weight(age: int, days_remaining: int, period_days: int) -> int:
         return 100
     # max(0.1, remaining ÷ length) as a fraction over 10 × length.
     above = max(PREVIOUS_FLOOR_TENTHS * period_days, 10 * days_remaining)
-    below = 10 * period_days * 10 ** (min(age, 9) - 1)
+    below: int = period_days * 10 ** min(age, 9)
     return (2 * 100 * above + below) // (2 * below)
 
 
 @lru_cache(maxsize=8_192)
 def decay_weight(age_days: int, half_life: int) -> int:
-    """The weight 2^(−age ÷ half-life) of an action ``age_days`` whole days ago, in units of 2⁻⁶⁴, rounded down.
+    """The weight 2^(−age ÷ half-life) of an action ``age_days`` whole days ago, in units of 2⁻⁶⁴, to within one.
 
     ``half_life`` is in microseconds. The result is made of integer products of square roots of ½, one for each binary
     digit of the exponent: no float and no library's power function has a say in it.

@@ -94,6 +94,8 @@ _USES_MAX = 200
 
 def _uses_fold(state: dict[str, list[int]], recorded: Recorded) -> dict[str, list[int]]:
     at = recorded.event.occurred_at
+    if recorded.event.source_type == "internal":
+        return state  # nobody used it: Threadline itself put the event into the thread
     for identifier in recorded.event.identifiers:
         name = f"{identifier.kind}:{identifier.value}"
         kept = state.get(name)
@@ -121,7 +123,9 @@ IDENTIFIERS = Projection(name="identifiers", version=1, handles=None, empty=dict
 def _activity_fold(state: list[Any], recorded: Recorded) -> list[Any]:
     event = recorded.event
     at = event.occurred_at
-    if state[0] is None:
+    if event.source_type == "internal":
+        pass  # it is counted, but the person was not seen: Threadline itself put it into the thread
+    elif state[0] is None:
         state[0] = state[1] = at
     elif at > state[1]:
         state[1] = at

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from threadline.kernel.errors import StoreBusy, ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
-from threadline.settings import Settings, definition_files, definitions_file
+from threadline.settings import Settings, definition_files, definitions_file, without_secret
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.http.health import package_version
 
@@ -22,7 +22,7 @@ FREE_BYTES_MIN = 1_000_000_000
 WAL_GROWTH_MAX = 4
 """A write-ahead log this many times longer than the setting asks for is not being moved into the file."""
 _PLAUSIBLE = parse_time("2025-01-01")
-_PARTS = ("apsw", "msgspec", "starlette", "uvicorn", "uvloop", "httptools")
+_PARTS = ("apsw", "psycopg", "msgspec", "starlette", "uvicorn", "uvloop", "httptools")
 _SIGNS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "fault": "[red]fault[/]"}
 
 
@@ -52,15 +52,23 @@ def doctor(session: Session) -> None:
 def _surroundings(settings: Settings) -> Iterator[Finding]:
     parts = " ".join(f"{name} {found}" for name in _PARTS if (found := _version(name)))
     yield Finding("versions", "ok", f"threadline {package_version()}, Python {platform.python_version()}, {parts}")
-    folder = Path(settings.store).absolute().parent
-    if not folder.is_dir():
-        yield Finding("disk", "fault", f"there is no folder {folder}; create it")
-        return
-    free = shutil.disk_usage(folder).free
-    yield Finding("disk", "ok" if free >= FREE_BYTES_MIN else "note", f"{free / 1e9:,.1f} GB free in {folder}")
+    if not _is_elsewhere(settings):
+        yield _disk(Path(settings.store).absolute().parent)
     now = system_clock()
     sane = now > _PLAUSIBLE
     yield Finding("clock", "ok" if sane else "fault", format_time(now) + ("" if sane else " cannot be; set the clock"))
+
+
+def _is_elsewhere(settings: Settings) -> bool:
+    """Whether the store is on a server: then the disk, the file and its lock are the server's."""
+    return "://" in settings.store
+
+
+def _disk(folder: Path) -> Finding:
+    if not folder.is_dir():
+        return Finding("disk", "fault", f"there is no folder {folder}; create it")
+    free = shutil.disk_usage(folder).free
+    return Finding("disk", "ok" if free >= FREE_BYTES_MIN else "note", f"{free / 1e9:,.1f} GB free in {folder}")
 
 
 def _definitions(settings: Settings) -> Iterator[Finding]:
@@ -70,9 +78,9 @@ def _definitions(settings: Settings) -> Iterator[Finding]:
 
 
 def _store(session: Session, settings: Settings) -> Iterator[Finding]:
-    path = Path(settings.store)
-    if not path.exists():
-        yield Finding("store", "note", f"{path} does not exist yet; the first command that writes creates it")
+    shown = without_secret(settings.store)
+    if not _is_elsewhere(settings) and not Path(settings.store).exists():
+        yield Finding("store", "note", f"{shown} does not exist yet; the first command that writes creates it")
         return
     try:
         with session.engine(readonly=True) as engine:
@@ -84,11 +92,13 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {stats.get('log_entries', 0):,} events"
-    yield Finding("store", "ok", f"{path}: {size}")
-    bound = settings.wal_pages_max * stats.get("page_bytes", 4_096) * WAL_GROWTH_MAX
-    grown = stats.get("wal_bytes", 0) > bound
-    yield Finding("log ahead", "note" if grown else "ok", f"{stats.get('wal_bytes', 0):,} bytes not yet in the file")
-    yield from _lock(session)
+    yield Finding("store", "ok", f"{shown}: {size}")
+    if not _is_elsewhere(settings):
+        bound = settings.wal_pages_max * stats.get("page_bytes", 4_096) * WAL_GROWTH_MAX
+        ahead_bytes = stats.get("wal_bytes", 0)
+        sign = "note" if ahead_bytes > bound else "ok"
+        yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
+        yield from _lock(session)
     if newest:
         from threadline.engine.packing import unpack_event
 

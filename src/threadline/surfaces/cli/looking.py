@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from threadline.settings import Settings, describe
+from threadline.settings import Settings, describe, without_secret
 from threadline.surfaces.cli.printing import show
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.cli.tables import errors_table, operations_table, settings_table
@@ -74,4 +74,5 @@ def catalogue(session: Session, markdown: bool) -> None:
 
 def _values(found: Settings) -> dict[str, Any]:
     values = {name: getattr(found, name) for name in Settings.__struct_fields__}
+    values |= {name: without_secret(values[name]) for name in ("store", "cache")}
     return {name: "(hidden)" if name in _SECRET and value else value for name, value in values.items()}

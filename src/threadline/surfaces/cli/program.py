@@ -18,6 +18,7 @@ from threadline.surfaces.composition import Composition
 HERE = "threadline.surfaces.cli"
 
 COMMANDS = {
+    "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
     "catalogue": (
         "looking",
         "catalogue",
@@ -27,10 +28,14 @@ COMMANDS = {
     "doctor": ("doctor", "doctor", "Check the store, its lock, the disk, the clock and the definitions."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
     "keys": ("keys", "keys", "Create, list and revoke write keys and tokens."),
+    "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
+    "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "refold": ("upkeep", "refold", "Derive everything again from the log, after definitions have changed."),
+    "restore": ("backup", "restore", "Put a backup of the embedded store in its place."),
     "serve": ("serve", "serve", "Run the HTTP server."),
     "settings": ("looking", "settings", "List all settings and what they are now."),
     "verify": ("upkeep", "verify", "Check that the store is whole and that what is derived equals the log."),
+    "work": ("work", "work", "Fire timers and send what is due, without an HTTP server."),
 }
 """Name -> module, command in it, short help. A name here wins over an operation of that name."""
 

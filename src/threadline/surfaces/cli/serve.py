@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from threadline.engine.engine import Engine
-from threadline.settings import Settings
+from threadline.settings import Settings, without_secret
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 
 
@@ -37,10 +37,11 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
         def ready(address: str) -> None:
             if secrets:
                 click.echo(_welcome(address, *secrets))
-            line = {"ready": True, "url": address, "store": settings.store, "pid": os.getpid()}
+            line = {"ready": True, "url": address, "store": without_secret(settings.store), "pid": os.getpid()}
             click.echo(msgspec.json.encode(line))
 
-        run(engine, settings, ready, session.composition.open_dispatcher(engine))
+        composition = session.composition
+        run(engine, settings, ready, composition.open_dispatcher(engine), composition.open_limits(settings))
 
 
 def first_credentials(engine: Engine, settings: Settings) -> tuple[str, str] | None:

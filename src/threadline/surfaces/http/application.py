@@ -15,10 +15,12 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.kernel.time import format_time
 from threadline.settings import Settings
 from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.appaction import AppActions, Tokens
+from threadline.surfaces.http.client_address import ClientAddress
 from threadline.surfaces.http.cloudevents import CloudEvents
 from threadline.surfaces.http.health import Health
 from threadline.surfaces.http.ingest import Ingest
@@ -26,7 +28,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import problem, unexpected
-from threadline.surfaces.http.rate import Buckets
+from threadline.surfaces.http.rate import Buckets, SharedLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
 from threadline.surfaces.http.writer import Writer
@@ -40,8 +42,16 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 class Application:
     """Serves one engine. It closes neither the engine nor the store: who opened them does."""
 
-    def __init__(self, engine: Engine, settings: Settings, *, log_line: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        *,
+        log_line: Callable[[bytes], None] | None = None,
+        limits: SharedLimits | None = None,
+    ) -> None:
         self.engine = engine
+        self._limits = limits
         self.metrics = Metrics()
         self.writer = Writer(
             engine,
@@ -50,6 +60,7 @@ class Application:
             observe=self.metrics.append.observe,
         )
         self._threads = ThreadPoolExecutor(settings.read_threads, "threadline-read")
+        self._client_address = ClientAddress(settings.forwarded_allow_ips)
         self._log_line = (log_line or _to_stderr) if settings.access_log else None
         self.router = Router(self._routes(settings))
 
@@ -57,9 +68,10 @@ class Application:
         access = Access(self.engine.credentials)
         by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
         by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
-        ingest = Ingest(self.engine, self.writer, self.metrics, by_source, by_address)
+        ingest = Ingest(self.engine, self.writer, self.metrics, by_source, by_address, self._limits)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
+        yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
         yield from Operations(self.engine, access, self._threads).routes()
         yield from Health(self.engine, self.writer, self.metrics, access).routes()
         yield from Pages(self.engine.catalogue.operations).routes()
@@ -90,6 +102,8 @@ class Application:
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
+        if scope.get("client"):
+            scope["client"] = (self._client_address.resolve(scope), 0)
         request = Request(scope, receive)
         path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")
         route: Route | None = None
@@ -127,6 +141,19 @@ class Application:
             at = format_time(self.engine.clock())
             line = {"at": at, "method": method, "route": route, "status": status, "ms": round(seconds * 1e3, 2)}
             self._log_line(msgspec.json.encode(line) + b"\n")
+
+
+def _tokens(settings: Settings, engine: Engine) -> Tokens | None:
+    if not settings.jwt_secret and not settings.jwt_keys:
+        return None
+    try:
+        from threadline.surfaces.http.jwt import WebTokens
+    except ImportError as error:
+        raise InvalidSetting(
+            f"jwt_secret and jwt_keys need a library that is not there: {error.name}",
+            hint="pip install 'threadline[jwt]'",
+        ) from None
+    return WebTokens(settings, engine.clock)
 
 
 def _readable(path: bytes) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +17,7 @@ from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event, Receipt, event_id
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.problem import RateLimited
-from threadline.surfaces.http.rate import Buckets
+from threadline.surfaces.http.rate import Buckets, SharedLimits
 from threadline.surfaces.http.writer import Writer
 from threadline.wire.rejection import RAW_BYTES_MAX, Rejection
 
@@ -49,13 +51,20 @@ class Ingest:
     """Takes decoded messages to the log."""
 
     def __init__(
-        self, engine: Engine, writer: Writer, metrics: Metrics, by_source: Buckets, by_address: Buckets
+        self,
+        engine: Engine,
+        writer: Writer,
+        metrics: Metrics,
+        by_source: Buckets,
+        by_address: Buckets,
+        shared: SharedLimits | None = None,
     ) -> None:
         self.engine = engine
         self.writer = writer
         self.metrics = metrics
         self._by_source = by_source
         self._by_address = by_address
+        self._shared = shared
 
     async def take(
         self,
@@ -89,7 +98,8 @@ class Ingest:
         self.metrics.events.add((credential.name, "rejected"))
 
     async def _charge(self, events: Sequence[Event], credential: Credential, address: str) -> None:
-        limits = [(self._by_source, f"{credential.workspace}/{credential.name}"), (self._by_address, address)]
+        source = f"source:{credential.workspace}/{credential.name}"
+        limits = [(self._by_source, source), (self._by_address, f"address:{address}")]
         limits = [(buckets, name) for buckets, name in limits if buckets.on]
         if not limits or not events:
             return
@@ -97,11 +107,22 @@ class Ingest:
         known = await self.writer.run(lambda: self.engine.store.seen(list(ids)))
         fresh = len(ids) - len(known)
         # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again.
-        wait = max(buckets.wait(name) for buckets, name in limits) if fresh else 0
+        if not fresh:
+            return
+        together = await self._charge_together(limits, fresh)
+        wait = max(buckets.wait(name) for buckets, name in limits) if together is None else math.ceil(together)
         if wait:
             raise RateLimited(f"too many new events from here; come again in {wait} s", wait)
+        # Here as well, so that what follows is known should the others be out of reach then.
         for buckets, name in limits:
             buckets.charge(name, fresh)
+
+    async def _charge_together(self, limits: Sequence[tuple[Buckets, str]], fresh: int) -> float | None:
+        shared = self._shared
+        if shared is None:
+            return None
+        windows = [(name, buckets.per_second, buckets.burst) for buckets, name in limits]
+        return await asyncio.to_thread(shared.take, windows, fresh)
 
     def _entries(
         self, rejections: Sequence[Rejection], credential: Credential, form: str, kind: str | None

@@ -12,6 +12,7 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import path_names
 from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
+from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 
@@ -42,7 +43,7 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
         result, params = schema_of[id(operation.result)], schema_of[id(operation.params)]
         shape = components[params["$ref"].rpartition("/")[2]]
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, shape, result)
-    for path, methods in (*INGEST_PATHS.items(), *_HEALTH_PATHS.items()):
+    for path, methods in (*INGEST_PATHS.items(), *APPACTION_PATHS.items(), *_HEALTH_PATHS.items()):
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():
         for body in methods.values():
@@ -66,6 +67,10 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
 
 _SECURITY = {
     "token": {"type": "http", "scheme": "bearer", "description": "An API token (`tl_…`) with the scope needed."},
+    "userToken": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+        "description": "A user's JSON Web Token, from the issuer that the settings `jwt_…` name.",
+    },
     "writeKey": {
         "type": "http", "scheme": "basic",
         "description": "A write key (`wk_…`) as the user, no password. It may also stand in the body as `writeKey`.",
@@ -74,7 +79,7 @@ _SECURITY = {
 
 
 def _types(operations: Iterable[Operation]) -> list[Any]:
-    found: list[Any] = [Problem, Outcome, Status, Version]
+    found: list[Any] = [Problem, Outcome, Status, Version, *APPACTION_TYPES]
     for operation in operations:
         found += [operation.params, operation.result]
     return list({id(each): each for each in found}.values())

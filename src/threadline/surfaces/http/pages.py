@@ -41,7 +41,7 @@ _HEADERS = {
 
 Entry = tuple[str, str, dict[str, Any]]
 """An address: its method, its path, and what the document says of it."""
-_NEEDS = {"token": "token", "writeKey": "write key"}
+_NEEDS = {"token": "token", "userToken": "web token of a user", "writeKey": "write key"}
 _CREDENTIALS = (
     "The commands read a write key from `$WRITE_KEY` and a token from `$TOKEN`; a new server prints both once, and "
     "`threadline keys create` makes more."
@@ -190,8 +190,8 @@ def _curl(method: str, path: str, body: dict[str, Any], kind: str, example: Any)
     schemes = {name for entry in body.get("security", ()) for name in entry}
     if "writeKey" in schemes:
         words.append("-u $WRITE_KEY:")
-    elif "token" in schemes:
-        words.append('-H "Authorization: Bearer $TOKEN"')
+    elif schemes:
+        words.append(f'-H "Authorization: Bearer {"$TOKEN" if "token" in schemes else "$USER_TOKEN"}"')
     words.append(url)
     if example:
         if kind != "application/json":

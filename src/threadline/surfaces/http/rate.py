@@ -1,13 +1,23 @@
-"""Rate limits in memory: how many new events a source or an address may send."""
+"""Rate limits: how many new events a source or an address may send, counted in memory or by all processes together."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 NAMES_MAX = 20_000
 """Names that are remembered; beyond it those that have not sent for longest start afresh."""
+
+
+class SharedLimits(Protocol):
+    """Limits that all processes count together."""
+
+    def take(self, limits: Sequence[tuple[str, float, int]], events: int) -> float | None:
+        """Count events under all of these (name, events per second, burst) and answer 0.0; or count none, and answer
+        the seconds to wait. None: they cannot be counted together now."""
+        ...
 
 
 class Buckets:
@@ -18,8 +28,8 @@ class Buckets:
     """
 
     def __init__(self, per_second: float, burst: int, seconds: Callable[[], float] = time.monotonic) -> None:
-        self._rate = per_second
-        self._burst = burst
+        self.per_second = per_second
+        self.burst = burst
         self._seconds = seconds
         self._levels: dict[str, tuple[float, float]] = {}
         """Name -> (events left, when that was so), least recently used first."""
@@ -27,12 +37,12 @@ class Buckets:
     @property
     def on(self) -> bool:
         """Whether there is a limit at all."""
-        return self._rate > 0
+        return self.per_second > 0
 
     def wait(self, name: str) -> int:
         """Seconds until this name may send again, rounded up; 0 if it may now."""
         level = self._level(name)
-        return 0 if level >= 1 else max(1, math.ceil((1 - level) / self._rate))
+        return 0 if level >= 1 else max(1, math.ceil((1 - level) / self.per_second))
 
     def charge(self, name: str, events: int) -> None:
         """Count events of a name that were let pass."""
@@ -43,5 +53,5 @@ class Buckets:
             del self._levels[next(iter(self._levels))]
 
     def _level(self, name: str) -> float:
-        level, at = self._levels.get(name, (float(self._burst), self._seconds()))
-        return min(float(self._burst), level + (self._seconds() - at) * self._rate)
+        level, at = self._levels.get(name, (float(self.burst), self._seconds()))
+        return min(float(self.burst), level + (self._seconds() - at) * self.per_second)

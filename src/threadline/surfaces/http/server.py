@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import signal
 import socket
 import sys
@@ -16,15 +15,18 @@ from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.rate import SharedLimits
+from threadline.surfaces.working import keep_working
 
-DISPATCH_IDLE_SECONDS = 1.0
 BACKLOG = 2_048
-
-log = logging.getLogger("threadline.http")
 
 
 def serve(
-    engine: Engine, settings: Settings, ready: Callable[[str], None], dispatcher: Dispatcher | None = None
+    engine: Engine,
+    settings: Settings,
+    ready: Callable[[str], None],
+    dispatcher: Dispatcher | None = None,
+    limits: SharedLimits | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT: then requests in flight are answered, and everything taken is committed.
 
@@ -42,7 +44,7 @@ def serve(
     gc.freeze()
     try:
         config = uvicorn.Config(
-            Application(engine, settings),
+            Application(engine, settings, limits=limits),
             loop="uvloop" if _has_uvloop() else "asyncio",
             http="httptools",
             ws="none",
@@ -50,8 +52,7 @@ def serve(
             access_log=False,
             log_level="warning",
             server_header=False,
-            proxy_headers=bool(settings.forwarded_allow_ips),
-            forwarded_allow_ips=settings.forwarded_allow_ips,
+            proxy_headers=False,  # the application reads them itself, so that it does the same on every server
             timeout_keep_alive=settings.keep_alive_seconds,
             timeout_graceful_shutdown=settings.shutdown_seconds,
             backlog=BACKLOG,
@@ -90,17 +91,7 @@ def _keep_signals() -> None:
 def _start(dispatcher: Dispatcher | None, stopping: threading.Event) -> threading.Thread | None:
     if dispatcher is None:
         return None
-    run = dispatcher.run
-
-    def work() -> None:
-        while not stopping.is_set():
-            try:
-                run(stopping, idle_seconds=DISPATCH_IDLE_SECONDS)
-            except Exception:  # what is due stays due; a store that is full or busy now may not be in a while
-                log.exception("dispatch failed; it goes on in a while")
-                stopping.wait(10 * DISPATCH_IDLE_SECONDS)
-
-    thread = threading.Thread(target=work, name="threadline-dispatch", daemon=True)
+    thread = threading.Thread(target=keep_working, args=(dispatcher, stopping), name="threadline-dispatch", daemon=True)
     thread.start()
     return thread
 

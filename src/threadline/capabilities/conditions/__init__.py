@@ -1,0 +1,27 @@
+"""Conditions: a tree of tests on an event and on all that is known of a person; rules and segments are written in it.
+
+What it promises: one concise form, alike in YAML and in JSON, with every mistake named where it stands; comparison by
+type, decimals exact, times as instants; a field that is missing matches nothing and says so; a tree is compiled once
+and asked in microseconds, and tells step by step why it did or did not match when somebody wants to know.
+"""
+
+from threadline.capabilities.conditions.compiling import Conditions, Step, Trace
+from threadline.capabilities.conditions.fields import Subject
+from threadline.capabilities.conditions.reading import read_json, read_yaml
+from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, plain
+
+__all__ = [
+    "All",
+    "AnyOf",
+    "Conditions",
+    "Node",
+    "Not",
+    "Path",
+    "Step",
+    "Subject",
+    "Test",
+    "Trace",
+    "plain",
+    "read_json",
+    "read_yaml",
+]

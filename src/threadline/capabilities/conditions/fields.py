@@ -1,0 +1,170 @@
+"""Fields: how a path reaches into the event and into whatever is known of the person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from threadline.capabilities.conditions.tree import Path
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.time import EARLIEST, LATEST, format_time
+
+EVENT = "event"
+"""The first step of a field of the event itself."""
+
+PROFILE = "profile"
+"""The projection whose parts are named without it."""
+PROFILE_PARTS = ("traits", "tags", "groups")
+
+Read = Callable[["Subject"], Any]
+"""The value of a field; None where it is missing or null, which no condition tells apart."""
+
+
+class Subject:
+    """What a tree is asked about: one event, or none, and views of its person, each made when a field needs it."""
+
+    __slots__ = ("_made", "_make", "recorded")
+
+    def __init__(self, view: Callable[[str], Any], recorded: Recorded | None = None) -> None:
+        self.recorded = recorded
+        self._make = view
+        self._made: dict[str, Any] = {}
+
+    def view(self, name: str) -> Any:
+        """The view of a projection by its name; None if there is none."""
+        try:
+            return self._made[name]
+        except KeyError:
+            made = self._made[name] = self._make(name)
+            return made
+
+
+def viewed(path: Path) -> tuple[str, Path]:
+    """The projection that a path reads and the steps inside its view; ("", …) for a field of the event."""
+    first = path[0]
+    if first in PROFILE_PARTS:
+        return PROFILE, path
+    return ("", path) if first == EVENT else (first, path[1:])
+
+
+def reader(path: Path) -> Read:
+    """How a field is read. Its path has passed `wrong_path`."""
+    name, steps = viewed(path)
+    if not name:
+        return _event_reader(path[1:])
+    if steps and steps[-1].endswith("_at"):
+        return lambda subject: _as_time(told(subject.view(name), steps)[0])
+    if len(steps) == 1:
+        return _part_reader(name, steps[0])
+    if name == PROFILE:
+        return lambda subject: _walk(subject.view(PROFILE), steps)
+    return lambda subject: told(subject.view(name), steps)[0]
+
+
+def _part_reader(name: str, step: str) -> Read:
+    """`told` for a single step, which most fields are: it is asked far more often than anything else here."""
+
+    def read(subject: Subject) -> Any:
+        view = subject.view(name)
+        part = view.get(step) if type(view) is dict else None
+        if type(part) is dict and "value" in part and name != PROFILE:
+            return part["value"]
+        return part if part is not None else told(view, (step,))[0]
+
+    return read
+
+
+def told(view: Any, steps: Path) -> tuple[Any, Any]:
+    """What stands at the end of some steps into a view, and the object around it that says more, None without one.
+
+    A view may tell a value together with what is to be known about it, as ``{"value": 80, "changes_at": …}``. Such an
+    object stands for its value wherever the path does not name another part of it.
+    """
+    around = None
+    for step in steps:
+        if around is None and type(view) is dict and "value" in view and step not in view:
+            around, view = view, view["value"]
+        view = view.get(step) if type(view) is dict else None
+        if view is None:
+            return None, around
+    if around is None and type(view) is dict and "value" in view:
+        return view["value"], view
+    return view, around
+
+
+def _walk(value: Any, steps: Path) -> Any:
+    for step in steps:
+        value = value.get(step) if type(value) is dict else None
+    return value
+
+
+def _as_time(value: Any) -> Any:
+    # Inside, times are integers of microseconds; a condition compares them with times that somebody wrote.
+    return format_time(value) if type(value) is int and EARLIEST <= value <= LATEST else value
+
+
+# --- the event ------------------------------------------------------------------------------
+
+_TIMES: dict[str, Callable[[Recorded], int]] = {
+    "occurred_at": lambda recorded: recorded.event.occurred_at,
+    "received_at": lambda recorded: recorded.event.received_at,
+    "recorded_at": lambda recorded: recorded.recorded_at,
+}
+_PLAIN: dict[str, Callable[[Event], Any]] = {
+    "type": lambda event: event.type,
+    "source": lambda event: event.source,
+    "source_type": lambda event: event.source_type,
+    "key": lambda event: event.key,
+    "historical": lambda event: event.historical,
+    "object_ref": lambda event: event.object_ref or None,
+    "schema_version": lambda event: event.schema_version or None,
+    "identifiers": lambda event: [str(identifier) for identifier in event.identifiers],
+}
+_NESTED: dict[str, Callable[[Event], Any]] = {
+    "properties": lambda event: event.properties,
+    "context": lambda event: event.context,
+}
+EVENT_FIELDS = (*_PLAIN, *_TIMES, "id", *_NESTED)
+
+
+def _event_reader(steps: Path) -> Read:
+    first, rest = steps[0], steps[1:]
+    if first in _NESTED:
+        return _payload_reader(first, rest)
+    if first in _TIMES:
+        at = _TIMES[first]
+        return lambda subject: None if subject.recorded is None else _as_time(at(subject.recorded))
+    if first == "id":
+        return lambda subject: None if subject.recorded is None else subject.recorded.id
+    field = _PLAIN[first]
+    return lambda subject: None if subject.recorded is None else field(subject.recorded.event)
+
+
+def _payload_reader(payload: str, steps: Path) -> Read:
+    name = steps[0]
+    if len(steps) > 1:
+        whole = _NESTED[payload]
+        return lambda subject: None if subject.recorded is None else _walk(whole(subject.recorded.event), steps)
+    # Nearly every field is one of these two, so they take no detour.
+    if payload == "properties":
+        return lambda subject: None if subject.recorded is None else subject.recorded.event.properties.get(name)
+    return lambda subject: None if subject.recorded is None else subject.recorded.event.context.get(name)
+
+
+def wrong_path(path: Path) -> str:
+    """What is wrong with a path and what to write instead; empty if nothing is.
+
+    Whether there is a projection of that name is for the catalogue to say.
+    """
+    if not path or not all(path):
+        return "a field is a path such as features.monetary_total, or a list of its steps"
+    if path[0] == EVENT:
+        if len(path) == 1 or path[1] not in EVENT_FIELDS:
+            return f"an event has {', '.join(EVENT_FIELDS)}; write event.properties.total for what it carries"
+        if path[1] in _NESTED and len(path) == 2:
+            return f"event.{path[1]} is a whole object; name a field in it, such as event.{path[1]}.total"
+        if path[1] not in _NESTED and len(path) > 2:
+            return f"event.{path[1]} is a plain value; nothing is inside it"
+    if path[0] in ("traits", PROFILE) and len(path) == 1:
+        return "name one trait, such as traits.plan"
+    return ""

@@ -1,0 +1,223 @@
+"""The operators: what each makes of a value, by type; docs/conditions.md has the whole matrix."""
+
+from __future__ import annotations
+
+import operator as compare_by
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from math import inf
+from typing import Any
+
+from threadline.capabilities.conditions.regex import compile_regex
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.time import parse_time
+
+Check = Callable[[Any], bool | None]
+"""Whether a value, which is never None, passes; None if the operator has no meaning for a value of its type."""
+
+Compare = Callable[[Any, Any], bool]
+
+_EXACT_INTEGER_MAX = 1 << 53
+"""Up to here an integer and a float compare as their decimals do."""
+_DECIMAL_LENGTH_MAX = 64
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+
+
+def decimal_of(value: Any) -> Decimal | None:
+    """The exact amount of a number or a decimal text; None for anything else.
+
+    A float is the shortest decimal that names it, so that 0.1 is one tenth. NaN and the infinities are no numbers.
+    """
+    kind = type(value)
+    if kind is int:
+        return Decimal(value)
+    if kind is float:
+        return Decimal(repr(value)) if -inf < value < inf else None
+    if kind is str and len(value) <= _DECIMAL_LENGTH_MAX and _DECIMAL.fullmatch(value):
+        return Decimal(value)
+    return None
+
+
+def instant_of(text: str) -> int | None:
+    """The instant that a text names, as ``2026-03-01`` or with a time of day; None for any other text."""
+    if len(text) < 10 or text[4] != "-" or text[7] != "-":
+        return None
+    try:
+        return parse_time(text)
+    except InvalidValue:
+        return None
+
+
+# --- equality -------------------------------------------------------------------------------
+
+
+def _equals(operand: Any) -> Check:
+    if type(operand) is bool:
+        return lambda value: value is operand if type(value) is bool else None
+    return _equals_text(operand) if type(operand) is str else _by_number(compare_by.eq, operand)
+
+
+def _equals_text(operand: str) -> Check:
+    instant, number = instant_of(operand), decimal_of(operand)
+
+    def check(value: Any) -> bool | None:
+        if type(value) is str:
+            return value == operand or (instant is not None and instant_of(value) == instant)
+        return _against(compare_by.eq, value, number)
+
+    return check
+
+
+def _against(compare: Compare, value: Any, number: Decimal | None) -> bool | None:
+    """A number compared with what a text says; None if one of them is no number."""
+    other = None if number is None or type(value) is str else decimal_of(value)
+    return None if other is None else compare(other, number)
+
+
+def _not_equals(operand: Any) -> Check:
+    equals = _equals(operand)
+    return lambda value: not equals(value)
+
+
+def _within(operand: tuple[Any, ...]) -> Check:
+    """Equal to one of these: what `_equals` says of each, by looking up instead of going through them."""
+    texts = frozenset(each for each in operand if type(each) is str)
+    flags = frozenset(each for each in operand if type(each) is bool)
+    instants = frozenset(at for each in texts if (at := instant_of(each)) is not None)
+    numbers = frozenset(decimal_of(each) for each in operand if type(each) in (int, float))
+    all_numbers = numbers | {number for each in texts if (number := decimal_of(each)) is not None}
+
+    def check(value: Any) -> bool | None:
+        kind = type(value)
+        if kind is str:
+            if value in texts or (instants and instant_of(value) in instants):
+                return True
+            number = decimal_of(value) if numbers else None
+            return number in numbers if number is not None else False if texts else None
+        if kind is bool:
+            return value in flags if flags else None
+        number = decimal_of(value)
+        return None if number is None or not all_numbers else number in all_numbers
+
+    return check
+
+
+def _not_within(operand: tuple[Any, ...]) -> Check:
+    within = _within(operand)
+    return lambda value: not within(value)
+
+
+# --- order ----------------------------------------------------------------------------------
+
+
+def _ordered(compare: Compare) -> Callable[[Any], Check]:
+    def make(operand: Any) -> Check:
+        return _text_order(compare, operand) if type(operand) is str else _by_number(compare, operand)
+
+    return make
+
+
+def _by_number(compare: Compare, operand: int | float) -> Check:
+    exact = decimal_of(operand)
+    whole = type(operand) is int
+    near = not whole or abs(operand) <= _EXACT_INTEGER_MAX
+
+    def check(value: Any) -> bool | None:
+        kind = type(value)
+        if kind is int:
+            if whole or -_EXACT_INTEGER_MAX <= value <= _EXACT_INTEGER_MAX:
+                return compare(value, operand)
+        elif kind is float and near and -inf < value < inf:
+            return compare(value, operand)
+        number = decimal_of(value)
+        return None if number is None else compare(number, exact)
+
+    return check
+
+
+def _text_order(compare: Compare, operand: str) -> Check:
+    instant, number = instant_of(operand), decimal_of(operand)
+
+    def check(value: Any) -> bool | None:
+        if type(value) is not str:
+            return _against(compare, value, number)
+        if instant is None:
+            return compare(value, operand)
+        at = instant_of(value)
+        return None if at is None else compare(at, instant)
+
+    return check
+
+
+# --- texts and collections --------------------------------------------------------------------
+
+
+def _contains(operand: Any) -> Check:
+    equals = _equals(operand)
+    text = operand if type(operand) is str else None
+
+    def check(value: Any) -> bool | None:
+        kind = type(value)
+        if kind is list:
+            return any(each is not None and equals(each) for each in value)
+        if text is None:
+            return None
+        return text in value if kind is str or kind is dict else None
+
+    return check
+
+
+def _not_contains(operand: Any) -> Check:
+    contains = _contains(operand)
+
+    def check(value: Any) -> bool | None:
+        found = contains(value)
+        return None if found is None else not found
+
+    return check
+
+
+def _on_text(test: Callable[[str], bool]) -> Check:
+    return lambda value: test(value) if type(value) is str else None
+
+
+def _starts_with(operand: str) -> Check:
+    return _on_text(lambda value: value.startswith(operand))
+
+
+def _ends_with(operand: str) -> Check:
+    return _on_text(lambda value: value.endswith(operand))
+
+
+def _regex(operand: str) -> Check:
+    return _on_text(compile_regex(operand))
+
+
+def _exists(operand: bool) -> Check:
+    # Asked of values that are there; `compiling` answers for those that are not.
+    return lambda value: operand
+
+
+OPERATORS: dict[str, tuple[str, Callable[[Any], Check]]] = {
+    "equals": ("scalar", _equals),
+    "not_equals": ("scalar", _not_equals),
+    "greater_than": ("orderable", _ordered(compare_by.gt)),
+    "greater_than_or_equal": ("orderable", _ordered(compare_by.ge)),
+    "less_than": ("orderable", _ordered(compare_by.lt)),
+    "less_than_or_equal": ("orderable", _ordered(compare_by.le)),
+    "contains": ("scalar", _contains),
+    "not_contains": ("scalar", _not_contains),
+    "starts_with": ("text", _starts_with),
+    "ends_with": ("text", _ends_with),
+    "in": ("list", _within),
+    "not_in": ("list", _not_within),
+    "regex": ("text", _regex),
+    "exists": ("flag", _exists),
+}
+"""Name -> the kind of operand it takes, and the check that is made of one."""
+
+
+def check_of(operator: str, operand: Any) -> Check:
+    """The check of an operator with its operand. Raises `InvalidValue` for a regular expression that is none."""
+    return OPERATORS[operator][1](operand)

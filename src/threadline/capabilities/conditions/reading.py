@@ -1,0 +1,205 @@
+"""From YAML or JSON to a tree: every mistake is named where it stands, with what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import yaml
+
+from threadline.capabilities.conditions.fields import wrong_path
+from threadline.capabilities.conditions.operators import OPERATORS, check_of
+from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, depth_of, tests_of
+from threadline.capabilities.definitions import PROBLEMS_MAX, Document, suggestion
+from threadline.kernel.errors import InvalidDefinition, InvalidValue
+from threadline.kernel.limits import (
+    CONDITION_DEPTH_MAX,
+    CONDITION_TEXT_LENGTH_MAX,
+    CONDITION_VALUES_MAX,
+    CONDITIONS_MAX,
+)
+
+Place = tuple[str | int, ...]
+"""The keys and positions that lead to a part of what was written."""
+
+GROUPS = ("all", "any", "not")
+_NODES_MAX = 2 * CONDITIONS_MAX * CONDITION_VALUES_MAX
+"""Values read of one tree: an alias of YAML can make much of little."""
+_NESTING_MAX = 4 * CONDITION_DEPTH_MAX
+
+
+def read_json(value: Any, place: str = "conditions") -> Node:
+    """The tree of plain values, as JSON gives them.
+
+    Raises `InvalidDefinition` with every mistake, one a line, each with its place, such as ``conditions.all[0].field``.
+    """
+    problems: list[str] = []
+
+    def fail(at: Place, text: str) -> None:
+        problems.append(f"{place}{_shown(at)}: {text}")
+
+    tree = _Reader(fail).tree(value)
+    if tree is None or problems:
+        raise InvalidDefinition("\n".join(problems[:PROBLEMS_MAX]))
+    return tree
+
+
+def read_yaml(document: Document, node: yaml.Node) -> Node | None:
+    """The tree under a node; None if something is wrong with it, which is then noted in the document."""
+    plain = _Plain(document)
+    before = len(document.problems)
+    value = plain.value(node, ())
+    if len(document.problems) > before:
+        return None
+    tree = _Reader(lambda at, text: document.fail(plain.nearest(at), text)).tree(value)
+    return None if len(document.problems) > before else tree
+
+
+def _shown(at: Place) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at)
+
+
+class _Reader:
+    """Reads plain values; ``fail`` is told of each mistake and its place."""
+
+    def __init__(self, fail: Callable[[Place, str], None]) -> None:
+        self._fail = fail
+
+    def tree(self, value: Any) -> Node | None:
+        """The whole tree, within its limits."""
+        node = self._node(value, (), 0)
+        if node is None:
+            return None
+        count = sum(1 for _ in tests_of(node))
+        if count > CONDITIONS_MAX:
+            self._fail((), f"{count} conditions stand here, {CONDITIONS_MAX} may; use `in` for a list of values")
+        if depth_of(node) > CONDITION_DEPTH_MAX:
+            self._fail((), f"all, any and not may stand in each other {CONDITION_DEPTH_MAX} levels deep")
+        return node
+
+    def _node(self, value: Any, at: Place, depth: int) -> Node | None:
+        if depth > _NESTING_MAX:
+            self._fail(at, f"all, any and not may stand in each other {CONDITION_DEPTH_MAX} levels deep")
+            return None
+        if not isinstance(value, dict):
+            self._fail(at, "a condition is a mapping, such as {field: traits.plan, equals: pro}")
+            return None
+        group = next((name for name in GROUPS if name in value), None)
+        if group is None:
+            return self._test(value, at)
+        if len(value) > 1:
+            other = next(name for name in value if name != group)
+            self._fail((*at, other), f"`{group}` stands alone; put {other!r} into a condition of its own under it")
+            return None
+        inside = (*at, group)
+        if group == "not":
+            part = self._node(value[group], inside, depth + 1)
+            return None if part is None else Not(part)
+        return self._group(group, value[group], inside, depth)
+
+    def _group(self, group: str, listed: Any, at: Place, depth: int) -> Node | None:
+        if not isinstance(listed, list) or not listed:
+            self._fail(at, f"`{group}` takes a list of at least one condition")
+            return None
+        parts = [self._node(each, (*at, index), depth + 1) for index, each in enumerate(listed)]
+        known = tuple(part for part in parts if part is not None)
+        if len(known) < len(parts):
+            return None
+        return All(known) if group == "all" else AnyOf(known)
+
+    def _test(self, value: dict[str, Any], at: Place) -> Test | None:
+        if "field" not in value:
+            allowed = suggestion(next(iter(value), ""), ["field", *GROUPS])
+            self._fail(at, f"a condition names its `field`, or is one of all, any and not; {allowed}")
+            return None
+        operators = [name for name in value if name != "field"]
+        unknown = [name for name in operators if name not in OPERATORS]
+        for name in unknown:
+            self._fail((*at, name), f"unknown operator {name!r}; {suggestion(name, OPERATORS)}")
+        if not unknown and len(operators) != 1:
+            self._fail(at, "a condition has one operator, such as `equals`; put further ones under `all`")
+        path = self._path(value["field"], (*at, "field"))
+        if unknown or len(operators) != 1 or path is None:
+            return None
+        (operator,) = operators
+        operand = value[operator]
+        problem = _wrong_operand(operator, operand)
+        if problem:
+            self._fail((*at, operator), f"`{operator}` {problem}")
+            return None
+        return Test(path, operator, tuple(operand) if isinstance(operand, list) else operand)
+
+    def _path(self, value: Any, at: Place) -> Path | None:
+        steps = value.split(".") if isinstance(value, str) else value
+        path = tuple(steps) if isinstance(steps, list) and all(isinstance(step, str) for step in steps) else ()
+        problem = wrong_path(path)
+        if not problem and len(".".join(path)) > CONDITION_TEXT_LENGTH_MAX:
+            problem = f"a field has at most {CONDITION_TEXT_LENGTH_MAX} characters"
+        if problem:
+            self._fail(at, problem)
+            return None
+        return path
+
+
+def _wrong_operand(operator: str, operand: Any) -> str:
+    """What is wrong with what an operator is to compare with; empty if nothing is."""
+    match OPERATORS[operator][0]:
+        case "flag":
+            return "" if type(operand) is bool else "takes true or false"
+        case "list":
+            if not isinstance(operand, list) or not 0 < len(operand) <= CONDITION_VALUES_MAX:
+                return f"takes a list of 1 to {CONDITION_VALUES_MAX} values"
+            return next((problem for each in operand if (problem := _wrong_scalar(each))), "")
+        case "orderable" if type(operand) is bool:
+            return "takes a number or a text; true and false have no order"
+        case "text" if not isinstance(operand, str):
+            return "takes a text; write it in quotes"
+    problem = _wrong_scalar(operand)
+    if not problem and operator == "regex":
+        try:
+            check_of(operator, operand)
+        except InvalidValue as error:
+            return f"cannot be used: {error}"
+    return problem
+
+
+def _wrong_scalar(value: Any) -> str:
+    if value is None:
+        return "takes no null; ask with `exists: false` for what is missing or null"
+    if type(value) is str:
+        too_long = len(value) > CONDITION_TEXT_LENGTH_MAX
+        return f"takes a text of at most {CONDITION_TEXT_LENGTH_MAX} characters" if too_long else ""
+    if type(value) is int:
+        return "" if -(2**63) <= value < 2**64 else "takes numbers of 64 bits; write a longer one as a text"
+    if type(value) is float:
+        return "" if isfinite(value) else "takes finite numbers"
+    return "" if type(value) is bool else "takes a text, a number, true or false"
+
+
+class _Plain:
+    """Plain values of YAML nodes, and where each of them stands."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._nodes: dict[Place, yaml.Node] = {}
+
+    def value(self, node: yaml.Node, at: Place) -> Any:
+        """The value of a node, as JSON would have it."""
+        self._nodes[at] = node
+        if len(self._nodes) > _NODES_MAX or len(at) > 2 * _NESTING_MAX:
+            if not self._document.problems:
+                self._document.fail(node, "this is larger, or nested more deeply, than any tree of conditions may be")
+            return None
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(each, (*at, index)) for index, each in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode):
+            keys = self._document.mapping(node, "a condition")
+            return {name: self.value(value, (*at, name)) for name, (_, value) in keys.items()}
+        return self._document.literal(node)
+
+    def nearest(self, at: Place) -> yaml.Node:
+        """The node at a place, or the one around it."""
+        while at not in self._nodes:
+            at = at[:-1]
+        return self._nodes[at]

@@ -1,0 +1,17 @@
+"""What the interests capability puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.interests.loading import read_interests
+from threadline.capabilities.interests.operations import interest_operations
+from threadline.capabilities.interests.projection import interests_projection
+
+
+def declare(definitions: Definitions) -> list[Any]:
+    """The projection and the operations that depend on what is declared."""
+    interests = read_interests(definitions)
+    definitions.refuse()
+    return [interests_projection(interests), *interest_operations(interests)]

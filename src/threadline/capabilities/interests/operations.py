@@ -1,0 +1,294 @@
+"""Interests as callers read them: a person's rankings at an instant, summaries for reports, first and last touch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.interests import attribution
+from threadline.capabilities.interests.definition import HALF_LIFE_MAX, Interests, Mode
+from threadline.capabilities.interests.lengths import APPLICATION_LENGTH_MAX, SCOPE_LENGTH_MAX, TOPIC_LENGTH_MAX
+from threadline.capabilities.interests.ranking import Entry, Ranked, rank
+from threadline.capabilities.interests.state import NAME, TOPICS
+from threadline.capabilities.interests.summary import Total, totals
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import DAY, format_duration, format_time, parse_duration
+
+TopicName = Annotated[str, Meta(description="Only this topic; without it all.", max_length=TOPIC_LENGTH_MAX)]
+ApplicationId = Annotated[
+    str,
+    Meta(description="Only actions of this application; empty: of none. Without it all.",
+         max_length=APPLICATION_LENGTH_MAX),
+]  # fmt: skip
+
+ScopeName = Annotated[
+    str, Meta(description="Only values of this scope; without it those of all.", max_length=SCOPE_LENGTH_MAX)
+]
+HalfLife = Annotated[str, Meta(description="For mode decay, e.g. 14d; given alone it means that mode.", max_length=64)]
+
+# --- rankings ---------------------------------------------------------------------------------
+
+
+class InterestsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose interests, which, by which formula and at which instant."""
+
+    id: PersonRef
+    topic: TopicName | None = None
+    scope: ScopeName | None = None
+    application: ApplicationId | None = None
+    mode: Annotated[Mode | None, Meta(description="In place of the one that is declared for the topic.")] = None
+    half_life: HalfLife | None = None
+    as_of: Annotated[Time | None, Meta(description="The instant to read them at; without it the present.")] = None
+    limit: Annotated[int, Meta(description="Values per topic, the heaviest.", ge=1, le=10_000)] = 100
+
+
+class ValueView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One value of a scope."""
+
+    scope: Annotated[str, Meta(description="Empty for actions of the topic that named no scope.")]
+    value: str
+    weight: Annotated[float, Meta(description="To two decimals in mode periods, to six in mode decay.")]
+    actions: Annotated[int, Meta(description="Actions that count, within the days that are kept.")]
+    current: Annotated[int | None, Meta(description="Those in the current period (mode periods).")] = None
+    previous: Annotated[int | None, Meta(description="Those in the period before it (mode periods).")] = None
+    older: Annotated[int | None, Meta(description="Those in an older period that still counts (mode periods).")] = None
+
+
+class TopicView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One topic, its values ranked."""
+
+    topic: str
+    mode: Mode
+    counting: Annotated[str, Meta(description="every, capped or unique.")]
+    weight: Annotated[float, Meta(description="The sum of the weights of all its values.")]
+    values: Annotated[list[ValueView], Meta(description="The heaviest first; of equals by scope and value.")]
+    period_starts_at: Instant | None = None
+    period_ends_at: Instant | None = None
+    previous_weight: Annotated[float | None, Meta(description="What an action of the period before counts.")] = None
+    half_life: str | None = None
+    capped: Annotated[bool, Meta(description="Whether there were more scopes in four weeks than are told apart.")] = (
+        False
+    )
+
+
+class InterestsResult(msgspec.Struct, kw_only=True):
+    """What a person cares about at an instant."""
+
+    person: str
+    position: Annotated[int, Meta(description="How many events the person has today.")]
+    as_of: Instant
+    topics: Annotated[list[TopicView], Meta(description="The heaviest first; of equals by name.")]
+
+
+def _interests(interests: Interests, context: Context, params: InterestsParams) -> InterestsResult:
+    at = _instant(context, params.as_of)
+    half_life = _half_life(params)
+    person = context.engine.person(context.workspace, params.id)
+    ranked = rank(
+        interests, _state(context, person, at), at, topic=params.topic, application=params.application,
+        mode=params.mode, half_life=half_life,
+    )  # fmt: skip
+    topics = [_topic_view(name, each, half_life, params) for name, each in ranked.items()]
+    return InterestsResult(
+        person=person.id, position=person.position, as_of=instant(at), topics=[each for each in topics if each.values]
+    )
+
+
+def _half_life(params: InterestsParams) -> int | None:
+    if params.half_life is None:
+        return None
+    if params.mode == "periods":
+        raise InvalidValue("`half_life` belongs to mode decay; leave out one of the two")
+    size = parse_duration(params.half_life)
+    if size > HALF_LIFE_MAX:
+        raise InvalidValue(f"`half_life` may be up to {format_duration(HALF_LIFE_MAX)}")
+    return size
+
+
+def _state(context: Context, person: Any, at: int) -> dict[str, Any]:
+    engine = context.engine
+    state: dict[str, Any] = engine.asker.states(person, at)[engine.catalogue.index[NAME]]
+    return state
+
+
+def _instant(context: Context, text: str | None) -> int:
+    at = time_param(text)
+    if at is None:
+        return context.now
+    if at > context.now:
+        raise InvalidValue(f"that lies ahead; the present is {format_time(context.now)}")
+    return at
+
+
+def _topic_view(name: str, ranked: Ranked, half_life: int | None, params: InterestsParams) -> TopicView:
+    rules = ranked.rules
+    chosen = [each for each in ranked.entries if params.scope in (None, each.scope)]
+    view = TopicView(
+        topic=name, mode=ranked.mode, counting=rules.counting, weight=ranked.weight, capped=ranked.capped,
+        values=[_value_view(ranked.mode, each) for each in chosen[: params.limit]],
+    )  # fmt: skip
+    if ranked.mode == "decay":
+        view.half_life = format_duration(half_life or rules.half_life)
+    else:
+        view.period_starts_at = instant(ranked.period_start * DAY)
+        view.period_ends_at = instant((ranked.period_start + rules.period_days) * DAY)
+        view.previous_weight = ranked.previous_weight / 100
+    return view
+
+
+def _value_view(mode: Mode, entry: Entry) -> ValueView:
+    view = ValueView(scope=entry.scope, value=entry.value, weight=entry.weight, actions=entry.actions)
+    if mode == "periods":
+        view.current, view.previous, view.older = entry.by_age
+    return view
+
+
+# --- summaries --------------------------------------------------------------------------------
+
+
+class SummaryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose actions, and which, are summed up."""
+
+    id: PersonRef
+    topic: TopicName | None = None
+    application: ApplicationId | None = None
+    since: Annotated[Time | None, Meta(description="Only actions from this instant on.")] = None
+    until: Annotated[Time | None, Meta(description="Only actions before this instant; without it the present.")] = None
+    limit: Annotated[int, Meta(description="Rows, those of the newest periods.", ge=1, le=100_000)] = 1_000
+
+
+class SummaryRow(msgspec.Struct, kw_only=True):
+    """Actions of one application on one value of a scope, in one period."""
+
+    topic: str
+    application: Annotated[str, Meta(description="Empty where the actions name none.")]
+    scope: str
+    value: str
+    period_starts_at: Instant
+    period_ends_at: Instant
+    total: Annotated[int, Meta(description="Actions that count, as is declared for the topic.")]
+    first_at: Annotated[Instant, Meta(description="The first action, whether it counts or not.")]
+    last_at: Instant
+
+
+class SummaryResult(msgspec.Struct, kw_only=True):
+    """A summary, made of the log: it goes back to the first action."""
+
+    person: str
+    rows: Annotated[list[SummaryRow], Meta(description="The newest periods first, then by name.")]
+    more: Annotated[bool, Meta(description="Whether there are rows beyond the limit.")]
+
+
+def _summary(interests: Interests, context: Context, params: SummaryParams) -> SummaryResult:
+    person = context.engine.person(context.workspace, params.id)
+    until = _instant(context, params.until)
+    first_days = _state(context, person, context.now).get(TOPICS, {})
+    events = _events(context, person, frozenset(interests.sources), time_param(params.since), until)
+    rows = totals(interests, events, first_days, params.topic, params.application)
+    shown = [_row(interests, row) for row in rows[: params.limit]]
+    return SummaryResult(person=person.id, rows=shown, more=len(rows) > len(shown))
+
+
+def _events(context: Context, person: Any, types: frozenset[str], since: int | None, until: int) -> Iterator[Recorded]:
+    after: tuple[int, str] | None = None
+    while True:
+        page: list[Recorded] = context.engine.events(
+            person, start=since, stop=until, types=types, after=after, limit=EVENTS_PAGE_MAX
+        )
+        yield from page
+        if len(page) < EVENTS_PAGE_MAX:
+            return
+        after = page[-1].event.occurred_at, page[-1].id
+
+
+def _row(interests: Interests, total: Total) -> SummaryRow:
+    length = interests.topic(total.cell.topic).period_days
+    return SummaryRow(
+        **total.cell._asdict(), total=total.total, first_at=instant(total.first_at), last_at=instant(total.last_at),
+        period_starts_at=instant(total.period_start * DAY),
+        period_ends_at=instant((total.period_start + length) * DAY),
+    )  # fmt: skip
+
+
+def interest_operations(interests: Interests) -> list[Operation]:
+    """The operations that depend on what is declared."""
+    ranking: Callable[[Any, Any], Any] = partial(_interests, interests)
+    summary: Callable[[Any, Any], Any] = partial(_summary, interests)
+    return [
+        Operation(
+            name="interests",
+            summary="Rank what a person cares about, now or as of an instant.",
+            params=InterestsParams,
+            result=InterestsResult,
+            run=ranking,
+            method="GET",
+            path="/v1/people/{id}/interests",
+            example=InterestsParams(id="user_id:42", topic="product"),
+        ),
+        Operation(
+            name="interest_summary",
+            summary="Sum up a person's actions by topic, application, scope and period.",
+            params=SummaryParams,
+            result=SummaryResult,
+            run=summary,
+            method="GET",
+            path="/v1/people/{id}/interests/summary",
+            example=SummaryParams(id="user_id:42"),
+        ),
+    ]
+
+
+# --- attribution ------------------------------------------------------------------------------
+
+
+class AttributionParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose first and last touch."""
+
+    id: PersonRef
+
+
+class Touch(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """An event that named a campaign."""
+
+    at: Instant
+    event: str
+    source: str = ""
+    medium: str = ""
+    name: Annotated[str, Meta(description="The campaign; what UTM calls utm_campaign.")] = ""
+    term: str = ""
+    content: str = ""
+    id: str = ""
+
+
+class AttributionResult(msgspec.Struct, kw_only=True):
+    """Where a person came from; visits before they signed in count as theirs."""
+
+    person: str
+    first_touch: Touch | None
+    last_touch: Touch | None
+
+
+def _attribution(context: Context, params: AttributionParams) -> AttributionResult:
+    person = context.engine.person(context.workspace, params.id)
+    view = context.engine.views(person, context.now, names=[attribution.NAME])[attribution.NAME]
+    return msgspec.convert({"person": person.id, **view}, AttributionResult)
+
+
+ATTRIBUTION_OF = Operation(
+    name="attribution",
+    summary="Show the campaign that a person came from first, and the one last.",
+    params=AttributionParams,
+    result=AttributionResult,
+    run=_attribution,
+    method="GET",
+    path="/v1/people/{id}/attribution",
+    example=AttributionParams(id="user_id:42"),
+)

@@ -1,0 +1,147 @@
+"""The projection ``interests``: how many actions a person took, per day and scope, bounded whatever the order.
+
+The state holds no score but counts per day, or per window where that is shorter, in blocks of four weeks: any formula
+can be applied at reading, and an event touches one block. What is left out is decided by the set of events alone: the
+oldest blocks, and within a block the cells with the largest hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from threadline.capabilities.interests.actions import reader_of
+from threadline.capabilities.interests.definition import Interests, Source
+from threadline.capabilities.interests.ranking import rank, shown_ranking
+from threadline.capabilities.interests.state import (
+    BLOCK_BYTES_MAX,
+    BLOCK_DAYS,
+    BLOCKS_MAX,
+    CELL_BYTES,
+    CUTOFF,
+    NAME,
+    NAME_BYTES_MAX,
+    SLOTS_MAX,
+    TOPICS,
+    TOPICS_MAX,
+    State,
+)
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Fold, Projection
+from threadline.kernel.time import DAY
+
+_BLOCK = BLOCK_DAYS * DAY
+_CELLS_THAT_FIT = BLOCK_BYTES_MAX // (CELL_BYTES + NAME_BYTES_MAX)
+"""So many cells have room however long their names are."""
+_unpack = msgspec.msgpack.Decoder().decode
+
+
+def interests_projection(interests: Interests) -> Projection:
+    """The projection of these definitions. It commutes."""
+    folds = {type: _fold_of(interests, source) for type, source in interests.sources.items()}
+    return Projection(
+        name=NAME,
+        version=1,
+        handles=frozenset(folds),
+        empty=dict,
+        fold=lambda state, recorded: folds[recorded.event.type](state, recorded),
+        view=lambda state, now, events: shown_ranking(rank(interests, state, now)),
+        due=lambda state, now: (now // DAY + 1) * DAY if rank(interests, state, now) else None,
+        fingerprint=interests.fingerprint,
+        parts=True,
+        compile=folds.get,
+    )
+
+
+def _fold_of(interests: Interests, source: Source) -> Fold:
+    read = reader_of(source)
+
+    def fold(state: State, recorded: Recorded) -> State:
+        event = recorded.event
+        action = read(event.properties)
+        if action is None:
+            return state
+        topic, names = action
+        at = event.occurred_at
+        _begin(_part(state, TOPICS), topic, at // DAY)
+        rules = interests.topics.get(topic, interests.default)
+        block, within = divmod(at, _BLOCK)
+        cells = _part(state, str(block))
+        slot = within // rules.slot
+        for name in names:
+            cell = cells.get(name)
+            if cell is None:
+                _new_cell(cells, name, slot)
+            else:
+                _count(cell, slot, rules.most)
+        if len(state) > BLOCKS_MAX + 1:
+            # What is older than so many blocks can never be among the newest again.
+            del state[min((each for each in state if each != TOPICS), key=int)]
+        return state
+
+    return fold
+
+
+def _part(state: State, name: str) -> dict[str, Any]:
+    part = state.get(name)
+    if part is None:
+        part = state[name] = {}
+    elif part.__class__ is msgspec.Raw:
+        part = state[name] = _unpack(part)
+    found: dict[str, Any] = part
+    return found
+
+
+def _begin(topics: dict[str, int], topic: str, day: int) -> None:
+    first = topics.get(topic)
+    if first is None:
+        topics[topic] = day
+        if len(topics) > TOPICS_MAX:
+            del topics[max(topics, key=_hash)]
+    elif day < first:
+        topics[topic] = day
+
+
+def _count(cell: list[int], slot: int, most: int) -> None:
+    """Count one action; ``most`` bounds what one slot counts, 0 does not."""
+    if cell[-2] == slot:
+        if not most or cell[-1] < most:
+            cell[-1] += 1
+        return
+    place = len(cell) - 2
+    while place >= 0 and cell[place] > slot:
+        place -= 2
+    if place >= 0 and cell[place] == slot:
+        if not most or cell[place + 1] < most:
+            cell[place + 1] += 1
+        return
+    cell[place + 2 : place + 2] = (slot, 1)
+    if len(cell) > 2 * SLOTS_MAX:
+        del cell[:2]
+
+
+def _new_cell(cells: dict[str, Any], name: str, slot: int) -> None:
+    cutoff = cells.get(CUTOFF)
+    if cutoff is not None and _hash(name) >= cutoff:
+        return
+    cells[name] = [slot, 1]
+    if len(cells) <= _CELLS_THAT_FIT:
+        return
+    size = sum(map(_bytes, cells))
+    if size <= BLOCK_BYTES_MAX:
+        return
+    kept = sorted((_hash(each), each) for each in cells if each != CUTOFF)
+    while size > BLOCK_BYTES_MAX:
+        cells[CUTOFF], last = kept.pop()
+        size -= _bytes(last)
+        del cells[last]
+
+
+def _bytes(name: str) -> int:
+    return 0 if name == CUTOFF else len(name.encode("utf-8", "surrogatepass")) + CELL_BYTES
+
+
+def _hash(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")

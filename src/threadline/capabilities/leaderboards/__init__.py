@@ -1,0 +1,13 @@
+"""Leaderboards: who has most of something, among everyone, of a region or of a tag, by day, week, month or for ever.
+
+What it promises: a board is declared, and its rows are written in the commit that changes a score. The first places,
+the places around somebody and everybody's rank are exact as of that commit; equal scores share a rank. A streak that
+has died is on no board from that very instant. Any past period can be had again, from rows or from the log.
+"""
+
+from threadline.capabilities.leaderboards.definition import BoardDefinition, Boards
+from threadline.capabilities.leaderboards.loading import read_boards
+from threadline.capabilities.leaderboards.policy import boards_policy
+from threadline.capabilities.leaderboards.projection import boards_projection
+
+__all__ = ["BoardDefinition", "Boards", "boards_policy", "boards_projection", "read_boards"]

@@ -1,0 +1,22 @@
+"""What the leaderboards capability puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.leaderboards.loading import read_boards
+from threadline.capabilities.leaderboards.operations import operations
+from threadline.capabilities.leaderboards.policy import boards_policy
+from threadline.capabilities.leaderboards.projection import boards_projection
+
+
+def declare(definitions: Definitions) -> list[Any]:
+    """The operations, and where there are boards the projection and the policy of them; none costs nothing."""
+    boards = read_boards(definitions)
+    definitions.refuse()
+    made: list[Any] = [*operations(boards)]
+    if boards.boards:
+        policy = boards_policy(boards)
+        made += [boards_projection(boards), *([] if policy is None else [policy])]
+    return made

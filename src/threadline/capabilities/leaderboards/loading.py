@@ -1,0 +1,92 @@
+"""From the section ``leaderboards`` of files of definitions to `Boards`."""
+
+from __future__ import annotations
+
+import yaml
+
+from threadline.capabilities.definitions import Definitions, Document, suggestion
+from threadline.capabilities.features.reading import NAME, Keys
+from threadline.capabilities.leaderboards.definition import ALL, KEPT, BoardDefinition, Boards
+from threadline.capabilities.points import read_points
+from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
+
+KEYS = ("description", "per", "periods", "score", "tags")
+LEDGER_SCORES = ("balance", "earned")
+_TAG_LENGTH_MAX = 100
+
+
+def read_boards(definitions: Definitions) -> Boards:
+    """The boards that are declared; problems are noted in the definitions, not raised."""
+    boards: dict[str, BoardDefinition] = {}
+    for document, _, value in definitions.section("leaderboards"):
+        for name, (key, node) in document.mapping(value, "`leaderboards`").items():
+            if not NAME.fullmatch(name):
+                document.fail(key, f"{name!r} is no name of a leaderboard; use lower-case letters, digits and _")
+            elif name in boards:
+                document.fail(key, f"leaderboard {name!r} is declared at {boards[name].place} already; keep one")
+            else:
+                boards[name] = _board(document, name, key, node)
+    points = read_points(definitions) if boards else None
+    for board in boards.values():
+        if board.of_ledger and points is None:
+            definitions.problems.append(
+                f"{board.place}: leaderboard {board.name!r} ranks points, which are switched off"
+            )
+    rows = sum(board.rows_max for board in boards.values())
+    if rows > BOARD_ROWS_PER_PERSON_MAX:
+        definitions.problems.append(
+            f"{next(iter(boards.values())).place}: the leaderboards may keep {rows} rows of one person, "
+            f"{BOARD_ROWS_PER_PERSON_MAX} may be; a day takes 8, a week or a month 2, all time 1, and each again for "
+            "`per` and for every tag: leave out what nobody looks at"
+        )
+    return Boards(tuple(boards[name] for name in sorted(boards)), "UTC" if points is None else points.timezone)
+
+
+def _board(document: Document, name: str, key: yaml.Node, node: yaml.Node) -> BoardDefinition:
+    what = f"leaderboard {name!r}"
+    keys = document.mapping(node, what)
+    document.known(keys, KEYS, what)
+    path = _path(document, keys, key, what)
+    periods = _texts(document, keys, "periods", what) or [ALL]
+    for period in periods:
+        if period not in KEPT:
+            document.fail(keys["periods"][1], f"{what}: unknown period {period!r}; {suggestion(period, KEPT)}")
+    if path != ("points", "earned") and periods != [ALL]:
+        document.fail(keys["periods"][0], f"{what}: only points.earned has periods; others rank what is so now")
+    if "per" in keys and document.literal(keys["per"][1]) == "tag":
+        document.fail(keys["per"][1], f"{what}: `per` names a trait; for tags write `tags: [vip]`")
+    tags = _texts(document, keys, "tags", what)
+    if any(len(tag) > _TAG_LENGTH_MAX for tag in tags):
+        document.fail(keys["tags"][1], f"{what}: a tag that is ranked has at most {_TAG_LENGTH_MAX} characters")
+    return BoardDefinition(
+        name=name,
+        path=path,
+        periods=tuple(period for period in KEPT if period in periods) or (ALL,),
+        per=document.text(keys["per"][1], f"`per` of {what}") if "per" in keys else "",
+        tags=tuple(dict.fromkeys(tags)),
+        description=document.text(keys["description"][1], f"`description` of {what}") if "description" in keys else "",
+        place=document.place(key),
+    )
+
+
+def _path(document: Document, keys: Keys, key: yaml.Node, what: str) -> tuple[str, ...]:
+    if "score" not in keys:
+        document.fail(key, f"{what} needs a `score`, such as points.earned, streaks.daily.current or features.<name>")
+        return ("points", "earned")
+    node = keys["score"][1]
+    path = tuple(document.text(node, f"`score` of {what}").split("."))
+    if path[0] == "points" and (len(path) != 2 or path[1] not in LEDGER_SCORES):
+        document.fail(node, f"{what}: points are ranked by points.earned or by points.balance")
+        return ("points", "earned")
+    if len(path) < 2 or not all(path):
+        document.fail(node, f"{what}: `score` names no number; write it like features.monetary_total")
+        return ("points", "earned")
+    return (*path, "value") if path[0] == "features" and len(path) == 2 else path
+
+
+def _texts(document: Document, keys: Keys, key: str, what: str) -> list[str]:
+    if key not in keys:
+        return []
+    node = keys[key][1]
+    nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    return [document.text(each, f"`{key}` of {what}") for each in nodes]

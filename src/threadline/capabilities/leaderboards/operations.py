@@ -1,0 +1,307 @@
+"""Leaderboards as callers ask for them: the first places, a person's own place, what is declared, reckoning anew."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, is_kept, period_of
+from threadline.capabilities.leaderboards.past import Past, everybody
+from threadline.capabilities.leaderboards.projection import NAME, plain
+from threadline.capabilities.leaderboards.refreshing import refresh
+from threadline.capabilities.points.calendar import Calendar
+from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ranking import Board, Place, board_of, place_of
+from threadline.kernel.time import format_time
+
+Name = Annotated[str, Meta(description="A leaderboard, as `leaderboards` lists them.", min_length=1, max_length=64)]
+PeriodKind = Annotated[
+    Literal["day", "week", "month", "all"], Meta(description="Weeks begin on Monday; all: for ever, or as it is now.")
+]
+At = Annotated[Time | None, Meta(description="Of the period in which this instant lies, instead of the present one.")]
+Scope = Annotated[
+    str,
+    Meta(
+        description="Among whom: tag=vip, or trait=value as declared, e.g. country=IT; empty: everyone.", max_length=200
+    ),
+]
+
+
+class Entry(msgspec.Struct, kw_only=True):
+    """A person's place."""
+
+    rank: Annotated[int, Meta(description="1 and how many have more; equal scores share a rank.")]
+    person: str
+    score: int | float
+    identifiers: Annotated[list[str], Meta(description="Where they were asked for.")] = []
+
+
+class Leaderboard(msgspec.Struct, kw_only=True):
+    """The first places. People of equal score stand in the order of their ids, which means nothing."""
+
+    name: str
+    period: Annotated[str, Meta(description="2026-03-01, the Monday of a week, 2026-03, or all.")]
+    scope: str
+    total: Annotated[int | None, Meta(description="How many people are on the board, where it was counted.")]
+    as_of: Annotated[Instant, Meta(description="Everything that was committed before this instant is in it.")]
+    people_read: Annotated[
+        int, Meta(description="0, or for a period of long ago everybody: it takes time in proportion.")
+    ]
+    places: list[Entry]
+
+
+class Standing(Leaderboard, kw_only=True):
+    """A person's own place, and those around it."""
+
+    person: str
+    rank: Annotated[int | None, Meta(description="Null for somebody who is not on the board.")]
+    score: int | float
+
+
+class BoardParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which board, and how much of it."""
+
+    name: Name
+    period: PeriodKind = ALL
+    at: At = None
+    scope: Scope = ""
+    limit: Annotated[int, Meta(description="How many places.", ge=1, le=1_000)] = 10
+    identifiers: Annotated[bool, Meta(description="Tell what each person is known by; reads every person told.")] = (
+        False
+    )
+
+
+class StandingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose place, on which board."""
+
+    id: PersonRef
+    name: Name
+    period: PeriodKind = ALL
+    at: At = None
+    scope: Scope = ""
+    around: Annotated[int, Meta(description="How many places before and after it.", ge=0, le=100)] = 0
+    identifiers: Annotated[bool, Meta(description="Tell what each person is known by; reads every person told.")] = (
+        False
+    )
+
+
+class _Asked:
+    """One question about one board."""
+
+    def __init__(self, boards: Boards, context: Context, params: BoardParams | StandingParams) -> None:
+        self.context, self.params = context, params
+        self.calendar = Calendar(boards.timezone)
+        self.board = _board(boards, params)
+        at = time_param(params.at)
+        if at is not None and at > context.now:
+            raise InvalidValue(f"`at` lies ahead; the present is {format_time(context.now)}")
+        self.at = context.now if at is None else at
+        self.period = period_of(params.period, self.calendar.day(self.at))
+        self.from_rows = is_kept(self.period, self.calendar.day(context.now))
+        if self.period.kind == ALL and at is not None:
+            self.from_rows = False  # not as it is now, but as it was then
+        self.key = Board(context.workspace, boards.key(self.board), self.period.row_name, params.scope)
+        if self.from_rows and not context.engine.has_all_rows(NAME):
+            raise Conflict(
+                "leaderboards were declared or changed after people were there, and not everybody is on them yet",
+                hint="run `threadline leaderboards-refresh` once",
+            )
+
+    def past(self, limit: int, person: str = "") -> Past:
+        scores = everybody(self.context, self.board, self.period, self.at, self.params.scope, self.calendar)
+        return Past(scores, limit, person)
+
+    def entries(self, places: list[Place], *, counted: bool = False) -> list[Entry]:
+        """Places that follow each other; without ``counted`` from the very first on, so that ranks need no counting."""
+        entries: list[Entry] = []
+        rank = 0
+        for index, place in enumerate(places):
+            if not index or place.score != places[index - 1].score:
+                rank = self.count(place.score).above + 1 if counted else index + 1
+            names = self._identifiers(place.person) if self.params.identifiers else []
+            entries.append(Entry(rank=rank, person=place.person, score=plain(place.score), identifiers=names))
+        return entries
+
+    def count(self, score: int) -> Any:
+        """How a score stands among all on the board."""
+        return self.context.engine.ranks.counted(
+            self.key, score, self.context.now, expiring=self.board.expiring
+        )  # fmt: skip
+
+    def _identifiers(self, id: str) -> list[str]:
+        person = self.context.engine.person(self.context.workspace, id)
+        rules = self.context.engine.catalogue.rules
+        ordered = sorted(person.identifiers.values(), key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
+        return [str(each) for each in ordered]
+
+
+def _board(boards: Boards, params: BoardParams | StandingParams) -> BoardDefinition:
+    board = next((each for each in boards.boards if each.name == params.name), None)
+    if board is None:
+        raise NotFound(f"there is no leaderboard {params.name!r}", hint="`leaderboards` lists those there are")
+    if params.period not in board.periods:
+        raise InvalidValue(f"{board.name} is not kept by {params.period}; it is by {', '.join(board.periods)}")
+    kind, _, value = params.scope.partition("=")
+    if params.scope and not (value and (kind == board.per or (kind == "tag" and value in board.tags))):
+        scopes = [*([f"{board.per}=…"] if board.per else []), *(f"tag={tag}" for tag in board.tags)]
+        raise InvalidValue(f"{board.name} is not ranked among {params.scope!r}; it is {' or '.join(scopes) or 'whole'}")
+    return board
+
+
+# --- the first places -----------------------------------------------------------------------
+
+
+def _leaderboard(boards: Boards, context: Context, params: BoardParams) -> Leaderboard:
+    asked = _Asked(boards, context, params)
+    total: int | None = None
+    read = 0
+    if asked.from_rows:
+        places = context.engine.ranks.best(asked.key, context.now, params.limit, expiring=asked.board.expiring)
+        total = len(places) if len(places) < params.limit else None
+    else:
+        past = asked.past(params.limit)
+        places, total, read = past.best, past.total, past.read
+    return Leaderboard(
+        name=params.name, period=asked.period.text, scope=params.scope, total=total, as_of=instant(context.now),
+        people_read=read, places=asked.entries(places),
+    )  # fmt: skip
+
+
+# --- a person's own -------------------------------------------------------------------------
+
+
+def _standing(boards: Boards, context: Context, params: StandingParams) -> Standing:
+    asked = _Asked(boards, context, params)
+    person = context.engine.person(context.workspace, params.id)
+    told = {"name": params.name, "period": asked.period.text, "scope": params.scope, "person": person.id}
+    if not asked.from_rows:
+        past = asked.past(1, person.id)
+        rank = None if past.mine is None else past.above + 1
+        return Standing(
+            **told, rank=rank, score=plain(past.mine or 0), total=past.total, as_of=instant(context.now),
+            people_read=past.read, places=[],
+        )  # fmt: skip
+    place = _place(context, person, asked)
+    score = 0 if place is None else place.score
+    counted = asked.count(score)
+    entries: list[Entry] = []
+    if place is not None and params.around:
+        expiring = asked.board.expiring
+        places = context.engine.ranks.around(asked.key, place, context.now, params.around, expiring=expiring)
+        entries = asked.entries(places, counted=True)
+    return Standing(
+        **told, rank=None if place is None else counted.above + 1, score=plain(score), total=counted.total,
+        as_of=instant(counted.as_of), people_read=0, places=entries,
+    )  # fmt: skip
+
+
+def _place(context: Context, person: Any, asked: _Asked) -> Place | None:
+    """The person's place as their own state tells it: exact at the position that was read, whatever counts know."""
+    catalogue = context.engine.catalogue
+    index = catalogue.index[NAME]
+    for row in catalogue.projections[index].rows(person.states[index], context.workspace, person.id):
+        if board_of(row.partition) == asked.key:
+            place = place_of(row.sort)
+            return place if place.counts_at(context.now) else None
+    return None
+
+
+# --- what is declared -----------------------------------------------------------------------
+
+
+class BoardsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class BoardView(msgspec.Struct, kw_only=True):
+    """What a board ranks, and among whom."""
+
+    name: str
+    description: str
+    score: str
+    periods: list[str]
+    per: Annotated[str, Meta(description="The trait whose values have boards of their own; empty: none.")]
+    tags: list[str]
+
+
+class BoardsResult(msgspec.Struct, kw_only=True):
+    """Every board in force."""
+
+    timezone: Annotated[str, Meta(description="The zone whose days, weeks and months these are.")]
+    boards: list[BoardView]
+
+
+def _listed(boards: Boards) -> BoardsResult:
+    return BoardsResult(
+        timezone=boards.timezone,
+        boards=[
+            BoardView(
+                name=b.name, description=b.description, score=".".join(b.path), periods=list(b.periods), per=b.per,
+                tags=list(b.tags),
+            )
+            for b in boards.boards
+        ],
+    )  # fmt: skip
+
+
+class RefreshParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class RefreshResult(msgspec.Struct, kw_only=True):
+    """What was done."""
+
+    people: Annotated[int, Meta(description="How many people were read.")]
+
+
+def operations(boards: Boards) -> list[Operation]:
+    """The operations on these boards."""
+    listed = _listed(boards)
+    return [
+        Operation(
+            name="leaderboard",
+            summary="List the first places of a leaderboard, now or of any past period.",
+            params=BoardParams,
+            result=Leaderboard,
+            run=partial(_leaderboard, boards),
+            method="GET",
+            path="/v1/leaderboards/{name}",
+            example=BoardParams(name="points", period="week", limit=10),
+        ),
+        Operation(
+            name="leaderboard_standing",
+            summary="Show a person's rank on a leaderboard, and who stands around them.",
+            params=StandingParams,
+            result=Standing,
+            run=partial(_standing, boards),
+            method="GET",
+            path="/v1/people/{id}/leaderboards/{name}",
+            example=StandingParams(id="user_id:42", name="points", period="week", around=2),
+        ),
+        Operation(
+            name="leaderboards",
+            summary="List the leaderboards that are declared.",
+            params=BoardsParams,
+            result=BoardsResult,
+            run=lambda context, params: listed,
+            method="GET",
+            path="/v1/leaderboards",
+            example=BoardsParams(),
+        ),
+        Operation(
+            name="leaderboards_refresh",
+            summary="Put everybody on the leaderboards anew, after they were declared or changed; reads every person.",
+            params=RefreshParams,
+            result=RefreshResult,
+            run=lambda context, params: RefreshResult(people=refresh(context, boards)),
+            method="POST",
+            path="/v1/leaderboards/refresh",
+            scope="admin",
+            example=RefreshParams(),
+        ),
+    ]

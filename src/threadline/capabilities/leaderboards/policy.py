@@ -1,0 +1,97 @@
+"""The policy ``leaderboards``: a number that a board ranks and that has changed is told in the thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from threadline.capabilities.leaderboards.definition import BoardDefinition, Boards
+from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
+from threadline.capabilities.leaderboards.projection import AT, END, NAME, SCORE, TURN, State
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Recorded
+from threadline.kernel.fixed import to_fixed
+from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish
+from threadline.kernel.ranking import LIFE_MAX
+from threadline.kernel.time import parse_time
+
+_ALWAYS = frozenset({MERGED, SPLIT, TIMER_FIRED, LEADERBOARDS_REFRESHED})
+"""After these any score may be another one."""
+
+
+class Measured(NamedTuple):
+    """A number as a view tells it now."""
+
+    score: int
+    end: int | None
+    changes_at: int | None
+    """When it may change by time alone."""
+
+
+def boards_policy(boards: Boards) -> Policy | None:
+    """The policy of the boards that rank numbers in views; None where there is none, for it has to see every event."""
+    watched = tuple(board for board in boards.boards if not board.of_ledger)
+    if not watched:
+        return None
+    return Policy(
+        name=NAME,
+        handles=None,
+        also=frozenset({MERGED, SPLIT, TIMER_FIRED}),
+        reads=tuple(Read(board.path[0], board.path[1:], board.place) for board in watched),
+        react=partial(_react, watched),
+    )
+
+
+def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Known) -> Sequence[Wish]:
+    type = recorded.event.type
+    if type == LEADERBOARD_SCORED:
+        return ()
+    wishes: list[Wish] = []
+    for board in watched:
+        if type in _ALWAYS or (known.touches(board.path[0], board.path[1:]) and _was_opened(board, known)):
+            wishes += _told(board, recorded, known)
+    return wishes
+
+
+def _was_opened(board: BoardDefinition, known: Known) -> bool:
+    """Whether the event has touched the streaks: most days are active days already, and nothing was unpacked."""
+    if board.path[0] != "streaks":
+        return True
+    state = known.opened("streaks")
+    return any(part.__class__ is not msgspec.Raw for part in state.values())
+
+
+def _told(board: BoardDefinition, recorded: Recorded, known: Known) -> Iterator[Wish]:
+    state: State = known[NAME]
+    held = state["scores"].get(board.name)
+    found = measured(board, known.view(board.path[0]))
+    turn, at, score, end = (held[TURN], held[AT], held[SCORE], held[END]) if held else (0, 0, 0, None)
+    # An end that is too far ahead was cut when it was told; it is told again only with another score.
+    same_end = found.end == end or (found.end is not None and end == at + LIFE_MAX <= found.end)
+    if score != found.score or (score and not same_end):
+        said = {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end}
+        yield Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=said)
+    if found.changes_at is not None:
+        yield Timer(key=board.name, due_at=found.changes_at, unless_earlier=True)
+
+
+def measured(board: BoardDefinition, view: Any) -> Measured:
+    """The number at a board's path, in millionths; 0 for what is no number."""
+    around: Any = None
+    for name in board.path[1:]:
+        around, view = view, view.get(name) if isinstance(view, dict) else None
+    score = None if isinstance(view, bool) else to_fixed(view)
+    beside = around if isinstance(around, dict) else {}
+    end = _instant(beside.get("expires_at")) if board.expiring else None
+    return Measured(score or 0, end, None if board.expiring else _instant(beside.get("changes_at")))
+
+
+def _instant(text: Any) -> int | None:
+    try:
+        return parse_time(text) if isinstance(text, str) else None
+    except InvalidValue:
+        return None

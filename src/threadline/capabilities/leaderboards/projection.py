@@ -1,0 +1,177 @@
+"""The projection ``leaderboards``: a person's scores by board and period, and the rows by which they are ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, Period, period_of, span_of
+from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED
+from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
+from threadline.capabilities.points.calendar import Calendar
+from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.ledger import newest
+from threadline.kernel.event import Recorded
+from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed
+from threadline.kernel.projection import Projection, Row
+from threadline.kernel.ranking import LIFE_MAX, Board, Place, row_of
+from threadline.kernel.time import format_time
+
+NAME = "leaderboards"
+TRAIT_LENGTH_MAX = 100
+
+State = dict[str, Any]
+"""``sums``: kind of period -> number -> points earned; ``balance``: the sum of the ledger; ``scores``: board -> [turn,
+occurred_at, id, score, end]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest."""
+
+TURN, AT, ID, SCORE, END = range(5)
+
+
+def boards_projection(boards: Boards) -> Projection:
+    """The projection of these boards; it keeps what they rank and no more."""
+    plan = _Plan(boards)
+    return Projection(
+        name=NAME,
+        version=1,
+        handles=plan.handles,
+        empty=lambda: {"sums": {kind: {} for kind in plan.kinds}, "balance": 0, "scores": {}, "words": {}},
+        fold=plan.fold,
+        view=partial(_view, boards),
+        rows=plan.rows,
+        all_rows=True,
+        fingerprint=boards.fingerprint,
+    )
+
+
+class _Plan:
+    """What events of each type do to a state, and which rows follow from one."""
+
+    def __init__(self, boards: Boards) -> None:
+        self.boards = boards
+        self.calendar = Calendar(boards.timezone)
+        self.kinds = sorted({kind for b in boards.boards if b.path == ("points", "earned") for kind in b.periods})
+        self.names = {b.name for b in boards.boards if not b.of_ledger}
+        self.traits = {b.per for b in boards.boards if b.per}
+        self.tags = {tag for b in boards.boards for tag in b.tags}
+        types = {LEADERBOARD_SCORED}
+        types |= LEDGER if any(b.of_ledger for b in boards.boards) else set()
+        types |= {IDENTIFY} if self.traits else set()
+        types |= {TAG_ADDED, TAG_REMOVED} if self.tags else set()
+        self.handles = frozenset(types)
+
+    def fold(self, state: State, recorded: Recorded) -> State:
+        event = recorded.event
+        if event.type == IDENTIFY:
+            for trait in self.traits & event.properties.keys():
+                _word(state, trait, recorded, event.properties[trait])
+        elif event.type in (TAG_ADDED, TAG_REMOVED):
+            tag = event.properties.get("tag")
+            if isinstance(tag, str) and tag in self.tags:
+                _word(state, f"#{tag}", recorded, event.type == TAG_ADDED)
+        elif is_trusted(event):
+            if event.type in LEDGER:
+                self._add(state, recorded)
+            elif event.type == LEADERBOARD_SCORED:
+                self._score(state, recorded)
+        return state
+
+    def _add(self, state: State, recorded: Recorded) -> None:
+        event = recorded.event
+        points = amount_of(event)
+        if points is None:
+            return
+        state["balance"] += points if event.type in (POINTS_EARNED, POINTS_ADJUSTED) else -points
+        if event.type != POINTS_EARNED:
+            return
+        day = self.calendar.day(event.occurred_at)
+        for kind in self.kinds:
+            period = period_of(kind, day)
+            if newest(state["sums"][kind], period.number, span_of(kind), 0) is not None:
+                state["sums"][kind][str(period.number)] += points
+
+    def _score(self, state: State, recorded: Recorded) -> None:
+        said = recorded.event.properties
+        board, turn, score, end = (said.get(name) for name in ("board", "turn", "score", "end"))
+        if board not in self.names or type(turn) is not int or type(score) is not int or abs(score) > FIXED_MAX:
+            return
+        at = recorded.event.occurred_at
+        until = min(end, at + LIFE_MAX) if type(end) is int else None
+        held = state["scores"].get(board)
+        if held is None or (held[TURN], held[AT], held[ID]) < (turn, at, recorded.id):
+            state["scores"][board] = [turn, at, recorded.id, score, until]
+
+    # --- rows ------------------------------------------------------------------------------
+
+    def rows(self, state: State, workspace: str, person: str) -> Iterator[Row]:
+        for board in self.boards.boards:
+            scopes = list(_scopes(board, state["words"]))
+            name = self.boards.key(board)
+            for period, score, end in scores_of(board, state):
+                for scope in scopes:
+                    yield row_of(Board(workspace, name, period.row_name, scope), Place(score, person, end))
+
+
+def _word(state: State, name: str, recorded: Recorded, value: Any) -> None:
+    kept = state["words"].get(name)
+    order = (recorded.event.occurred_at, recorded.id)
+    if kept is None or (kept[0], kept[1]) < order:
+        state["words"][name] = [*order, _scope_value(value)]
+
+
+def _scope_value(value: Any) -> Any:
+    """A trait as people are told apart by it; None for what cannot name a region."""
+    if type(value) is int and not isinstance(value, bool):
+        value = str(value)
+    if type(value) is str:
+        # Bytes, not characters: it becomes part of a row's key. A lone surrogate can be in no key at all.
+        size = len(value.encode("utf-8", "replace")) if value.isprintable() else 0
+        return value if 0 < size <= TRAIT_LENGTH_MAX else None
+    return value if value is True else None
+
+
+def _scopes(board: BoardDefinition, words: dict[str, list[Any]]) -> Iterator[str]:
+    yield ""
+    trait = words[board.per][2] if board.per in words else None
+    if isinstance(trait, str):
+        yield scope_text(board.per, trait)
+    for tag in board.tags:
+        if f"#{tag}" in words and words[f"#{tag}"][2] is True:
+            yield scope_text("tag", tag)
+
+
+def scope_text(kind: str, value: str) -> str:
+    """A scope as callers write it and rows name it."""
+    return f"{kind}={value}"
+
+
+def scores_of(board: BoardDefinition, state: State) -> Iterator[tuple[Period, int, int | None]]:
+    """Period, score in millionths and end of each score on a board. Who has nothing stands on none."""
+    if not board.of_ledger:
+        held = state["scores"].get(board.name)
+        if held is not None and held[SCORE]:
+            yield Period(ALL, 0), held[SCORE], held[END]
+    elif board.path[1] == "balance":
+        if 0 < state["balance"] <= FIXED_MAX // SCALE:
+            yield Period(ALL, 0), state["balance"] * SCALE, None
+    else:
+        for kind in board.periods:
+            for number, points in state["sums"][kind].items():
+                yield Period(kind, int(number)), min(points, FIXED_MAX // SCALE) * SCALE, None
+
+
+def _view(boards: Boards, state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
+    shown = {}
+    for board in boards.boards:
+        scores = [each for each in scores_of(board, state) if each[2] is None or now < each[2]]
+        shown[board.name] = {
+            "scores": {period.row_name: plain(score) for period, score, _ in scores},
+            "ends_at": next((format_time(end) for _, _, end in scores if end is not None), None),
+            "scopes": [scope for scope in _scopes(board, state["words"]) if scope],
+        }
+    return shown
+
+
+def plain(score: int) -> int | float:
+    """A score as it is told: whole where it is."""
+    return score // SCALE if score % SCALE == 0 else from_fixed(score)

@@ -1,0 +1,34 @@
+"""Everybody put on the leaderboards anew: scores that views tell are told again, and missing rows are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.leaderboards.definition import Boards
+from threadline.capabilities.leaderboards.events import LEADERBOARDS_REFRESHED
+from threadline.kernel.event import Event
+from threadline.kernel.operation import Context
+
+_PAGE = 500
+
+
+def refresh(context: Context, boards: Boards) -> int:
+    """Do it, page by page, beside live traffic; may be called again after an interruption. Answers how many people."""
+    if any(not board.of_ledger for board in boards.boards):
+        after = ""
+        while True:
+            page, after = context.engine.people(context.workspace, after, _PAGE)
+            context.engine.record([_asked(context, boards, person) for person in page])
+            if not after:
+                break
+    people: int = context.engine.write_rows()
+    return people
+
+
+def _asked(context: Context, boards: Boards, person: Any) -> Event:
+    # A function of the definitions and of what is known: sent again before anything has happened it is the same event.
+    key = f"{person.id}/{boards.fingerprint}/{person.position}"
+    return Event(
+        type=LEADERBOARDS_REFRESHED, identifiers=(person.identifiers[person.id],), occurred_at=context.now, key=key,
+        source="threadline.leaderboards", source_type="internal", workspace=context.workspace, received_at=context.now,
+    )  # fmt: skip

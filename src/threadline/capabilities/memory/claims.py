@@ -1,0 +1,200 @@
+"""From pieces to claims: who says what about a fact, since when and how surely; which of it a retraction voids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from threadline.capabilities.events.forms import instant
+from threadline.capabilities.memory.definition import CERTAINTY, SOURCES, Derivation
+from threadline.capabilities.memory.pieces import (
+    CELLS,
+    COUNT,
+    FIRST_AT,
+    SAID_AT,
+    SAID_CONFIDENCE,
+    SAID_ID,
+    SAID_PREMISES,
+    SAID_UNTIL,
+    SAID_VALUE,
+    TAIL,
+    WORDS,
+    Piece,
+)
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.fixed import SCALE, from_fixed
+from threadline.kernel.time import DAY, LATEST
+
+FactId = tuple[str, str]
+"""(type, key)."""
+
+
+class Claim(NamedTuple):
+    """One voice's word on a fact."""
+
+    strength: int
+    """Position of its source in `SOURCES`: 0 is the strongest."""
+    at: int
+    id: str
+    voice: str
+    value: Any
+    confidence: int
+    """Millionths."""
+    expires_at: int | None
+    premises: tuple[FactId, ...]
+
+
+def claims_of(derivation: Derivation, piece: Piece) -> list[Claim]:
+    """What a piece says."""
+    strength = SOURCES.index(derivation.source)
+    usual = derivation.confidence if type(derivation.confidence) is int else CERTAINTY[derivation.source][0]
+    if derivation.says:
+        return [
+            Claim(
+                strength, word[SAID_AT], word[SAID_ID], voice, word[SAID_VALUE],
+                usual if word[SAID_CONFIDENCE] is None else word[SAID_CONFIDENCE],
+                _expiry(derivation, word[SAID_AT], word[SAID_UNTIL]),
+                tuple(split_id(premise) for premise in word[SAID_PREMISES] or ()),
+            )
+            for voice, word in sorted(piece[WORDS].items())
+        ]  # fmt: skip
+    words = list(piece[WORDS])
+    until = words.pop() if derivation.expires_at is not None else None
+    told = words.pop() if derivation.confidence is not None and type(derivation.confidence) is not int else None
+    at, id = piece[TAIL][0], piece[TAIL][1]
+    value = words[0] if derivation.value is not None else _fields(derivation, piece, words)
+    sure = usual if told is None else told
+    return [Claim(strength, at, id, "", value, sure, _expiry(derivation, at, until), ())]
+
+
+def _expiry(derivation: Derivation, at: int, until: int | None) -> int | None:
+    if derivation.expires_after is None:
+        return until
+    after = min(at + derivation.expires_after, LATEST)
+    return after if until is None else min(after, until)
+
+
+def _fields(derivation: Derivation, piece: Piece, words: list[Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    place, cell = 0, CELLS
+    for field in derivation.fields:
+        match field.aggregate:
+            case "last":
+                told[field.name] = words[place]
+                place += 1
+            case "first":
+                told[field.name] = None if piece[cell] is None else piece[cell][2]
+                cell += 1
+            case "sum":
+                told |= _sum(field.name, piece[cell], field.currency is not None)
+                cell += 1
+            case _:
+                told[field.name] = _of_times(field.aggregate, piece)
+    told.update(zip(derivation.constants, words[place:], strict=True))
+    return dict(sorted(told.items()))
+
+
+def _of_times(aggregate: str, piece: Piece) -> Any:
+    count, first, last = piece[COUNT], piece[FIRST_AT], piece[TAIL][0]
+    match aggregate:
+        case "count":
+            return count
+        case "first_at":
+            return instant(first)
+        case "last_at":
+            return instant(last)
+        case _:
+            # One division of integers, so that the result is the float that is nearest to the truth.
+            return None if count < 2 else (last - first) / ((count - 1) * DAY)
+
+
+def _sum(name: str, cell: Any, money: bool) -> dict[str, Any]:
+    if not money:
+        return {name: from_fixed(int(cell or 0))}
+    amounts = {code or "unknown": from_fixed(int(held[1])) for code, held in sorted((cell or {}).items())}
+    # Amounts of several currencies have no sum.
+    total = 0.0 if not amounts else next(iter(amounts.values())) if len(amounts) == 1 else None
+    return {name: total, f"{name}_by_currency": amounts}
+
+
+def split_id(id: str) -> FactId:
+    """Type and key of ``type/key``."""
+    type, _, key = id.partition("/")
+    return type, key
+
+
+# --- certainty ----------------------------------------------------------------------------------
+
+
+def agreed(claims: Sequence[Claim]) -> float:
+    """The confidence of a value that these claims, all of one strength, agree on: 1 − Π (1 − c) over their voices.
+
+    Of each voice only the surest word counts, so that no voice gains by repeating itself. Rounded to four decimals.
+    """
+    if len(claims) == 1:
+        return round(claims[0].confidence / SCALE, 4)
+    surest: dict[str, int] = {}
+    for claim in claims:
+        surest[claim.voice] = max(surest.get(claim.voice, 0), claim.confidence)
+    doubt = 1
+    for confidence in surest.values():
+        doubt *= SCALE - confidence
+    whole = SCALE ** len(surest)
+    share: float = (whole - doubt) / whole
+    return round(share, 4)
+
+
+def by_value(claims: Iterable[Claim]) -> list[list[Claim]]:
+    """Claims of one fact that say the same together: the strongest value first, of equals the surest, then the newest.
+
+    Claims of different strength never stand together: what an agent infers makes no surer what events say. Weaker ones
+    that agree with the first value are left out: they speak neither for it nor against it.
+    """
+    groups: dict[tuple[int, bytes], list[Claim]] = {}
+    listed = list(claims)
+    if len(listed) == 1:
+        return [listed]
+    for claim in listed:
+        groups.setdefault((claim.strength, canonical_json(claim.value)), []).append(claim)
+    newest = {place: max((claim.at, claim.id) for claim in group) for place, group in groups.items()}
+    ordered = sorted(groups, key=lambda place: newest[place], reverse=True)
+    ordered.sort(key=lambda place: (place[0], -agreed(groups[place])))
+    wins = ordered[0]
+    return [groups[place] for place in ordered if place == wins or place[1] != wins[1]]
+
+
+# --- what a retraction takes along --------------------------------------------------------------
+
+
+def voided(claims: Mapping[FactId, list[Claim]], retracted: Mapping[FactId, int]) -> dict[FactId, tuple[int, FactId]]:
+    """Up to which instant what is said of each fact is void, and the retracted fact that is the reason.
+
+    ``claims`` are those that the fact's own retraction, in ``retracted``, leaves. A claim that rests on a fact is void
+    with it if it is no newer than what voided that fact; a fact that loses all its claims so takes along what rests on
+    it in turn. Facts that rest on each other in a circle come to the same end wherever one begins: bounds only rise.
+    """
+    bounds = {fact: (at, fact) for fact, at in retracted.items()}
+    resting = {fact: listed for fact, listed in claims.items() if any(claim.premises for claim in listed)}
+    risen = bool(bounds and resting)
+    while risen:
+        risen = False
+        for fact, listed in resting.items():
+            bound = _bound(listed, bounds)
+            if bound is not None and (fact not in bounds or bound > bounds[fact]):
+                bounds[fact] = bound
+                risen = True
+    return bounds
+
+
+def _bound(claims: list[Claim], bounds: Mapping[FactId, tuple[int, FactId]]) -> tuple[int, FactId] | None:
+    """What voids all these claims because of what they rest on; None while one of them stands."""
+    reasons = [cause_of(claim, bounds) for claim in claims]
+    if None in reasons:
+        return None
+    return max((reason for reason in reasons if reason is not None), default=None)
+
+
+def cause_of(claim: Claim, bounds: Mapping[FactId, tuple[int, FactId]]) -> tuple[int, FactId] | None:
+    """What voids a claim because of what it rests on; None if nothing does."""
+    found = [bounds[premise] for premise in claim.premises if premise in bounds and claim.at <= bounds[premise][0]]
+    return max(found, default=None)

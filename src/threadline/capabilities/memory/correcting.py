@@ -1,0 +1,213 @@
+"""Facts told, taken back and given back by callers: each is an event, so that each stands in the thread."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.events import AGENT_INSIGHT
+from threadline.capabilities.events.forms import EventId, PersonRef, Time, checked_id, instant
+from threadline.capabilities.memory.definition import AGENT_INFERRED, SYSTEM_COMPUTED, TYPES, USER_DECLARED
+from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
+from threadline.capabilities.memory.operations import FactKey, FactType, FactView, fact_view, found_fact, memory_at
+from threadline.capabilities.memory.paths import keep
+from threadline.capabilities.people.operations import RequestKey, derived_key
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded
+from threadline.kernel.event import Event, Receipt
+from threadline.kernel.limits import FACT_VALUE_BYTES_MAX, FACTS_RETRACTED_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import parse_time
+
+FactIds = Annotated[list[Annotated[str, Meta(max_length=150)]], Meta(description="Facts as type/key.", max_length=8)]
+
+
+def _event(context: Context, person: Any, type: str, properties: dict[str, Any], key: str) -> Event:
+    founder = person.identifiers[person.id]
+    return Event(
+        type=type, identifiers=(founder,), occurred_at=context.now, key=key, source=context.source,
+        source_type="direct" if context.source == "direct" else "external", workspace=context.workspace,
+        properties=properties, received_at=context.now,
+    )  # fmt: skip
+
+
+def _known(context: Context, person: str) -> dict[str, Any]:
+    """Memory with what was just recorded in it: a view counts only what lies before its instant."""
+    again = context.engine.person(context.workspace, person)
+    memory: dict[str, Any] = context.engine.views(again, context.now + 1, names=["memory"])["memory"]
+    return memory
+
+
+# --- remember -----------------------------------------------------------------------------------
+
+_TYPES = {USER_DECLARED: FACT_REMEMBERED, SYSTEM_COMPUTED: FACT_COMPUTED, AGENT_INFERRED: AGENT_INSIGHT}
+
+
+class RememberParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to be known of whom, and who says so."""
+
+    id: PersonRef
+    type: FactType
+    key: FactKey
+    value: Annotated[Any, Meta(description=f"Anything but null, of at most {FACT_VALUE_BYTES_MAX} bytes.")]
+    source: Annotated[str, Meta(description="user_declared, system_computed or agent_inferred.")] = USER_DECLARED
+    confidence: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="How sure; not for user_declared. More than its source may have is cut."),
+    ] = None
+    expires_at: Annotated[Time | None, Meta(description="From when on it is no longer told.")] = None
+    derived_from: FactIds = []
+    request: RequestKey = ""
+
+
+class RememberResult(msgspec.Struct, kw_only=True):
+    """The receipt of the event, and the fact as it stands now: a stronger source may say otherwise."""
+
+    person: str
+    receipt: Receipt
+    fact: Annotated[
+        FactView | None, Meta(description="Null where it has expired, or where no more facts of its source are kept.")
+    ]
+
+
+def _remember(context: Context, params: RememberParams) -> RememberResult:
+    type = _TYPES.get(params.source)
+    if type is None:
+        raise InvalidValue(f"source must be one of {', '.join(_TYPES)}; what events say is derived from them")
+    if params.source == USER_DECLARED and params.confidence is not None:
+        raise InvalidValue(
+            "what a person says of themselves is certain; leave out `confidence`, or give another source"
+        )
+    if params.key != params.key.strip():
+        raise InvalidValue("a key neither begins nor ends with a blank")
+    if params.value is None:
+        raise InvalidValue("null is no value; to take a fact back use `retract`")
+    if keep(params.value) is None:
+        raise LimitExceeded(f"a value has at most {FACT_VALUE_BYTES_MAX} bytes and numbers of 64 bits")
+    person = context.engine.person(context.workspace, params.id)
+    properties = {"type": params.type, "key": params.key, "value": params.value}
+    if params.confidence is not None:
+        properties["confidence"] = params.confidence
+    if params.expires_at is not None:
+        properties["expires_at"] = instant(parse_time(params.expires_at))
+    if params.derived_from:
+        properties["derived_from"] = params.derived_from
+    said = canonical_json(properties).decode()
+    key = derived_key(person.id, type, params.request or f"at {person.position} {said}")
+    receipt = context.engine.record([_event(context, person, type, properties, key)])[0]
+    fact = _known(context, person.id).get(params.type, {}).get(params.key)
+    return RememberResult(person=person.id, receipt=receipt, fact=None if fact is None else fact_view(fact))
+
+
+REMEMBER = Operation(
+    name="remember",
+    summary="Tell a fact about a person: what they said, what a system reckoned, what an agent inferred.",
+    params=RememberParams,
+    result=RememberResult,
+    run=_remember,
+    method="POST",
+    path="/v1/people/{id}/memory",
+    scope="write",
+    example=RememberParams(id="user_id:42", type="preference", key="colour", value="blue"),
+)
+
+# --- retract and undo ---------------------------------------------------------------------------
+
+
+class RetractParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which fact to take back, and why."""
+
+    id: PersonRef
+    type: FactType
+    key: FactKey
+    reason: Annotated[str, Meta(description="Why; it is kept in the event.", max_length=500)] = ""
+    request: RequestKey = ""
+
+
+class RetractResult(msgspec.Struct, kw_only=True):
+    """The retraction, and all facts that it took away."""
+
+    person: str
+    receipt: Annotated[Receipt, Meta(description="Its id is what `unretract` takes.")]
+    gone: Annotated[list[str], Meta(description="Facts that are no longer told, as type/key; what rested on it too.")]
+
+
+def _retract(context: Context, params: RetractParams) -> RetractResult:
+    person = context.engine.person(context.workspace, params.id)
+    before = memory_at(context, person, None)
+    request = params.request or f"at {person.position}"
+    key = derived_key(person.id, FACT_RETRACTED, params.type, params.key, request)
+    if context.engine.event_of_key(context.workspace, context.source, key) is None:
+        found_fact(before, params.type, params.key)
+        if sum(1 for each in before["retracted"] if each["retraction"]) >= FACTS_RETRACTED_MAX:
+            raise LimitExceeded(f"{FACTS_RETRACTED_MAX} facts of this person are retracted; no more can be")
+    properties = {"type": params.type, "key": params.key} | ({"reason": params.reason} if params.reason else {})
+    receipt = context.engine.record([_event(context, person, FACT_RETRACTED, properties, key)])[0]
+    left = _ids(_known(context, person.id))
+    return RetractResult(person=person.id, receipt=receipt, gone=[id for id in _ids(before) if id not in left])
+
+
+def _ids(memory: dict[str, Any]) -> list[str]:
+    return [f"{type}/{key}" for type in TYPES for key in memory.get(type, {})]
+
+
+RETRACT = Operation(
+    name="retract",
+    summary="Take a fact back, with all that was derived from it.",
+    params=RetractParams,
+    result=RetractResult,
+    run=_retract,
+    method="POST",
+    path="/v1/people/{id}/memory/{type}/{key}/retract",
+    scope="write",
+    example=RetractParams(id="user_id:42", type="preference", key="colour", reason="it was a present"),
+)
+
+
+class UnretractParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which retraction to undo."""
+
+    id: EventId
+
+
+class UnretractResult(msgspec.Struct, kw_only=True):
+    """The undoing, and all facts that are back."""
+
+    person: str
+    receipt: Receipt
+    back: Annotated[list[str], Meta(description="Facts that are told again, as type/key.")]
+
+
+def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
+    engine = context.engine
+    retraction = engine.event(context.workspace, checked_id(params.id))
+    if retraction.event.type != FACT_RETRACTED:
+        raise Conflict(f"event {params.id} is a {retraction.event.type}, not a retraction")
+    person = engine.asker.by_thread(retraction.thread)
+    before = _ids(memory_at(context, person, None))
+    properties = {
+        "type": retraction.event.properties["type"],
+        "key": retraction.event.properties["key"],
+        "retraction": retraction.id,
+        "retracted_at": retraction.event.occurred_at,
+    }
+    # A retraction can be undone once, so its own id names the wish.
+    key = derived_key(FACT_RESTORED, retraction.id)
+    receipt = engine.record([_event(context, person, FACT_RESTORED, properties, key)])[0]
+    back = [id for id in _ids(_known(context, person.id)) if id not in before]
+    return UnretractResult(person=person.id, receipt=receipt, back=back)
+
+
+UNRETRACT = Operation(
+    name="unretract",
+    summary="Undo a retraction: the fact is back, with all that went with it.",
+    params=UnretractParams,
+    result=UnretractResult,
+    run=_unretract,
+    method="POST",
+    path="/v1/events/{id}/unretract",
+    scope="write",
+    example=UnretractParams(id="0123456789abcdef0123456789abcdef"),
+)

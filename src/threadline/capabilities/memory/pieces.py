@@ -1,0 +1,103 @@
+"""What is kept of the events behind one fact: pieces that grow by one event at a time, in any order.
+
+A piece is a list whose first four places are alike for all derivations:
+
+    0  how many events made it
+    1  the earliest instant at which one occurred
+    2  the newest of them: [instant, id, instant, id, …], the newest first
+    3  its words
+
+The words of a derivation that keeps sources apart (``says``) are ``{source: [instant, id, value, confidence,
+expires_at, premises]}``, the newest of each source; those of any other are the values of its last fields and constants in
+the newest event, with confidence and expiry where events tell these. From place 4 on stand the cells of its other
+fields, in their order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.features.cells import add_money, add_units
+from threadline.kernel.limits import FACT_VOICES_MAX
+
+Piece = list[Any]
+
+COUNT, FIRST_AT, TAIL, WORDS, CELLS = range(5)
+
+SAID_AT, SAID_ID, SAID_VALUE, SAID_CONFIDENCE, SAID_UNTIL, SAID_PREMISES = range(6)
+
+
+def note_event(piece: Piece, at: int, id: str, length: int) -> bool:
+    """Count one more event, with ``length`` places for the newest ones; answers whether it is the newest so far."""
+    piece[COUNT] += 1
+    piece[FIRST_AT] = min(piece[FIRST_AT], at)
+    tail = piece[TAIL]
+    if (at, id) > (tail[0], tail[1]):
+        tail[0:0] = (at, id)
+        del tail[length:]
+        return True
+    for place in range(2, length, 2):
+        if place == len(tail) or (at, id) > (tail[place], tail[place + 1]):
+            tail[place:place] = (at, id)
+            del tail[length:]
+            break
+    return False
+
+
+def add_word(words: dict[str, list[Any]], voice: str, word: list[Any]) -> None:
+    """Keep the newest word of a voice. A voice that is pushed out has smaller names before it and never comes back."""
+    held = words.get(voice)
+    if held is not None:
+        if (word[SAID_AT], word[SAID_ID]) > (held[SAID_AT], held[SAID_ID]):
+            words[voice] = word
+        return
+    words[voice] = word
+    if len(words) > FACT_VOICES_MAX:
+        del words[max(words)]
+
+
+# --- cells: what a field keeps beside the newest event ------------------------------------------
+
+
+def open_cell(aggregate: str, at: int, id: str, found: Any) -> Any:
+    """The cell of one event. ``found`` is None, or a value (first), units (sum), or units with a currency."""
+    if found is None:
+        return None
+    if aggregate == "first":
+        return [at, id, found]
+    return {found[1]: [1, found[0]]} if type(found) is tuple else found
+
+
+def add_to_cell(cell: Any, aggregate: str, at: int, id: str, found: Any) -> Any:
+    """The cell with one more event in it."""
+    if found is None:
+        return cell
+    if cell is None:
+        return open_cell(aggregate, at, id, found)
+    if aggregate == "first":
+        return [at, id, found] if (at, id) < (cell[0], cell[1]) else cell
+    return add_money(cell, found[0], found[1]) if type(found) is tuple else add_units(cell, found)
+
+
+# --- retractions --------------------------------------------------------------------------------
+
+RETRACTED, RESTORED = 1, 2
+
+Retractions = list[list[Any]]
+"""[instant, id of the retraction, bits] of each, the newest first; an undoing may arrive before what it undoes."""
+
+
+def add_retraction(kept: Retractions, at: int, id: str, bit: int, most: int) -> None:
+    """Note that a retraction was told, or undone; only the newest stay, whatever came first."""
+    for each in kept:
+        if each[0] == at and each[1] == id:
+            each[2] |= bit
+            return
+    kept.append([at, id, bit])
+    kept.sort(reverse=True)
+    del kept[most:]
+
+
+def standing(kept: Retractions) -> list[Any] | None:
+    """The newest retraction that was told and not undone."""
+    return next((each for each in kept if each[2] == RETRACTED), None)

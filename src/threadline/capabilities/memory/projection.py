@@ -1,0 +1,100 @@
+"""The projection ``memory``: facts folded from the events that make them, read at any instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from threadline.capabilities.memory.definition import TYPES, DerivationSet
+from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
+from threadline.capabilities.memory.folding import Maker, State, fold_maker, fold_retraction
+from threadline.capabilities.memory.paths import may_render
+from threadline.capabilities.memory.view import Reader
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Fold, Projection
+
+LAYOUT = 1
+"""Grows when the form of the state changes, so that states of the older form are folded again."""
+
+RETRACTIONS = frozenset({FACT_RETRACTED, FACT_RESTORED})
+
+Makers = dict[str, list[Maker]]
+"""Event type -> the derivations at work on it."""
+
+
+def make_makers(derivations: DerivationSet) -> Makers:
+    """The derivations by event type. Codes are positions: whatever moves them changes the fingerprint as well."""
+    makers: Makers = {}
+    for number, derivation in enumerate(derivations.derivations):
+        for feed in derivation.feeds:
+            makers.setdefault(feed.type, []).append(Maker(derivation, feed, f"{number:x}"))
+    return makers
+
+
+def projection(derivations: DerivationSet) -> Projection:
+    """The projection of these derivations. It commutes: retractions void by occurred time, whatever came first."""
+    makers = make_makers(derivations)
+    reader = Reader(makers)
+    types = frozenset(makers) | RETRACTIONS
+
+    def folder(packed: bool) -> dict[str, Fold]:
+        folds = {type: _fold_of(listed, packed) for type, listed in makers.items()}
+        return folds | dict.fromkeys(RETRACTIONS, _retraction_fold(packed))
+
+    plain, compiled = folder(packed=False), folder(packed=True)
+
+    def fold(state: Any, recorded: Recorded) -> Any:
+        return plain[recorded.event.type](state, recorded) if recorded.event.type in types else state
+
+    return Projection(
+        name="memory",
+        version=LAYOUT,
+        handles=types,
+        empty=dict,
+        fold=fold,
+        view=reader.view,
+        edges=reader.edges,
+        due=reader.due,
+        fingerprint=derivations.fingerprint,
+        parts=True,
+        feeds=partial(_feeds, derivations),
+        compile=compiled.get,
+    )
+
+
+def _feeds(derivations: DerivationSet, path: tuple[str, ...]) -> frozenset[str] | None:
+    """The event types that can change what stands at (type, key, …) of the view; a retraction takes others along."""
+    types: set[str] = set()
+    for derivation in derivations.derivations:
+        if all(may_render(t, step) for t, step in zip((derivation.type, derivation.key), path, strict=False)):
+            types |= {feed.type for feed in derivation.feeds}
+    return frozenset(types | RETRACTIONS) if types and path[0] in (*TYPES, "retracted") else frozenset()
+
+
+def _fold_of(makers: list[Maker], packed: bool) -> Fold:
+    def fold(state: State, recorded: Recorded) -> State:
+        for maker in makers:
+            fold_maker(maker, state, recorded, packed)
+        return state
+
+    return fold
+
+
+def _retraction_fold(packed: bool) -> Fold:
+    def fold(state: State, recorded: Recorded) -> State:
+        fold_retraction(state, recorded, packed)
+        return state
+
+    return fold
+
+
+def facts_of(makers: Makers, recorded: Recorded) -> Iterator[tuple[str, str]]:
+    """Type and key of every fact that an event makes, takes back or gives back."""
+    event = recorded.event
+    if event.type in RETRACTIONS:
+        named = (event.properties.get("type"), event.properties.get("key"))
+        if isinstance(named[0], str) and isinstance(named[1], str):
+            yield named[0], named[1]
+    for maker in makers.get(event.type, ()):
+        yield from maker.facts(recorded)

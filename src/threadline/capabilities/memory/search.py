@@ -1,0 +1,78 @@
+"""Text search among one person's facts: ranked, read from the facts themselves, with no index to keep."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+KEY_WEIGHT = 2.0
+"""What a word in a fact's key counts beside one in its value or type."""
+BEGINNING_WEIGHT = 0.5
+"""What a word counts that only begins with the word sought, which must have three letters at least."""
+SATURATION = 1.2
+"""BM25's k1: how little further occurrences of a word add."""
+
+_WORD = re.compile(r"[^\W_]+")
+_BEGINNING_LENGTH_MIN = 3
+_QUERY_WORDS_MAX = 32
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, case folded and without accents."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return _WORD.findall(plain.casefold())
+
+
+def ranked(facts: Iterable[dict[str, Any]], query: str) -> list[tuple[float, dict[str, Any]]]:
+    """The facts in which a word of the query occurs, the best first, with their scores; equal ones by type and key.
+
+    A fact's score is the sum over the words sought of idf × f × (k1 + 1) ÷ (f + k1), where f is the weighted number of
+    occurrences and idf = ln(1 + (N − n + 0.5) ÷ (n + 0.5)) with n of the person's N facts having the word. It is BM25
+    without its term for length, because facts are short.
+    """
+    known = [(fact, _counted(fact)) for fact in facts]
+    scores = [0.0] * len(known)
+    for word in list(dict.fromkeys(words_of(query)))[:_QUERY_WORDS_MAX]:
+        found = [_occurrences(word, counts) for _, counts in known]
+        having = sum(1 for f in found if f)
+        idf = math.log(1 + (len(known) - having + 0.5) / (having + 0.5))
+        for place, f in enumerate(found):
+            scores[place] += idf * f * (SATURATION + 1) / (f + SATURATION)
+    hits = [(round(score, 4), fact) for score, (fact, _) in zip(scores, known, strict=True) if score > 0]
+    return sorted(hits, key=lambda hit: (-hit[0], hit[1]["type"], hit[1]["key"]))
+
+
+def _counted(fact: dict[str, Any]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for word in words_of(fact["key"]):
+        counts[word] += KEY_WEIGHT  # type: ignore[assignment]
+    for text in (fact["type"], *_texts(fact["value"])):
+        counts.update(words_of(text))
+    return counts
+
+
+def _occurrences(word: str, counts: Counter[str]) -> float:
+    whole: float = counts.get(word, 0)
+    if len(word) < _BEGINNING_LENGTH_MIN:
+        return whole
+    begun = sum(count for other, count in counts.items() if other != word and other.startswith(word))
+    return whole + BEGINNING_WEIGHT * begun
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text and number in a value, names of fields included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,172 @@
+"""What is known of a person at an instant: the facts that stand, each with its source, confidence and lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from threadline.capabilities.events.forms import instant
+from threadline.capabilities.memory.claims import (
+    Claim,
+    FactId,
+    agreed,
+    by_value,
+    cause_of,
+    claims_of,
+    split_id,
+    voided,
+)
+from threadline.capabilities.memory.definition import SOURCES
+from threadline.capabilities.memory.folding import RETRACTED_FACTS, Maker, State, fold_maker
+from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import FACT_EVENTS_MAX
+from threadline.kernel.projection import Ranges
+
+Pieces = dict[FactId, list[tuple[Maker, str, Piece]]]
+"""The pieces of each fact: who made it, the name of the part, and what is kept."""
+
+
+class Reader:
+    """Reads states that these makers folded."""
+
+    def __init__(self, makers: Mapping[str, list[Maker]]) -> None:
+        self._makers = makers
+        self._by_code = {maker.code: maker for listed in makers.values() for maker in listed}
+
+    def view(self, state: State, now: int, events: list[Recorded]) -> dict[str, Any]:
+        """``{type: {key: fact}, …, "retracted": […]}``; of what has expired or is void nothing is told."""
+        pieces, retracted = self._sorted_out(state)
+        self._refold(pieces, retracted, events)
+        limits = {fact: entry[0] for fact, entry in retracted.items()}
+        claims = {
+            fact: [claim for maker, _, piece in held for claim in claims_of(maker.derivation, piece)]
+            for fact, held in pieces.items()
+        }
+        bounds = voided(claims, limits)
+        shown: dict[str, Any] = {}
+        for fact in sorted(claims):
+            known = [claim for claim in claims[fact] if claim.expires_at is None or claim.expires_at > now]
+            if bounds:
+                known = [claim for claim in known if cause_of(claim, bounds) is None]
+            if known:
+                shown.setdefault(fact[0], {})[fact[1]] = _fact(fact, known, pieces[fact])
+        return {**shown, "retracted": _gone(retracted, bounds)}
+
+    def edges(self, state: State, now: int) -> Ranges:
+        """From the earliest retraction on that newer events followed: what they alone make is folded from the log."""
+        pieces, retracted = self._sorted_out(state)
+        starts = [
+            entry[0]
+            for fact, entry in retracted.items()
+            if any(piece[TAIL][0] > entry[0] for _, _, piece in pieces.get(fact, ()))
+        ]
+        return [(min(starts) + 1, now)] if starts else []
+
+    def due(self, state: State, now: int) -> int | None:
+        """The next instant after ``now`` at which a claim expires."""
+        pieces, retracted = self._sorted_out(state)
+        expiries = [
+            claim.expires_at
+            for fact, held in pieces.items()
+            for maker, _, piece in held
+            for claim in claims_of(maker.derivation, piece)
+            if claim.expires_at is not None and claim.expires_at > now
+            if fact not in retracted or claim.at > retracted[fact][0]
+        ]
+        return min(expiries, default=None)
+
+    def _sorted_out(self, state: State) -> tuple[Pieces, dict[FactId, list[Any]]]:
+        """The pieces by fact, and of each fact with a standing retraction its newest one."""
+        pieces: Pieces = {}
+        retracted: dict[FactId, list[Any]] = {}
+        for code, part in state.items():
+            if code == RETRACTED_FACTS:
+                told = {split_id(id): standing(kept) for id, kept in part.items()}
+                retracted = {fact: last for fact, last in told.items() if last is not None}
+                continue
+            maker = self._by_code[code]
+            for name, piece in maker.pieces(part).items():
+                pieces.setdefault(maker.fact(name), []).append((maker, name, piece))
+        for held in pieces.values():
+            if len(held) > 1:
+                held.sort(key=lambda each: each[0].derivation.name)
+        return pieces, retracted
+
+    def _refold(self, pieces: Pieces, retracted: Mapping[FactId, list[Any]], events: list[Recorded]) -> None:
+        """Leave of each retracted fact what the events after its retraction make of it.
+
+        Counts and sums cannot give back what came before, so these few events are folded once more.
+        """
+        for fact, (at, _, _) in retracted.items():
+            kept = []
+            for maker, name, piece in pieces.pop(fact, ()):
+                if piece[FIRST_AT] > at:
+                    kept.append((maker, name, piece))
+                elif piece[TAIL][0] > at:
+                    fresh: State = {}
+                    for recorded in events:
+                        if recorded.event.occurred_at > at:
+                            for each in self._makers.get(recorded.event.type, ()):
+                                if each.code == maker.code:
+                                    fold_maker(each, fresh, recorded)
+                    made = maker.pieces(fresh[maker.code]) if fresh else {}
+                    if name in made:
+                        kept.append((maker, name, made[name]))
+            if kept:
+                pieces[fact] = kept
+
+
+def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[Maker, str, Piece]]) -> dict[str, Any]:
+    groups = by_value(claims)
+    if len(pieces) == 1:
+        piece = pieces[0][2]
+        ids, events, first = piece[TAIL][1::2], piece[COUNT], piece[FIRST_AT]
+    else:
+        tails = [piece[TAIL] for _, _, piece in pieces]
+        newest = sorted({pair for tail in tails for pair in zip(tail[::2], tail[1::2], strict=True)}, reverse=True)
+        ids = [id for _, id in newest[:FACT_EVENTS_MAX]]
+        events = sum(piece[COUNT] for _, _, piece in pieces)
+        first = min(piece[FIRST_AT] for _, _, piece in pieces)
+    return {
+        "type": fact[0],
+        "key": fact[1],
+        **_word(groups[0]),
+        "events": events,
+        "source_event_ids": ids,
+        "created_at": instant(first),
+        "conflicts": [_word(group) for group in groups[1:]],
+    }
+
+
+def _word(claims: list[Claim]) -> dict[str, Any]:
+    """What claims that agree say together."""
+    newest = max(claims, key=lambda claim: (claim.at, claim.id)) if len(claims) > 1 else claims[0]
+    # The value stands as long as one of them does.
+    expiries = [claim.expires_at for claim in claims if claim.expires_at is not None]
+    return {
+        "value": newest.value,
+        "source": SOURCES[newest.strength],
+        "confidence": agreed(claims),
+        "updated_at": instant(newest.at),
+        "expires_at": instant(max(expiries)) if len(expiries) == len(claims) else None,
+        "voices": sorted({claim.voice for claim in claims if claim.voice}),
+    }
+
+
+def _gone(retracted: Mapping[FactId, list[Any]], bounds: Mapping[FactId, tuple[int, FactId]]) -> list[dict[str, Any]]:
+    """The facts with a standing retraction, and those that went with one."""
+    told = []
+    for fact in sorted(bounds):
+        own = retracted.get(fact)
+        at, reason = bounds[fact]
+        told.append(
+            {
+                "type": fact[0],
+                "key": fact[1],
+                "retraction": "" if own is None else own[1],
+                "retracted_at": instant(at if own is None else own[0]),
+                "because_of": "" if own is not None else "/".join(reason),
+            }
+        )
+    return told

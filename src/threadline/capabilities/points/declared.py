@@ -1,0 +1,20 @@
+"""What the points capability puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.points.loading import read_points
+from threadline.capabilities.points.policy import points_policy
+from threadline.capabilities.points.projection import points_projection
+from threadline.capabilities.points.telling import history_operation, tables_operation
+
+
+def declare(definitions: Definitions) -> list[Any]:
+    """The projection and the policy of what is declared, and the operations that tell it; nothing for ``false``."""
+    points = read_points(definitions)
+    definitions.refuse()
+    if points is None:
+        return []
+    return [points_projection(points), points_policy(points), history_operation(points), tables_operation(points)]

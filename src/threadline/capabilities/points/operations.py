@@ -1,0 +1,296 @@
+"""Points as callers ask for them: balance and ledger of a person, spending, correcting."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Cursor, EventId, Instant, PersonRef, instant, read_cursor, write_cursor
+from threadline.capabilities.people.operations import derived_key
+from threadline.capabilities.points.events import (
+    AMOUNT_MAX,
+    LEDGER,
+    POINTS_ADJUSTED,
+    POINTS_EARNED,
+    POINTS_SPEND_REQUESTED,
+    amount_of,
+    is_trusted,
+)
+from threadline.capabilities.points.policy import POLICY
+from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.operation import Context, Operation
+
+Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX)]
+Reason = Annotated[str, Meta(description="For what, in the words of the caller; kept in the ledger.", max_length=500)]
+Request = Annotated[
+    str,
+    Meta(
+        description="Names this wish. Sending it again gives the first answer and moves no points. Required.",
+        min_length=1,
+        max_length=100,
+    ),
+]
+
+# --- reading --------------------------------------------------------------------------------
+
+
+class PointsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose points."""
+
+    id: PersonRef
+
+
+class Expiry(msgspec.Struct, kw_only=True):
+    """Points that will be gone if they are not spent before."""
+
+    at: Instant
+    points: int
+
+
+class PointsDay(msgspec.Struct, kw_only=True):
+    """What the ledger says of one day."""
+
+    day: Annotated[str, Meta(description="2026-03-01, in the calendar of the definitions.")]
+    earned: int
+    spent: int
+    adjusted: int
+    expired: int
+
+
+class Anomaly(msgspec.Struct, kw_only=True):
+    """Something that looked wrong."""
+
+    kind: str
+    of: Annotated[str, Meta(description="The hour or the day in which it was noticed.")]
+    at: Instant
+
+
+class PointsView(msgspec.Struct, kw_only=True):
+    """A person's points at one position."""
+
+    person: str
+    position: int
+    balance: Annotated[int, Meta(description="What can be spent now.")]
+    earned: Annotated[int, Meta(description="All points ever earned, whatever became of them.")]
+    spent: int
+    adjusted: Annotated[int, Meta(description="The sum of all corrections; may be negative.")]
+    expired: int
+    expires_next: Expiry | None
+    days: Annotated[list[PointsDay], Meta(description="Days with lines, the newest first.")]
+    anomalies: list[Anomaly]
+
+
+def points_view(context: Context, person: Any, now: int) -> dict[str, Any]:
+    """What the projection says of a person."""
+    view: dict[str, Any] = context.engine.views(person, now, names=["points"])["points"]
+    return view
+
+
+def _points(context: Context, params: PointsParams) -> PointsView:
+    person = context.engine.person(context.workspace, params.id)
+    view = points_view(context, person, context.now)
+    return msgspec.convert({"person": person.id, "position": person.position, **view}, PointsView)
+
+
+POINTS = Operation(
+    name="points",
+    summary="Show a person's points: balance, lifetime earned, the newest days, what looked wrong.",
+    params=PointsParams,
+    result=PointsView,
+    run=_points,
+    method="GET",
+    path="/v1/people/{id}/points",
+    example=PointsParams(id="user_id:42"),
+)
+
+
+class LedgerParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose ledger, and which page of it."""
+
+    id: PersonRef
+    after: Cursor = ""
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+
+
+class LedgerLine(msgspec.Struct, kw_only=True):
+    """One line: an event and what it adds to the balance."""
+
+    id: EventId
+    type: str
+    points: Annotated[int, Meta(description="What it adds; negative for what was spent, taken or has expired.")]
+    occurred_at: Instant
+    cause: Annotated[str, Meta(description="The event that made it; for an adjustment empty.")]
+    rule: Annotated[str, Meta(description="By which rule it was earned.")] = ""
+    table: Annotated[str, Meta(description="The version of the table with that rule.")] = ""
+    reason: str = ""
+
+
+class LedgerPage(msgspec.Struct, kw_only=True):
+    """Lines, the newest first."""
+
+    person: str
+    lines: list[LedgerLine]
+    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+
+
+def _ledger(context: Context, params: LedgerParams) -> LedgerPage:
+    engine = context.engine
+    person = engine.person(context.workspace, params.id)
+    after = read_cursor(params.after)
+    lines: list[LedgerLine] = []
+    while True:
+        page: list[Recorded] = engine.events(person, types=LEDGER, after=after, limit=params.limit, reverse=True)
+        for recorded in page:
+            after = (recorded.event.occurred_at, recorded.id)
+            if is_trusted(recorded.event) and (points := amount_of(recorded.event)) is not None:
+                lines.append(_line(recorded, points))
+                if len(lines) == params.limit:
+                    return LedgerPage(person=person.id, lines=lines, next=write_cursor(recorded))
+        if len(page) < params.limit:
+            return LedgerPage(person=person.id, lines=lines)
+
+
+def _line(recorded: Recorded, points: int) -> LedgerLine:
+    event = recorded.event
+    said = {name: event.properties.get(name) for name in ("rule", "table", "reason")}
+    texts = {name: value for name, value in said.items() if isinstance(value, str)}
+    adds = event.type in (POINTS_EARNED, POINTS_ADJUSTED)
+    return LedgerLine(
+        id=recorded.id, type=event.type, points=points if adds else -points, occurred_at=instant(event.occurred_at),
+        cause=recorded.cause, **texts,
+    )  # fmt: skip
+
+
+LEDGER_PAGE = Operation(
+    name="points_ledger",
+    summary="List the lines of a person's ledger of points, the newest first.",
+    params=LedgerParams,
+    result=LedgerPage,
+    run=_ledger,
+    method="GET",
+    path="/v1/people/{id}/points/ledger",
+    example=LedgerParams(id="user_id:42", limit=20),
+)
+
+# --- moving points --------------------------------------------------------------------------
+
+
+class SpendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Who spends how much."""
+
+    id: PersonRef
+    points: Amount
+    request: Request
+    reason: Reason = ""
+
+
+class SpendResult(msgspec.Struct, kw_only=True):
+    """What came of the wish; asked again, the same."""
+
+    person: str
+    status: Literal["spent", "refused"]
+    points: Annotated[int, Meta(description="How many were asked for.")]
+    balance: Annotated[int, Meta(description="What was there when it was decided, after what was spent.")]
+    event: Annotated[EventId, Meta(description="The line of the ledger, or the refusal.")]
+
+
+def _spend(context: Context, params: SpendParams) -> SpendResult:
+    person, id = _tell(context, params.id, POINTS_SPEND_REQUESTED, params.points, params.request, params.reason)
+    for outcome in ("spent", "refused"):
+        answer: Recorded | None = context.engine.event_of_key(context.workspace, f"policy:{POLICY}", f"{id}/{outcome}")
+        if answer is not None:
+            balance = answer.event.properties["balance"]
+            return SpendResult(
+                person=person, status=outcome, points=params.points, balance=balance, event=answer.id
+            )  # fmt: skip
+    raise NotFound("points are switched off by `points: false`; the wish was recorded and nothing came of it")
+
+
+def _tell(context: Context, ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
+    """Record the wish; (person id, event id). Sent again it is the same event, whoever has been merged meanwhile."""
+    engine = context.engine
+    person = engine.person(context.workspace, ref)
+    event = Event(
+        type=type, identifiers=(_named(context, person, ref),), occurred_at=context.now,
+        key=derived_key(type, request), source=context.source,
+        # The operation vouches for it: what a producer tells under this type is kept and moves nothing.
+        source_type="internal", workspace=context.workspace,
+        properties={"points": points, **({"reason": reason} if reason else {})}, received_at=context.now,
+    )  # fmt: skip
+    receipt = engine.record([event])[0]
+    if receipt.status == "conflict":
+        raise Conflict(f"the request {request!r} was another wish; give this one a name of its own")
+    if receipt.status == "rejected":
+        raise InvalidValue(receipt.message)
+    return receipt.person or person.id, receipt.id
+
+
+def _named(context: Context, person: Any, ref: str) -> Identifier:
+    """The identifier under which the caller knows the person: it stays the same through merges and splits."""
+    if ref in person.identifiers:
+        own: Identifier = person.identifiers[ref]
+        return own
+    kind, colon, value = ref.partition(":")
+    named = context.engine.catalogue.rules.normalise(Identifier(kind, value)) if colon else None
+    if named is None:
+        # An id from before a merge of merges: the person's own founder stands for it.
+        named = person.identifiers[person.id]
+    found: Identifier = named
+    return found
+
+
+SPEND = Operation(
+    name="points_spend",
+    summary="Spend a person's points, if there are enough; decided inside the commit.",
+    params=SpendParams,
+    result=SpendResult,
+    run=_spend,
+    method="POST",
+    path="/v1/people/{id}/points/spend",
+    scope="write",
+    example=SpendParams(id="user_id:42", points=50, request="order-1001", reason="free shipping"),
+)
+
+
+class AdjustParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose points are corrected, by how much, and why."""
+
+    id: PersonRef
+    points: Annotated[int, Meta(description="Negative takes points.", ge=-AMOUNT_MAX, le=AMOUNT_MAX)]
+    request: Request
+    reason: Annotated[str, Meta(description="Why; kept in the ledger.", min_length=1, max_length=500)]
+
+
+class AdjustResult(msgspec.Struct, kw_only=True):
+    """What the correction led to."""
+
+    person: str
+    points: int
+    balance: Annotated[int, Meta(description="The balance now; a correction may leave it below 0.")]
+    event: EventId
+
+
+def _adjust(context: Context, params: AdjustParams) -> AdjustResult:
+    if params.points == 0:
+        raise InvalidValue("`points` of 0 correct nothing")
+    _, id = _tell(context, params.id, POINTS_ADJUSTED, params.points, params.request, params.reason)
+    person = context.engine.person(context.workspace, params.id)
+    # An instant later, because a view at `now` counts only what lies before it.
+    balance = points_view(context, person, context.now + 1)["balance"]
+    return AdjustResult(person=person.id, points=params.points, balance=balance, event=id)
+
+
+ADJUST = Operation(
+    name="points_adjust",
+    summary="Give a person points or take some, with a reason.",
+    params=AdjustParams,
+    result=AdjustResult,
+    run=_adjust,
+    method="POST",
+    path="/v1/people/{id}/points/adjust",
+    scope="admin",
+    example=AdjustParams(id="user_id:42", points=25, request="ticket-7", reason="the app was down on 2 March"),
+)

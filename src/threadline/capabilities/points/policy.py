@@ -1,0 +1,165 @@
+"""The policy ``points``: what an event earns, what a spend comes to, what expires, what looks wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from threadline.capabilities.points.calendar import Calendar, day_text, month_of
+from threadline.capabilities.points.definition import SPIKE_DAYS_MIN, Points, Rule, multiplied, number_at
+from threadline.capabilities.points.events import (
+    AMOUNT_MAX,
+    POINTS_ADJUSTED,
+    POINTS_ANOMALY_DETECTED,
+    POINTS_EARNED,
+    POINTS_EXPIRED,
+    POINTS_REFUSED,
+    POINTS_SPEND_REQUESTED,
+    POINTS_SPENT,
+    amount_of,
+    is_trusted,
+)
+from threadline.capabilities.points.ledger import State, is_spike, lot_ends, overdue, spendable
+from threadline.kernel.event import Recorded
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish
+from threadline.kernel.time import HOUR, format_time
+
+POLICY = "points"
+CLAMPED = "clamped"
+"""The mark of an event whose own time lay too far ahead to be believed."""
+
+
+def points_policy(points: Points) -> Policy:
+    """The policy. It decides on the folded ledger inside the commit, so that no two decisions ever miss each other."""
+    expiring = {TIMER_FIRED, POINTS_ADJUSTED} if points.expires_after is not None else set()
+    return Policy(
+        name=POLICY,
+        handles=points.types | {POINTS_SPEND_REQUESTED} | expiring,
+        react=partial(_react, points, Calendar(points.timezone)),
+    )
+
+
+def _react(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> Sequence[Wish]:
+    type = recorded.event.type
+    if type == POINTS_SPEND_REQUESTED:
+        return _answer(points, calendar, recorded, known) if is_trusted(recorded.event) else ()
+    if type == TIMER_FIRED:
+        return [*_expire(points, calendar, known), *_rearm(points, calendar, recorded, known)]
+    if type == POINTS_ADJUSTED:
+        return _arm(points, calendar, calendar.day(recorded.event.occurred_at), known)
+    return _award(points, calendar, recorded, known)
+
+
+# --- earning --------------------------------------------------------------------------------
+
+
+def _award(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> Sequence[Wish]:
+    event = recorded.event
+    # What is told to happen later today has happened by now: nothing is earned ahead of time.
+    at = min(event.occurred_at, recorded.recorded_at)
+    table = points.table(at)
+    rule = table.by_type.get(event.type)
+    if rule is None:
+        return ()
+    state: State = known["points"]
+    day = calendar.day(at)
+    if CLAMPED in event.marks:
+        return _flag(state, "impossible_time", day_text(day), at)
+    if recorded.known_at - event.occurred_at > points.back:
+        return ()
+    hour = at // HOUR
+    if state["hours"].get(str(hour), 0) >= points.events_per_hour:
+        return _flag(state, "rate", format_time(hour * HOUR)[:16] + "Z", at)
+    if _is_capped(rule, state, day, at):
+        return ()
+    amount, factor = _amount(points, rule, known)
+    said: dict[str, Any] = {"points": amount, "rule": rule.name, "table": table.version}
+    if factor:
+        said |= {"base": rule.points, "times": factor}
+    if rule.cooldown is not None:
+        said["cooldown"] = rule.cooldown
+    wishes: list[Wish] = [Emit(type=POINTS_EARNED, key="earned", occurred_at=at, properties=said)]
+    wishes += _arm(points, calendar, day, known)
+    if is_spike(state, day, amount, points.spike_times, SPIKE_DAYS_MIN):
+        wishes += _flag(state, "points_spike", day_text(day), at)
+    return wishes
+
+
+def _is_capped(rule: Rule, state: State, day: int, at: int) -> bool:
+    if rule.per_day is not None and state["caps"].get(str(day), {}).get(rule.name, 0) >= rule.per_day:
+        return True
+    if rule.cooldown is None:
+        return False
+    return any(abs(at - other) < rule.cooldown for other in state["cools"].get(rule.name, ()))
+
+
+def _amount(points: Points, rule: Rule, known: Known) -> tuple[int, str]:
+    """The points a rule gives this person now, and the factor in them if there is one."""
+    best = None
+    for each in points.multipliers:
+        number = number_at(known.view(each.path[0]), each.path[1:])
+        if number is not None and number >= each.least and (best is None or each.times > best):
+            best = each.times
+    if best is None:
+        return rule.points, ""
+    return min(max(multiplied(rule.points, best), 1), AMOUNT_MAX), str(best)
+
+
+def _flag(state: State, kind: str, of: str, at: int) -> list[Wish]:
+    if f"{kind}/{of}" in state["flags"]:
+        return []
+    return [Emit(type=POINTS_ANOMALY_DETECTED, key=kind, occurred_at=at, properties={"kind": kind, "of": of})]
+
+
+# --- spending -------------------------------------------------------------------------------
+
+
+def _answer(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> Sequence[Wish]:
+    state: State = known["points"]
+    wished = amount_of(recorded.event)
+    balance = spendable(state, calendar, points.expires_after, known.at)
+    properties = recorded.event.properties
+    said = {"reason": properties["reason"]} if isinstance(properties.get("reason"), str) else {}
+    now = recorded.recorded_at
+    if wished is None or wished > balance:
+        why = "no_amount" if wished is None else "too_few_points"
+        said |= {"why": why, "balance": balance, **({} if wished is None else {"points": wished})}
+        return (Emit(type=POINTS_REFUSED, key="refused", occurred_at=now, properties=said),)
+    spent = Emit(
+        type=POINTS_SPENT,
+        key="spent",
+        occurred_at=now,
+        properties=said | {"points": wished, "balance": balance - wished},
+    )
+    # What is over its time is booked first: a spend must find it gone in the ledger as well.
+    return (*_expire(points, calendar, known), spent)
+
+
+# --- expiry ---------------------------------------------------------------------------------
+
+
+def _arm(points: Points, calendar: Calendar, day: int, known: Known) -> list[Wish]:
+    """A timer for the month that points come in, set once."""
+    if points.expires_after is None:
+        return []
+    month = month_of(day)
+    return [Timer(key=f"lot {month}", due_at=lot_ends(calendar, month, points.expires_after), data={"month": month})]
+
+
+def _rearm(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> list[Wish]:
+    """The same timer again, where it fired for a time that has been declared longer since."""
+    month = recorded.event.properties["data"]["month"]
+    assert points.expires_after is not None
+    due_at = lot_ends(calendar, month, points.expires_after)
+    return [Timer(key=f"lot {month}", due_at=due_at, data={"month": month})] if due_at >= known.at else []
+
+
+def _expire(points: Points, calendar: Calendar, known: Known) -> list[Wish]:
+    state: State = known["points"]
+    amount = overdue(state, calendar, points.expires_after, known.at)
+    if not amount or points.expires_after is None:
+        return []
+    ends = (lot_ends(calendar, int(month), points.expires_after) for month in state["lots"])
+    at = max((end for end in ends if end <= known.at), default=known.at - 1)
+    return [Emit(type=POINTS_EXPIRED, key="expired", occurred_at=at, properties={"points": min(amount, AMOUNT_MAX)})]

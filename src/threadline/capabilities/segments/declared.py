@@ -1,0 +1,20 @@
+"""What the segments capability puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.segments.definition import read_segments
+from threadline.capabilities.segments.operations import operations
+from threadline.capabilities.segments.policy import segments_policy
+
+
+def declare(definitions: Definitions) -> list[Any]:
+    """The operations, and the policy where the section stands: without it no event costs anything.
+
+    An empty section keeps the policy, which then lets everybody leave who belonged to what was declared before.
+    """
+    segments = read_segments(definitions)
+    definitions.refuse()
+    return [*operations(segments or ()), *([] if segments is None else [segments_policy(segments)])]

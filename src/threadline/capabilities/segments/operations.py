@@ -1,0 +1,363 @@
+"""Segments as callers read them: of one person and why, their members, who is about to leave, and looking again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.conditions import Step
+from threadline.capabilities.definitions import suggestion
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.segments.definition import Segment
+from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
+from threadline.capabilities.segments.projection import SEGMENTS, SHARDS, TABLE, partition
+from threadline.capabilities.segments.standing import Moment, leaves_at, next_turn
+from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.event import Event
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import YEAR, format_time, parse_duration
+
+LOOKED_AT_MAX = 1_000
+"""People looked at in one call, where not all of them may be meant."""
+STEPS_MAX = 500
+"""Instants looked at ahead to tell when a member leaves."""
+
+Name = Annotated[str, Meta(description="A segment's name.", min_length=1, max_length=64)]
+Segments = tuple[Segment, ...]
+
+
+class _Seen:
+    """A person at instants of the caller's choice, as `standing` wants to see them."""
+
+    def __init__(self, context: Context, person: Any, known_at: int | None = None) -> None:
+        self._engine, self._person, self._known_at = context.engine, person, known_at
+
+    def view(self, name: str, at: int) -> Any:
+        return self._engine.views(self._person, at, known_at=self._known_at, names=(name,)).get(name)
+
+    def due(self, name: str, at: int) -> int | None:
+        due: int | None = self._engine.due(self._person, name, at)
+        return due
+
+
+def _found(segments: Segments, name: str) -> Segment:
+    for segment in segments:
+        if segment.name == name:
+            return segment
+    known = [segment.name for segment in segments]
+    hint = suggestion(name, known) if known else "none is declared"
+    raise NotFound(f"there is no segment {name[:64]!r}; {hint}")
+
+
+# --- one person -------------------------------------------------------------------------------
+
+
+class MemberView(msgspec.Struct, kw_only=True):
+    """One segment and one person at an instant."""
+
+    segment: str
+    member: Annotated[
+        bool, Meta(description="Whether its conditions are true at that instant, reckoned for this answer.")
+    ]
+    since: Annotated[
+        Instant | None, Meta(description="When the person entered, as the events tell; null if they tell of no entry.")
+    ]
+    until: Annotated[
+        Instant | None,
+        Meta(description="When the member leaves if nothing happens; null: by time alone not, or not foreseeably."),
+    ]
+
+
+class SegmentsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose segments, and at which instant."""
+
+    id: PersonRef
+    as_of: Annotated[
+        Time | None, Meta(description="The instant, with what was known by then; without it the present.")
+    ] = None
+
+
+class SegmentsResult(msgspec.Struct, kw_only=True):
+    """Every declared segment, by name."""
+
+    person: str
+    position: Annotated[int, Meta(description="How many events the person has today.")]
+    as_of: Instant
+    segments: list[MemberView]
+
+
+def _segments(segments: Segments, context: Context, params: SegmentsParams) -> SegmentsResult:
+    person = context.engine.person(context.workspace, params.id)
+    at, seen, moment = _moment(context, person, params.as_of)
+    told = seen.view(SEGMENTS.name, at) or {}
+    return SegmentsResult(
+        person=person.id, position=person.position, as_of=instant(at),
+        segments=[_member(segment, moment, seen, told, ahead=params.as_of is None) for segment in segments],
+    )  # fmt: skip
+
+
+def _moment(context: Context, person: Any, as_of: str | None) -> tuple[int, _Seen, Moment]:
+    asked = time_param(as_of)
+    if asked is not None and asked > context.now:
+        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
+    at = context.now if asked is None else asked
+    seen = _Seen(context, person, asked)
+    return at, seen, Moment(seen, at)
+
+
+def _member(segment: Segment, moment: Moment, seen: _Seen, told: dict[str, Any], *, ahead: bool) -> MemberView:
+    member = moment.belongs(segment)
+    until = leaves_at(segment, moment, seen, moment.at + 10 * YEAR, STEPS_MAX) if member and ahead else None
+    return MemberView(
+        segment=segment.name, member=member, since=told.get(segment.name, {}).get("since"),
+        until=None if until is None else instant(until),
+    )  # fmt: skip
+
+
+class SegmentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which segment and whom."""
+
+    id: PersonRef
+    segment: Name
+    as_of: Annotated[
+        Time | None, Meta(description="The instant, with what was known by then; without it the present.")
+    ] = None
+
+
+class SegmentResult(msgspec.Struct, kw_only=True):
+    """Why somebody belongs, or does not."""
+
+    person: str
+    as_of: Instant
+    segment: str
+    member: bool
+    since: Annotated[Instant | None, Meta(description="As the events tell.")]
+    until: Annotated[Instant | None, Meta(description="When the member leaves if nothing happens.")]
+    steps: Annotated[list[Step], Meta(description="Every condition in order: expected, found, matched or skipped.")]
+
+
+def _segment(segments: Segments, context: Context, params: SegmentParams) -> SegmentResult:
+    segment = _found(segments, params.segment)
+    person = context.engine.person(context.workspace, params.id)
+    at, seen, moment = _moment(context, person, params.as_of)
+    shown = _member(segment, moment, seen, seen.view(SEGMENTS.name, at) or {}, ahead=params.as_of is None)
+    return SegmentResult(
+        person=person.id, as_of=instant(at), segment=segment.name, member=shown.member, since=shown.since,
+        until=shown.until, steps=segment.conditions.trace(moment.subject).steps,
+    )  # fmt: skip
+
+
+# --- many people ------------------------------------------------------------------------------
+
+
+class MembersParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of which segment, and which page."""
+
+    name: Name
+    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=64)] = ""
+    limit: Annotated[int, Meta(ge=1, le=PAGE_ITEMS_MAX)] = 100
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """A member, as the events tell."""
+
+    person: str
+    since: Instant
+
+
+class MembersResult(msgspec.Struct, kw_only=True):
+    """Members by id, found without reading people."""
+
+    name: str
+    members: list[Member]
+    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+
+
+def _members(segments: Segments, context: Context, params: MembersParams) -> MembersResult:
+    segment = _found(segments, params.name)
+    # The row at `after` was on the page before; one more than asked for tells whether there is a further page.
+    start, wanted = f"{params.after}0" if params.after else "", params.limit + 1
+    rows: list[Any] = []
+    for shard in SHARDS[SHARDS.find(params.after[:1]) if params.after else 0 :]:
+        if len(rows) < wanted:
+            where, limit = partition(context.workspace, segment.name, shard), min(wanted - len(rows), PAGE_ITEMS_MAX)
+            rows += context.engine.store.query(TABLE, where, start=start, limit=limit)
+    shown = [Member(person=row.key.sort, since=instant(int(row.value))) for row in rows[: params.limit]]
+    return MembersResult(name=segment.name, members=shown, next=shown[-1].person if len(rows) > params.limit else "")
+
+
+class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of which segment, and how soon."""
+
+    name: Name
+    within: Annotated[str, Meta(description="How far ahead to look, such as 1d; at most a year.", max_length=32)] = "1d"
+    after: Annotated[str, Meta(description="The `next` of the page before. Opaque.", max_length=200)] = ""
+
+
+class Leaving(msgspec.Struct, kw_only=True):
+    """A member and when they leave if nothing happens."""
+
+    person: str
+    identifiers: list[str]
+    until: Instant
+
+
+class LeavingResult(msgspec.Struct, kw_only=True):
+    """Members who leave by time alone, of one page by when they leave."""
+
+    name: str
+    as_of: Instant
+    leaving: list[Leaving]
+    next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
+
+
+def _leaving(segments: Segments, context: Context, params: LeavingParams) -> LeavingResult:
+    segment = _found(segments, params.name)
+    within = parse_duration(params.within)
+    if within > YEAR:
+        raise InvalidValue("`within` is at most a year")
+    until = context.now + within
+    found: list[tuple[int, Any]] = []
+    cursor = ""
+    # A timer never comes later than what it waits for, so that whoever leaves by then has one that is due by then.
+    upcoming = context.engine.upcoming(context.workspace, SEGMENTS.name, until + 1, params.after)
+    for looked_at, (here, person) in enumerate(upcoming, 1):
+        seen = _Seen(context, person)
+        moment = Moment(seen, context.now)
+        at = leaves_at(segment, moment, seen, until, STEPS_MAX) if moment.belongs(segment) else None
+        if at is not None:
+            found.append((at, person))
+        if looked_at == LOOKED_AT_MAX:
+            cursor = here
+            break
+    shown = [
+        Leaving(person=person.id, identifiers=sorted(map(str, person.identifiers.values())), until=instant(at))
+        for at, person in sorted(found, key=lambda each: (each[0], each[1].id))
+    ]
+    return LeavingResult(name=segment.name, as_of=instant(context.now), leaving=shown, next=cursor)
+
+
+# --- definitions ------------------------------------------------------------------------------
+
+
+class SegmentDefinitionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class SegmentDefinition(msgspec.Struct, kw_only=True):
+    """What a segment is made of."""
+
+    name: str
+    description: str
+    version: Annotated[str, Meta(description="A hash of the conditions.")]
+    when: Annotated[dict[str, Any], Meta(description="The tree of conditions.")]
+
+
+class SegmentDefinitionsResult(msgspec.Struct, kw_only=True):
+    """Every declared segment, by name."""
+
+    segments: list[SegmentDefinition]
+
+
+def _definitions(segments: Segments, context: Context, params: SegmentDefinitionsParams) -> SegmentDefinitionsResult:
+    shown = [
+        SegmentDefinition(name=s.name, description=s.description, version=s.version, when=s.conditions.plain)
+        for s in segments
+    ]
+    return SegmentDefinitionsResult(segments=shown)
+
+
+# --- looking again ----------------------------------------------------------------------------
+
+
+class RefreshParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """From where to go on."""
+
+    after: Annotated[str, Meta(description="The `next` of the call before.", max_length=64)] = ""
+    limit: Annotated[int, Meta(description="People to look at in this call.", ge=1, le=LOOKED_AT_MAX)] = LOOKED_AT_MAX
+
+
+class RefreshResult(msgspec.Struct, kw_only=True):
+    """How far it came. Calling again from ``next`` goes on; calling twice changes nothing more."""
+
+    people: Annotated[int, Meta(description="People looked at.")]
+    refreshed: Annotated[int, Meta(description="Those for whom something had to be told or a timer set.")]
+    next: Annotated[str, Meta(description="Where to go on; empty when everybody has been looked at.")] = ""
+
+
+def _refresh(segments: Segments, context: Context, params: RefreshParams) -> RefreshResult:
+    page, following = context.engine.people(context.workspace, params.after, params.limit)
+    events = [_request(context, person) for person in page if _outdated(segments, context, person)]
+    context.engine.record(events)
+    return RefreshResult(people=len(page), refreshed=len(events), next=following)
+
+
+def _outdated(segments: Segments, context: Context, person: Any) -> bool:
+    seen = _Seen(context, person)
+    moment = Moment(seen, context.now)
+    told = {name: word["version"] for name, word in (seen.view(SEGMENTS.name, context.now) or {}).items()}
+    if told != {segment.name: segment.version for segment in segments if moment.belongs(segment)}:
+        return True
+    ahead = moment.changes(segments)
+    if ahead is None:
+        return False
+    first = min((due for name, due in person.timers.items() if name.split("/")[1] == SEGMENTS.name), default=None)
+    if first is not None and first <= ahead:
+        return False
+    turn = next_turn(segments, moment, seen)
+    return turn is not None and (first is None or first > turn)
+
+
+def _request(context: Context, person: Any) -> Event:
+    return Event(
+        type=SEGMENTS_REFRESHED,
+        identifiers=(person.identifiers[person.id],),
+        occurred_at=context.now,
+        # Told twice at one position it is the same wish, and it moves the position.
+        key=f"segments/{person.id}/{person.position}",
+        source="threadline.segments",
+        source_type="internal",
+        workspace=context.workspace,
+    )
+
+
+def operations(segments: Sequence[Segment]) -> list[Operation]:
+    """The operations on these segments."""
+    declared = tuple(segments)
+    return [
+        Operation(
+            name="segments", summary="Show to which segments a person belongs, now or at an instant.",
+            params=SegmentsParams, result=SegmentsResult, run=partial(_segments, declared), method="GET",
+            path="/v1/people/{id}/segments", example=SegmentsParams(id="user_id:42"),
+        ),
+        Operation(
+            name="segment", summary="Tell why a person belongs to a segment, or why not.",
+            params=SegmentParams, result=SegmentResult, run=partial(_segment, declared), method="GET",
+            path="/v1/people/{id}/segments/{segment}", example=SegmentParams(id="user_id:42", segment="big_spenders"),
+        ),
+        Operation(
+            name="segment_members", summary="List the members of a segment.",
+            params=MembersParams, result=MembersResult, run=partial(_members, declared), method="GET",
+            path="/v1/segments/{name}/members", example=MembersParams(name="big_spenders"),
+        ),
+        Operation(
+            name="segment_leaving", summary="List the members who leave a segment soon, if nothing happens.",
+            params=LeavingParams, result=LeavingResult, run=partial(_leaving, declared), method="GET",
+            path="/v1/segments/{name}/leaving", example=LeavingParams(name="big_spenders", within="1d"),
+        ),
+        Operation(
+            name="segment_definitions", summary="List the segments in force and what each is made of.",
+            params=SegmentDefinitionsParams, result=SegmentDefinitionsResult, run=partial(_definitions, declared),
+            method="GET", path="/v1/segments", example=SegmentDefinitionsParams(),
+        ),
+        Operation(
+            name="segments_refresh", summary="Look at everybody's segments again, after definitions have changed.",
+            params=RefreshParams, result=RefreshResult, run=partial(_refresh, declared), method="POST",
+            path="/v1/segments/refresh", scope="admin", example=RefreshParams(),
+        ),
+    ]  # fmt: skip

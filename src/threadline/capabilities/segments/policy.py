@@ -1,0 +1,164 @@
+"""The policy ``segments``: who enters or leaves a segment, by an event or by time alone, gets an event for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from threadline.capabilities.segments.definition import Segment
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT, SEGMENTS_REFRESHED
+from threadline.capabilities.segments.projection import SEGMENTS, Kept, State, newest, since, version
+from threadline.capabilities.segments.standing import STEPS_MAX, Moment, next_turn
+from threadline.kernel.event import Recorded
+from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish
+
+TURNS_MAX = 8
+"""Events of one reaction. Whoever enters or leaves more segments at once does so in several, one after the other."""
+TIMER = "turn"
+"""One timer per person: the next instant at which any of their segments may turn by time alone."""
+
+_ALL = frozenset({MERGED, SPLIT, SEGMENTS_REFRESHED})
+"""After these nothing that was known of the person need hold any more."""
+
+_TYPES_MAX = 10_000
+
+
+def segments_policy(segments: Sequence[Segment]) -> Policy:
+    """The policy for these segments. It needs the projection ``segments`` and those that their conditions read."""
+    return Policy(
+        name=SEGMENTS.name,
+        handles=None,
+        react=_Reaction(segments).react,
+        also=_ALL | {TIMER_FIRED},
+        reads=tuple(read for segment in segments for read in segment.reads),
+    )
+
+
+class _Reaction:
+    """What follows from an event for the segments that it can turn."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self._segments = tuple(segments)
+        self._by_name = {segment.name: segment for segment in segments}
+        self._by_type: dict[str, tuple[Segment, ...]] = {}
+
+    def react(self, recorded: Recorded, known: Known) -> Sequence[Wish]:
+        """Turn what has to turn, and set the timer for what time alone will turn."""
+        event = recorded.event
+        if event.type in SEGMENTS.handles:  # type: ignore[operator]  # it names them
+            return ()
+        if event.type == TIMER_FIRED:
+            return self._fired(event.occurred_at, known)
+        state: State = known.get(SEGMENTS.name, {})
+        if event.type in _ALL:
+            return self._judged(self._segments, state, known)
+        chosen = self._chosen(event.type, known)
+        outdated = self._outdated(state)
+        if not chosen and not outdated:
+            return ()
+        if event.occurred_at > recorded.recorded_at:
+            # It lies ahead, from a clock that runs fast, and counts from its own time on.
+            return (Timer(key=TIMER, due_at=event.occurred_at + 1, unless_earlier=True),)
+        return self._judged(dict.fromkeys((*chosen, *outdated)), state, known)
+
+    def _chosen(self, event_type: str, known: Known) -> tuple[Segment, ...]:
+        """The segments that an event of this type can turn. It depends on nothing else, so it is kept."""
+        chosen = self._by_type.get(event_type)
+        if chosen is None:
+            chosen = tuple(
+                segment
+                for segment in self._segments
+                if any(known.touches(read.projection, read.path) for read in segment.reads)
+            )
+            if len(self._by_type) >= _TYPES_MAX:
+                self._by_type.clear()
+            self._by_type[event_type] = chosen
+        return chosen
+
+    def _outdated(self, state: State) -> list[Segment]:
+        """The segments to which somebody belongs by conditions that are no longer those declared."""
+        return [
+            segment
+            for name, kept in state.items()
+            if (segment := self._by_name.get(name)) is not None
+            and version(kept) != segment.version
+            and since(kept) is not None
+        ]
+
+    def _judged(self, segments: Iterable[Segment], state: State, known: Known) -> Sequence[Wish]:
+        moment = Moment(known, known.at)
+        chosen = tuple(segments)
+        turns = _Turns(state)
+        self._take(chosen, moment, known.at - 1, turns)
+        ahead = moment.changes(chosen)
+        if turns.more:
+            ahead = known.at
+        timer = [] if ahead is None else [Timer(key=TIMER, due_at=ahead, unless_earlier=True)]
+        return [*turns.wishes, *timer]
+
+    def _fired(self, due: int, known: Known) -> Sequence[Wish]:
+        """Everything that time has turned from the instant of the timer until now, each at its own instant."""
+        turns = _Turns(known.get(SEGMENTS.name, {}))
+        moment = Moment(known, due)
+        for _ in range(STEPS_MAX):
+            self._take(self._segments, moment, moment.at, turns)
+            ahead = moment.changes(self._segments)
+            if ahead is None or ahead >= known.at:
+                break
+            moment = Moment(known, ahead)
+        # Events that came after the instant of the timer count as well by now.
+        moment = Moment(known, known.at)
+        self._take(self._segments, moment, known.at - 1, turns)
+        again = known.at if turns.more else next_turn(self._segments, moment, known)
+        return turns.wishes if again is None else [*turns.wishes, Timer(key=TIMER, due_at=again)]
+
+    def _take(self, segments: Sequence[Segment], moment: Moment, at: int, turns: _Turns) -> None:
+        for segment in segments:
+            turns.take(segment, moment.belongs(segment), at)
+        for name in turns.state:
+            if name not in self._by_name:
+                turns.drop(name, at)
+
+
+class _Turns:
+    """Who turns in one reaction: what the state says, and what this reaction adds to it."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.wishes: list[Wish] = []
+        self.more = False
+        """Whether there was more to tell than one reaction may."""
+        self._since: dict[str, tuple[bool, int, str]] = {}
+        """Segment -> whether the person belongs, when the last word was said, and by which version."""
+
+    def take(self, segment: Segment, belongs: bool, at: int) -> None:
+        """Note that the conditions of a segment are true, or are not, at an instant."""
+        before, _, known = self._standing(segment.name)
+        if belongs and not before:
+            self._tell(SEGMENT_ENTERED, segment.name, segment.version, at)
+        elif before and not belongs:
+            self._tell(SEGMENT_LEFT, segment.name, known, at)
+        elif before and known != segment.version:
+            self._tell(SEGMENT_KEPT, segment.name, segment.version, at)
+
+    def drop(self, name: str, at: int) -> None:
+        """A segment that is not declared any more has no members."""
+        before, _, known = self._standing(name)
+        if before:
+            self._tell(SEGMENT_LEFT, name, known, at)
+
+    def _standing(self, name: str) -> tuple[bool, int, str]:
+        if name not in self._since:
+            kept: Kept | None = self.state.get(name)
+            self._since[name] = (since(kept) is not None, newest(kept), version(kept))
+        return self._since[name]
+
+    def _tell(self, type: str, name: str, told: str, at: int) -> None:
+        if len(self.wishes) == TURNS_MAX:
+            self.more = True
+            return
+        # Of two words on one segment the later one in time stands, so that no two are said at the same instant.
+        at = max(at, self._standing(name)[1] + 1)
+        self._since[name] = (type != SEGMENT_LEFT, at, told)
+        properties = {"segment": name, "version": told}
+        self.wishes.append(Emit(type=type, key=f"{name}/{len(self.wishes)}", occurred_at=at, properties=properties))

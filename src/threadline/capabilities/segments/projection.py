@@ -1,0 +1,114 @@
+"""The projection ``segments``: to which segments the events say that a person belongs, and since when."""
+
+from __future__ import annotations
+
+import re
+from bisect import insort
+from collections.abc import Iterable
+from typing import Any
+
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import SEGMENTS_MAX
+from threadline.kernel.projection import Projection, Row
+from threadline.kernel.time import EARLIEST, LATEST, format_time
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+TABLE = "segment"
+SHARDS = "0123456789abcdef"
+"""The first digits of people's ids. Members of one segment lie in so many partitions, one after the other by id."""
+VERSION_LENGTH_MAX = 32
+
+_KNOWN_MAX = 2 * SEGMENTS_MAX
+"""Segments remembered of one person, those with the smallest names: more than can be declared at a time."""
+_ENTRIES_MAX = 4
+"""Entries since the person last left: one, and further ones only where people were merged who had all entered."""
+
+_LEFT, _ENTERED, _VERSION = range(3)
+
+Kept = list[Any]
+"""When the person last left (None: never), when they entered since then, and [when, version] of the last word."""
+State = dict[str, Kept]
+
+
+def since(kept: Kept | None) -> int | None:
+    """Since when somebody belongs, by what is kept of a segment; None if they do not."""
+    return kept[_ENTERED][0] if kept is not None and kept[_ENTERED] else None
+
+
+def version(kept: Kept | None) -> str:
+    """The version of the conditions by which somebody belongs or belonged; empty if they never did."""
+    return str(kept[_VERSION][1]) if kept is not None else ""
+
+
+def newest(kept: Kept | None) -> int:
+    """When the last word on a segment was said; before all times if there was none."""
+    return int(kept[_VERSION][0]) if kept is not None else EARLIEST
+
+
+def _fold(state: State, recorded: Recorded) -> State:
+    event = recorded.event
+    name, told = event.properties.get("segment"), event.properties.get("version")
+    # Whoever tells such an event from outside speaks of segments of their own.
+    if event.source_type != "internal" or type(name) is not str or not NAME.fullmatch(name):
+        return state
+    word = [event.occurred_at, told if type(told) is str and len(told) <= VERSION_LENGTH_MAX else ""]
+    kept = state.get(name)
+    if kept is None:
+        kept = state[name] = [None, [], word]
+        if len(state) > _KNOWN_MAX:
+            # Whatever is left out here has so many smaller names before it and can never come back.
+            del state[max(state)]
+    elif word > kept[_VERSION]:
+        kept[_VERSION] = word
+    if event.type == SEGMENT_LEFT:
+        _leave(kept, event.occurred_at)
+    elif event.type == SEGMENT_ENTERED:
+        _enter(kept, event.occurred_at)
+    return state
+
+
+def _leave(kept: Kept, at: int) -> None:
+    if kept[_LEFT] is None or at > kept[_LEFT]:
+        kept[_LEFT] = at
+        kept[_ENTERED] = [entered for entered in kept[_ENTERED] if entered > at]
+
+
+def _enter(kept: Kept, at: int) -> None:
+    if (kept[_LEFT] is None or at > kept[_LEFT]) and at not in kept[_ENTERED]:
+        insort(kept[_ENTERED], at)
+        # The newest stay: an older one could only ever be the first of them, or be ended by leaving.
+        del kept[_ENTERED][:-_ENTRIES_MAX]
+
+
+def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, dict[str, str]]:
+    shown = {}
+    for name, kept in sorted(state.items()):
+        at = since(kept)
+        if at is not None:
+            shown[name] = {"since": format_time(min(max(at, EARLIEST), LATEST)), "version": version(kept)}
+    return shown
+
+
+def partition(workspace: str, segment: str, shard: str) -> str:
+    """The partition of the members whose ids begin with this digit."""
+    return f"{workspace}/{segment}/{shard}"
+
+
+def _rows(state: State, workspace: str, person: str) -> Iterable[Row]:
+    for name, kept in state.items():
+        at = since(kept)
+        if at is not None:
+            yield Row(TABLE, partition(workspace, name, person[0]), person, str(at).encode())
+
+
+SEGMENTS = Projection(
+    name="segments",
+    version=1,
+    handles=frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT}),
+    empty=dict,
+    fold=_fold,
+    view=_view,
+    rows=_rows,
+)
+"""It commutes: of leaving it keeps the last time, of entering the times after that, of words the newest."""

@@ -1,0 +1,83 @@
+"""Who belongs at an instant, and when that may change by time alone: the same for the policy and for readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from threadline.capabilities.conditions import Path, Subject
+from threadline.capabilities.conditions.fields import PROFILE, told
+from threadline.capabilities.segments.definition import Segment
+
+STEPS_MAX = 64
+"""Instants looked at ahead before a timer is set to look again from there."""
+
+
+class Sight(Protocol):
+    """A person seen at any instant; see `threadline.kernel.policy.Known`."""
+
+    def view(self, name: str, at: int) -> Any:
+        """What a projection says at an instant."""
+        ...
+
+    def due(self, name: str, at: int) -> int | None:
+        """The next instant after that at which it changes by time alone."""
+        ...
+
+
+class Moment:
+    """A person at one instant: each view is made once, whichever segments ask for it."""
+
+    def __init__(self, sight: Sight, at: int) -> None:
+        self.at = at
+        self.subject = Subject(lambda name: sight.view(name, at))
+        self._sight = sight
+        self._dues: dict[str, int | None] = {}
+
+    def belongs(self, segment: Segment) -> bool:
+        """Whether the conditions of a segment are true at this instant."""
+        return segment.conditions.test(self.subject)
+
+    def changes(self, segments: Iterable[Segment]) -> int | None:
+        """The next instant at which time alone may change a field that these segments read; None: never."""
+        reads = dict.fromkeys(read for segment in segments for read in segment.conditions.reads)
+        ahead = [at for name, path in reads if (at := self._changes(name, path)) is not None and at > self.at]
+        return min(ahead, default=None)
+
+    def _changes(self, name: str, path: Path) -> int | None:
+        """A view that tells `changes_at` beside a value knows better than the projection as a whole."""
+        _, around = (None, None) if name == PROFILE else told(self.subject.view(name), path)
+        if around is not None and "changes_at" in around:
+            at: int | None = around["changes_at"]
+            return at
+        if name not in self._dues:
+            self._dues[name] = self._sight.due(name, self.at)
+        return self._dues[name]
+
+
+def next_turn(segments: Sequence[Segment], moment: Moment, sight: Sight) -> int | None:
+    """The next instant at which somebody enters or leaves one of these by time alone; None: never.
+
+    After `STEPS_MAX` instants at which nothing turned it is the last of them: look again from there.
+    """
+    now = [moment.belongs(segment) for segment in segments]
+    for _ in range(STEPS_MAX):
+        ahead = moment.changes(segments)
+        if ahead is None:
+            return None
+        moment = Moment(sight, ahead)
+        if [moment.belongs(segment) for segment in segments] != now:
+            break
+    return moment.at
+
+
+def leaves_at(segment: Segment, moment: Moment, sight: Sight, until: int, steps: int) -> int | None:
+    """When a member leaves by time alone, if that is before ``until`` and within so many steps; None if not."""
+    for _ in range(steps):
+        ahead = moment.changes((segment,))
+        if ahead is None or ahead > until:
+            return None
+        moment = Moment(sight, ahead)
+        if not moment.belongs(segment):
+            return ahead
+    return None

@@ -1,0 +1,195 @@
+"""The fold: each event that counts goes into the day's record and into the sets that streaks are reckoned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from threadline.capabilities.features.definition import ANY, Condition, Source
+from threadline.capabilities.features.values import matches
+from threadline.capabilities.streaks import days, told
+from threadline.capabilities.streaks.civil import first_day, period_of
+from threadline.capabilities.streaks.definition import StreakSet, Tally, counts
+from threadline.capabilities.streaks.events import OURS
+from threadline.capabilities.streaks.whereabouts import NEWEST, empty_head, enter, settled
+from threadline.kernel.event import Event, Recorded
+
+State = dict[str, Any]
+"""Parts by name: `HEAD` (see whereabouts.py), a record of 32 days (``d625``), the sets of a tally (``t0``), and what
+others have told of streaks (see told.py)."""
+
+HEAD = "head"
+
+DAYS_PER_PART = 32
+RECORDED_PARTS_MAX = 13
+"""Parts of 32 days for which records are kept: more than 400 days up to the newest. The sets reach back for life."""
+
+RECORD_SIZE = 3
+"""A day's record is [day, first event, events]; records of a part follow each other in the order of days."""
+
+_unpack = msgspec.msgpack.Decoder().decode
+
+Conditions = tuple[Condition, ...]
+
+
+class _Feed(NamedTuple):
+    """A tally that events of one type go into."""
+
+    conditions: Conditions
+    part: str
+    tally: Tally
+    slot: int
+    """The place of its first set in `NEWEST`; the set for the first hours of a unit is the next."""
+
+
+class Counted(NamedTuple):
+    """What events of one type count for."""
+
+    active: Conditions | None
+    """The conditions for counting as activity; None: they never do."""
+    feeds: tuple[_Feed, ...]
+    conditional: bool
+
+
+class Plan:
+    """How events are folded under these declarations."""
+
+    def __init__(self, streaks: StreakSet) -> None:
+        self.streaks = streaks
+        self.calendar = streaks.calendar
+        self.slots = 2 * len(streaks.tallies)
+        """Two sets of each tally: all of a unit, or what comes after its grace, and what falls into that."""
+
+    def counted(self, type: str) -> Counted:
+        """What events of a type count for."""
+        active = _conditions(self.calendar.active, type)
+        feeds = []
+        for place, tally in enumerate(self.streaks.tallies):
+            conditions = _conditions(tally.source, type)
+            if conditions is not None:
+                feeds.append(_Feed(conditions, f"t{place}", tally, 2 * place))
+        return Counted(active, tuple(feeds), bool(active) or any(feed.conditions for feed in feeds))
+
+    def compile(self, type: str) -> Callable[[State, Recorded], State] | None:
+        """The fold for events of one type; None if they count for nothing."""
+        if type in OURS:
+            return lambda state, recorded: told.fold(self, state, recorded)
+        counted = self.counted(type)
+        if counted.active is None and not counted.feeds:
+            return None
+        return lambda state, recorded: self._fold(counted, state, recorded)
+
+    def fold(self, state: State, recorded: Recorded) -> State:
+        """The same for events of any type."""
+        fold = self.compile(recorded.event.type)
+        return state if fold is None else fold(state, recorded)
+
+    def _fold(self, counted: Counted, state: State, recorded: Recorded) -> State:
+        event = recorded.event
+        # What Threadline made of an event is not a second thing that the person did.
+        if event.source_type == "internal":
+            return state
+        active, feeds, conditional = counted
+        if conditional:
+            if active is not None and not matches(event, active):
+                active = None
+            feeds = tuple(feed for feed in feeds if matches(event, feed.conditions))
+            if active is None and not feeds:
+                return state
+        head = part(state, HEAD)
+        if head is None:
+            head = state[HEAD] = empty_head(self.slots)
+        calendar = self.calendar
+        day, into = enter(head, event, calendar.timezone, calendar.day_start)
+        if active is not None:
+            _note(state, day, event.occurred_at)
+        newest = head[NEWEST]
+        for feed in feeds:
+            # Most events find their day in the set already.
+            if newest[feed.slot] != day or feed.tally.unit != "day" or feed.tally.grace:
+                self._tally(feed, state, newest, day, into)
+        return state
+
+    def _tally(self, feed: _Feed, state: State, newest: list[int | None], day: int, into: int) -> None:
+        tally, week_start = feed.tally, self.calendar.week_start
+        unit = period_of(tally.unit, day, week_start)
+        early = 0 <= into < tally.grace and day == first_day(tally.unit, unit, week_start)
+        slot = feed.slot + early
+        if newest[slot] == unit:
+            return
+        sets = part(state, feed.part)
+        if sets is None:
+            sets = state[feed.part] = [[] for _ in range(tally.levels * (2 if tally.grace else 1))]
+        levels = sets[tally.levels :] if early else sets[: tally.levels]
+        for level in levels:
+            if days.add(level, unit):
+                break
+        if levels[-1]:
+            newest[slot] = levels[-1][-1]
+
+    def in_place(self, state: State, recorded: Recorded) -> bool:
+        """Whether a late event may be folded as it is; see whereabouts.py."""
+        event = recorded.event
+        if event.type in OURS or event.source_type == "internal":
+            return True
+        head = part(state, HEAD)
+        return head is None or not self._counts(event) or settled(head, event)
+
+    def is_active(self, event: Event) -> bool:
+        """Whether an event says that the person was active."""
+        active = _conditions(self.calendar.active, event.type)
+        return active is not None and event.source_type != "internal" and matches(event, active)
+
+    def _counts(self, event: Event) -> bool:
+        feeds = self.counted(event.type).feeds
+        return self.is_active(event) or any(matches(event, feed.conditions) for feed in feeds)
+
+
+def _conditions(source: Source, type: str) -> Conditions | None:
+    if not counts(source, type):
+        return None
+    return next(feed.where for feed in source.feeds if feed.type in (type, ANY))
+
+
+def part(state: State, name: str) -> Any:
+    """A part of the state, unpacked; None if there is none."""
+    value = state.get(name)
+    if value.__class__ is msgspec.Raw:
+        value = state[name] = _unpack(value)
+    return value
+
+
+def _note(state: State, day: int, at: int) -> None:
+    """Count an event in its day's record."""
+    number = day // DAYS_PER_PART
+    name = f"d{number}"
+    records = part(state, name)
+    if records is None:
+        records = _new_part(state, number)
+        if records is None:
+            return
+    place = len(records) - RECORD_SIZE
+    while place >= 0 and records[place] > day:
+        place -= RECORD_SIZE
+    if place >= 0 and records[place] == day:
+        records[place + 2] += 1
+        records[place + 1] = min(records[place + 1], at)
+    else:
+        place += RECORD_SIZE
+        records[place:place] = (day, at, 1)
+
+
+def _new_part(state: State, number: int) -> list[int] | None:
+    """A part for records of these 32 days; None if they are too far back to be kept."""
+    numbers = [int(name[1:]) for name in state if name[0] == "d"]
+    oldest = max([number, *numbers]) - RECORDED_PARTS_MAX + 1
+    for old in numbers:
+        if old < oldest:
+            del state[f"d{old}"]
+    if number < oldest:
+        return None
+    records: list[int] = []
+    state[f"d{number}"] = records
+    return records

@@ -1,0 +1,214 @@
+"""Streaks as callers read them: how each stands at an instant, and what was done on each local day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
+from threadline.capabilities.streaks.definition import StreakSet
+from threadline.capabilities.streaks.fold import DAYS_PER_PART, HEAD, RECORD_SIZE, Plan, State, part
+from threadline.capabilities.streaks.projection import NAME
+from threadline.capabilities.streaks.view import Reader
+from threadline.capabilities.streaks.whereabouts import empty_head, zone_at
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import DAY, format_time
+
+DAYS_USUAL = 30
+DAYS_MAX = 400
+"""Days of one answer."""
+
+Day = Annotated[str, Meta(description="A local date, such as 2026-03-01.")]
+
+
+class RunView(msgspec.Struct, kw_only=True):
+    """Periods in a row."""
+
+    begins: Annotated[Day, Meta(description="The first day of the first period.")] = msgspec.field(name="from")
+    ends: Annotated[Day, Meta(description="The last day of the last period that was done.")] = msgspec.field(name="to")
+    length: Annotated[int, Meta(description="How many periods were done.")]
+    frozen: Annotated[int, Meta(description="How many missed ones in between were bridged by freezes.")]
+
+
+class MilestoneView(msgspec.Struct, kw_only=True):
+    """A milestone that was told, for the last time."""
+
+    length: int
+    day: Day
+
+
+class StreakView(msgspec.Struct, kw_only=True):
+    """One streak at one instant."""
+
+    current: Annotated[int, Meta(description="Periods in a row, up to now; 0 once one is missed.")]
+    longest: int
+    at_risk: Annotated[bool, Meta(description="Whether the running period is still to be done to keep it.")]
+    expires_at: Annotated[
+        Instant | None, Meta(description="When it ends if nothing more happens and all freezes are spent.")
+    ]
+    last_active_on: Annotated[Day | None, Meta(description="The last local day that counted.")]
+    progress: Annotated[int, Meta(description="How often the person was active in the running period.")]
+    times: Annotated[int, Meta(description="How often that is asked for.")]
+    cadence: str
+    freezes: Annotated[int, Meta(description="How many are held.")]
+    run: RunView | None
+    longest_run: RunView | None
+    history: Annotated[list[RunView], Meta(description="Runs that ended, newest first, at most 20.")]
+    milestones: list[MilestoneView]
+
+
+class StreaksParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose streaks, and at which instant."""
+
+    id: PersonRef
+    as_of: Annotated[Time | None, Meta(description="The instant to read them at; without it the present.")] = None
+
+
+class StreaksResult(msgspec.Struct, kw_only=True):
+    """All declared streaks. Only what occurred before ``as_of`` counts."""
+
+    person: str
+    position: Annotated[int, Meta(description="How many events the person has today.")]
+    as_of: Instant
+    streaks: dict[str, StreakView]
+
+
+def _streaks(context: Context, params: StreaksParams) -> StreaksResult:
+    as_of = time_param(params.as_of)
+    if as_of is not None and as_of > context.now:
+        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
+    person = context.engine.person(context.workspace, params.id)
+    at = context.now if as_of is None else as_of
+    view = context.engine.views(person, at, names=[NAME])[NAME]
+    shown = msgspec.convert(view, dict[str, StreakView])
+    return StreaksResult(person=person.id, position=person.position, as_of=instant(at), streaks=shown)
+
+
+# --- days -------------------------------------------------------------------------------------
+
+
+class DaysParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose days, from when to when."""
+
+    id: PersonRef
+    since: Annotated[str, Meta(description="The first local date; without it 30 days are shown.", max_length=10)] = ""
+    until: Annotated[str, Meta(description="The last local date; without it today.", max_length=10)] = ""
+
+
+class DayView(msgspec.Struct, kw_only=True):
+    """What a person did on one local day."""
+
+    date: Day
+    events: Annotated[int, Meta(description="Events that say that the person was active.")]
+    first_event: Annotated[str, Meta(description="The id of the first of them.")]
+    first_at: Instant
+    points: Annotated[int, Meta(description="Points earned on that day, however often they were spent since.")]
+
+
+class DaysResult(msgspec.Struct, kw_only=True):
+    """Active days, oldest first."""
+
+    person: str
+    position: int
+    zone: Annotated[str, Meta(description="The zone in which the person is, as far as is known.")]
+    today: Day
+    days: list[DayView]
+
+
+def _days(plan: Plan, context: Context, params: DaysParams) -> DaysResult:
+    engine, reader = context.engine, Reader(plan)
+    person = engine.person(context.workspace, params.id)
+    state: State = engine.asker.states(person, context.now)[engine.catalogue.index[NAME]]
+    today = reader.today(state, context.now)
+    until = _day(params.until, "until", today)
+    since = _day(params.since, "since", until - DAYS_USUAL + 1)
+    if not 0 <= until - since < DAYS_MAX:
+        raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `since` to `until`")
+    points = _points(plan, engine, person, state, since, until)
+    shown = [
+        DayView(
+            date=date_of(day), events=events, first_event=_first_event(plan, engine, person, first_at),
+            first_at=instant(first_at), points=points.get(day, 0),
+        )
+        for day, first_at, events in _records(state, since, until)
+    ]  # fmt: skip
+    return DaysResult(
+        person=person.id, position=person.position, zone=reader.zone(state, context.now), today=date_of(today),
+        days=shown,
+    )  # fmt: skip
+
+
+def _day(text: str, name: str, otherwise: int) -> int:
+    if not text:
+        return otherwise
+    day = day_of(text)
+    if day is None:
+        raise InvalidValue(f"{name}: {text!r} is no date; write it like 2026-03-01")
+    return day
+
+
+def _records(state: State, since: int, until: int) -> Iterator[tuple[int, int, int]]:
+    for number in range(since // DAYS_PER_PART, until // DAYS_PER_PART + 1):
+        records = part(state, f"d{number}") or []
+        for place in range(0, len(records), RECORD_SIZE):
+            if since <= records[place] <= until:
+                yield tuple(records[place : place + RECORD_SIZE])
+
+
+def _first_event(plan: Plan, engine: Any, person: Any, at: int) -> str:
+    # The state keeps the instant only: 16 bytes a day less, and the log finds it at once.
+    found = engine.events(person, start=at, stop=at + 1, limit=EVENTS_PAGE_MAX)
+    return min((each.id for each in found if plan.is_active(each.event)), default="")
+
+
+def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, until: int) -> dict[int, int]:
+    """Points earned by local day."""
+    calendar, head = plan.calendar, part(state, HEAD) or empty_head(0)
+    points: dict[int, int] = {}
+    after = None
+    start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
+    while page := engine.events(
+        person, start=start, stop=stop, types=frozenset({POINTS_EARNED}), after=after, limit=EVENTS_PAGE_MAX
+    ):
+        for recorded in page:
+            event = recorded.event
+            if is_trusted(event):
+                zone = zone_at(head, event.occurred_at, calendar.timezone)
+                day = local_day(zone, event.occurred_at, calendar.day_start)
+                points[day] = points.get(day, 0) + (amount_of(event) or 0)
+        after = (page[-1].event.occurred_at, page[-1].id)
+    return points
+
+
+def operations(streaks: StreakSet) -> list[Operation]:
+    """The operations on these streaks."""
+    return [
+        Operation(
+            name="streaks",
+            summary="Show a person's streaks, now or as they stood at an instant.",
+            params=StreaksParams,
+            result=StreaksResult,
+            run=_streaks,
+            method="GET",
+            path="/v1/people/{id}/streaks",
+            example=StreaksParams(id="user_id:42"),
+        ),
+        Operation(
+            name="daily_activity",
+            summary="List the local days on which a person was active, with what was done and earned.",
+            params=DaysParams,
+            result=DaysResult,
+            run=partial(_days, Plan(streaks)),
+            method="GET",
+            path="/v1/people/{id}/days",
+            example=DaysParams(id="user_id:42", since="2026-03-01", until="2026-03-31"),
+        ),
+    ]

@@ -1,0 +1,76 @@
+"""The policy ``streaks``: a milestone that is reached becomes an event, once; so does hopping from zone to zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from threadline.capabilities.streaks.days import pairs
+from threadline.capabilities.streaks.definition import Streak, StreakSet
+from threadline.capabilities.streaks.events import OURS, STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED
+from threadline.capabilities.streaks.fold import HEAD, State, part
+from threadline.capabilities.streaks.projection import NAME
+from threadline.capabilities.streaks.told import HOPS
+from threadline.capabilities.streaks.whereabouts import CHANGES, hops_within_a_day
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.policy import Emit, Known, Policy, Wish
+from threadline.kernel.time import DAY
+
+HOPS_MAX = 2
+"""Changes of zone within 24 hours that raise no flag."""
+
+
+def policy(streaks: StreakSet) -> Policy:
+    """The policy of these streaks. It sees every event, so it first looks whether there is anything to reckon."""
+    watched = tuple((streak, streaks.part(streak)) for streak in streaks.streaks if streak.milestones)
+    return Policy(name=NAME, handles=None, react=partial(_react, watched))
+
+
+def _react(watched: Sequence[tuple[Streak, str]], recorded: Recorded, known: Known) -> Sequence[Wish]:
+    event = recorded.event
+    if event.source_type == "internal" or event.type in OURS:
+        return ()
+    state: State = known.opened(NAME)
+    head = state.get(HEAD)
+    if head is None or head.__class__ is msgspec.Raw:
+        return ()  # the event has touched nothing here
+    wishes: list[Wish] = []
+    if len(head[CHANGES]) > 2 * HOPS_MAX and event.occurred_at in head[CHANGES]:
+        wishes += _hopping(head, state, event)
+    for streak, name in watched:
+        if _may_have_grown(state.get(name), streak.milestones[0]):
+            wishes += _reached(streak, known, event)
+    return wishes
+
+
+def _hopping(head: list[Any], state: State, event: Event) -> Iterator[Wish]:
+    zones = hops_within_a_day(head, event.occurred_at)
+    told_at = part(state, HOPS)
+    if len(zones) > HOPS_MAX and (told_at is None or abs(event.occurred_at - told_at) >= DAY):
+        said = {"changes": len(zones), "zones": zones}
+        yield Emit(type=ZONE_HOPPING_DETECTED, key="hopping", occurred_at=event.occurred_at, properties=said)
+
+
+def _may_have_grown(sets: Any, least: int) -> bool:
+    """Whether the event may have done a period: it has touched the sets, and they hold enough for a milestone."""
+    if sets is None or sets.__class__ is msgspec.Raw:
+        return False
+    held = sum(last - first + 1 for each in sets for first, last in pairs(each))
+    return held >= least
+
+
+def _reached(streak: Streak, known: Known, event: Event) -> Iterator[Wish]:
+    view = known.view(NAME)[streak.name]
+    if not view["current"]:
+        return
+    begun, day = view["run"]["from"], view["run"]["to"]
+    told = {each["length"]: each["day"] for each in view["milestones"]}
+    for length in streak.milestones:
+        # Once in each run: what was told on a day of this one is not told again, however the run has grown together.
+        if length <= view["current"] and told.get(length, "") < begun:
+            said = {"streak": streak.name, "length": length, "day": day}
+            key = f"{streak.name}:{length}"
+            yield Emit(type=STREAK_MILESTONE_REACHED, key=key, occurred_at=event.occurred_at, properties=said)

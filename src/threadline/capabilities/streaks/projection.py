@@ -1,0 +1,40 @@
+"""The projection ``streaks``: days on which the person was active, kept for life, and what streaks make of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.streaks.definition import StreakSet
+from threadline.capabilities.streaks.fold import Plan, State
+from threadline.capabilities.streaks.told import HOPS, MILESTONES
+from threadline.capabilities.streaks.view import Reader
+from threadline.kernel.projection import Projection
+
+NAME = "streaks"
+
+
+def projection(streaks: StreakSet) -> Projection:
+    """The projection of these streaks. Its fingerprint changes only with what the state has to hold."""
+    plan = Plan(streaks)
+    reader = Reader(plan)
+    return Projection(
+        name=NAME,
+        version=1,
+        handles=None,
+        empty=dict,
+        fold=plan.fold,
+        view=reader.view,
+        due=reader.due,
+        ordered=True,
+        in_place=plan.in_place,
+        fingerprint=streaks.fingerprint,
+        parts=True,
+        timeless=_timeless,
+        feeds=reader.feeds,
+        compile=plan.compile,
+    )
+
+
+def _timeless(state: State) -> dict[str, Any]:
+    """A state without what was told once, when it was noticed: that depends on arrival by intent."""
+    return {name: part for name, part in state.items() if name not in (MILESTONES, HOPS)}

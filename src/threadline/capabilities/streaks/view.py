@@ -1,0 +1,208 @@
+"""What a state says at an instant: each streak as it stands, what it has been, and when it would end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from threadline.capabilities.streaks.civil import (
+    date_of,
+    day_begins,
+    days_left_out,
+    first_day,
+    local_day,
+    period_of,
+)
+from threadline.capabilities.streaks.course import Course, Run, run_course
+from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
+from threadline.capabilities.streaks.definition import Streak
+from threadline.capabilities.streaks.done import done_periods, progress
+from threadline.capabilities.streaks.fold import HEAD, Plan, State, part
+from threadline.capabilities.streaks.told import AMNESTY, FREEZES, MILESTONES
+from threadline.capabilities.streaks.whereabouts import CHANGES, LEAPS, ZONES, Head, empty_head, zone_at
+from threadline.kernel.event import Recorded
+from threadline.kernel.time import LATEST, format_time
+
+HISTORY_SHOWN = 20
+"""Runs that ended, the newest."""
+
+_BEFORE_ALL, _AFTER_ALL = -(10**7), 10**7
+
+
+class Standing(NamedTuple):
+    """How one streak stands at an instant."""
+
+    course: Course
+    closed: int
+    """The last period that can no longer be done."""
+    running: int
+    """The period that the instant lies in."""
+    settled: bool
+    """Whether everything up to the running period is done or excused, the running one included."""
+
+    @property
+    def current(self) -> int:
+        """How many periods in a row are done now."""
+        return self.course.runs[-1].length if self.course.alive else 0
+
+
+class Reader:
+    """Reads states under one set of declarations."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.calendar = plan.calendar
+
+    def view(self, state: State, now: int, edges: Sequence[Recorded] = ()) -> dict[str, Any]:
+        """Every streak by name."""
+        return {streak.name: self._shown(streak, state, now) for streak in self.plan.streaks.streaks}
+
+    def due(self, state: State, now: int) -> int | None:
+        """The next instant at which a streak changes by time alone: where periods end, while there is anything to end."""
+        zone = self.zone(state, now)
+        instants = []
+        for streak in self.plan.streaks.streaks:
+            standing = self.standing(streak, state, now)
+            running = standing.running
+            begun = progress(streak, self.sets(streak, state), running, self.calendar.week_start)
+            if standing.current or begun:
+                ends = (self._ends(streak, zone, each, late) for each in (running - 1, running) for late in (0, 1))
+                instants += [at for at in ends if now < at < LATEST]
+        return min(instants, default=None)
+
+    def feeds(self, path: tuple[str, ...]) -> frozenset[str] | None:
+        """None: any event may change any part, since it may change the zone; no type where there is no such part."""
+        streak = self.plan.streaks.by_name.get(path[0])
+        known = streak is not None and (len(path) < 2 or path[1] in self._shown(streak, {}, 0))
+        return None if known else frozenset()
+
+    def zone(self, state: State, now: int) -> str:
+        """The zone in which the person is, as far as is known."""
+        head = part(state, HEAD)
+        return self.calendar.timezone if head is None else zone_at(head, now, self.calendar.timezone)
+
+    def today(self, state: State, now: int) -> int:
+        """The local day at an instant."""
+        return local_day(self.zone(state, now), now, self.calendar.day_start)
+
+    def standing(self, streak: Streak, state: State, now: int) -> Standing:
+        """How a streak stands."""
+        zone, week_start = self.zone(state, now), self.calendar.week_start
+        done = done_periods(streak, self.sets(streak, state), week_start)
+        excused = self._excused(streak, state)
+        running = self._running(streak, zone, now)
+        closed = running - 1 if now >= self._ends(streak, zone, running - 1, 1) else running - 2
+        granted = self._granted(streak, state)
+        course = run_course(done, excused, streak.freezes, granted, closed)
+        open_periods = range(closed + 1, running + 1)
+        settled = all(holds(done, each) or holds(excused, each) for each in open_periods)
+        return Standing(course, closed, running, settled)
+
+    def sets(self, streak: Streak, state: State) -> list[Ranges]:
+        """The sets of the tally that a streak is reckoned from."""
+        tally = self.plan.streaks.tally(streak)
+        kept = part(state, self.plan.streaks.part(streak))
+        return kept or [[] for _ in range(tally.levels * (2 if tally.grace else 1))]
+
+    def _running(self, streak: Streak, zone: str, now: int) -> int:
+        today = local_day(zone, now, self.calendar.day_start)
+        return period_of(streak.cadence, today, self.calendar.week_start)
+
+    def _ends(self, streak: Streak, zone: str, period: int, late: int) -> int:
+        """When a period is over; with ``late`` when its grace is, by the clock on the wall."""
+        following = first_day(streak.cadence, period + 1, self.calendar.week_start)
+        return day_begins(zone, following, self.calendar.day_start + (streak.grace if late else 0))
+
+    def _granted(self, streak: Streak, state: State) -> list[tuple[int, int]]:
+        given = part(state, FREEZES) or {}
+        known = [each for name in ("", streak.name) for each in pairs(given.get(name, []))]
+        return sorted((period_of(streak.cadence, day, self.calendar.week_start), count) for day, count in known)
+
+    def _excused(self, streak: Streak, state: State) -> Ranges:
+        """The periods that nobody could be asked to do."""
+        forgiven = part(state, AMNESTY) or {}
+        head = part(state, HEAD) or empty_head(0)
+        declared = (
+            (each.first, each.last) for each in self.calendar.amnesty if not each.streaks or streak.name in each.streaks
+        )
+        told = (pairs(forgiven.get(name, [])) for name in ("", streak.name))
+        leaps = ((day, day) for day in (*head[LEAPS], *self._left_out(head)))
+        excused = union(declared, *told, leaps)
+        return excused if streak.cadence == "day" else self._excused_periods(streak, excused)
+
+    def _left_out(self, head: Head) -> Iterator[int]:
+        """Days that the zones in which the person was have never had."""
+        calendar, changes = self.calendar, head[CHANGES]
+        zones = [calendar.timezone, *(head[ZONES][each] for each in changes[::2])]
+        bounds = [
+            _BEFORE_ALL,
+            *(local_day(zone, at, calendar.day_start) for zone, at in zip(zones[1:], changes[1::2], strict=True)),
+            _AFTER_ALL,
+        ]
+        for place, zone in enumerate(zones):
+            for day in days_left_out(zone, calendar.day_start):
+                if bounds[place] <= day < bounds[place + 1]:
+                    yield day
+
+    def _excused_periods(self, streak: Streak, excused: Ranges) -> Ranges:
+        """Weeks or months with too few days left to be done in."""
+        week_start = self.calendar.week_start
+        needed = streak.times if streak.counting == "days" else 1
+        lost: dict[int, int] = {}
+        for first, last in pairs(excused):
+            for day in range(first, last + 1):
+                period = period_of(streak.cadence, day, week_start)
+                lost[period] = lost.get(period, 0) + 1
+        found = []
+        for period, days in lost.items():
+            length = first_day(streak.cadence, period + 1, week_start) - first_day(streak.cadence, period, week_start)
+            if length - days < needed:
+                found.append((period, period))
+        return union(found)
+
+    # --- as it is shown -----------------------------------------------------------------------
+
+    def _shown(self, streak: Streak, state: State, now: int) -> dict[str, Any]:
+        standing = self.standing(streak, state, now)
+        course, current = standing.course, standing.current
+        longest = max(course.runs, key=lambda run: (run.length, run.last), default=None)
+        expires_at = None
+        if course.ends is not None and current:
+            at = self._ends(streak, self.zone(state, now), course.ends, 1)
+            expires_at = format_time(min(at, LATEST))
+        sets = self.sets(streak, state)
+        ended = course.runs[:-1] if course.alive else course.runs
+        active = [each[-1] for each in sets if each]
+        return {
+            "current": current,
+            "longest": longest.length if longest else 0,
+            "at_risk": bool(current) and not standing.settled,
+            "expires_at": expires_at,
+            "last_active_on": self._last_active(streak, max(active)) if active else None,
+            "progress": progress(streak, sets, standing.running, self.calendar.week_start),
+            "times": streak.times,
+            "cadence": streak.cadence,
+            "freezes": course.held,
+            "run": self._run(streak, course.runs[-1]) if course.alive else None,
+            "longest_run": self._run(streak, longest) if longest else None,
+            "history": [self._run(streak, run) for run in reversed(ended[-HISTORY_SHOWN:])],
+            "milestones": self._milestones(streak, state),
+        }
+
+    def _last_active(self, streak: Streak, newest: int) -> str:
+        # What is counted by periods knows of no single day; its period's first day stands for it.
+        unit = "day" if streak.counting == "days" else streak.cadence
+        return date_of(first_day(unit, newest, self.calendar.week_start))
+
+    def _run(self, streak: Streak, run: Run) -> dict[str, Any]:
+        week_start = self.calendar.week_start
+        return {
+            "from": date_of(first_day(streak.cadence, run.first, week_start)),
+            "to": date_of(first_day(streak.cadence, run.last + 1, week_start) - 1),
+            "length": run.length,
+            "frozen": run.frozen,
+        }
+
+    def _milestones(self, streak: Streak, state: State) -> list[dict[str, Any]]:
+        told = (part(state, MILESTONES) or {}).get(streak.name, {})
+        return [{"length": int(length), "day": date_of(told[length])} for length in sorted(told, key=int)]

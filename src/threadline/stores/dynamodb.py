@@ -1,0 +1,290 @@
+"""The DynamoDB store: one table, on demand, shared by any number of processes; a batch is one transaction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+
+from threadline.kernel.errors import StoreDamaged, Unavailable
+from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span
+from threadline.kernel.time import Clock
+from threadline.stores import dynamodb_commit as writing
+from threadline.stores import dynamodb_layout as layout
+from threadline.stores import dynamodb_reading as reading
+from threadline.stores.bounds import check_batches, check_page, check_shard, text_bytes
+from threadline.stores.dynamodb_address import parse
+from threadline.stores.dynamodb_client import Client, Refused
+from threadline.stores.dynamodb_feed import Feed
+from threadline.stores.dynamodb_journal import Journal
+from threadline.stores.dynamodb_stream import StreamTail
+from threadline.stores.dynamodb_table import check_table, migrate_table
+
+TRANSACTIONS_AT_ONCE = 8
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class DynamoStore:
+    """A store in the table of a URL such as ``dynamodb://people?region=eu-central-1``. Safe for use from many threads.
+
+    `migrate` makes the table. ``clock`` gives positions in the journal and decides what has expired; how it agrees
+    with other machines' clocks decides nothing else. A writer that died holds up the feed for ``expiry_seconds``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        *,
+        readonly: bool = False,
+        client: Client | None = None,
+        expiry_seconds: float = 10.0,
+    ) -> None:
+        self.address = parse(url)
+        self.client = client or Client(self.address)
+        self._clock = clock
+        self._readonly = readonly
+        self._closed = False
+        check_table(self.client)
+        self._journal = Journal(self.client, clock, expiry_seconds=expiry_seconds)
+        tail = StreamTail(self.client, clock) if self.address.streams else None
+        self._feed = Feed(self.client, self._journal, tail)
+        self._pool = ThreadPoolExecutor(TRANSACTIONS_AT_ONCE, thread_name_prefix="threadline-dynamodb")
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        """See `Store.get`."""
+        self._check_open()
+        _check_texts(part for key in keys for part in key)
+        names = {key: layout.item_key(key) for key in keys if all(key)}
+        found = reading.get_many(self.client, list(names.values()))
+        items = {key: self._item(key.table, found.get(reading.name_of(name))) for key, name in names.items()}
+        return [items.get(key) for key in keys]
+
+    def _item(self, table: str, found: layout.Attributes | None) -> Item | None:
+        if found is None:
+            return None
+        # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
+        self._journal.observe(found[layout.POSITION]["S"])
+        return layout.port_item(table, found, self._clock())
+
+    def query(
+        self,
+        table: str,
+        partition: str,
+        start: str = "",
+        stop: str | None = None,
+        limit: int = 1_000,
+        reverse: bool = False,
+    ) -> list[Item]:
+        """See `Store.query`."""
+        self._check_open()
+        check_page(limit)
+        _check_texts((table, partition, start, stop or ""))
+        if stop is not None and stop <= start:
+            return []
+        pk = layout.table_prefix(table) + partition
+        # One more, for DynamoDB's ranges include their end.
+        pages = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
+        items: list[Item] = []
+        for found in chain.from_iterable(pages):
+            item = self._item(table, found)
+            if item is not None and item.key.sort != stop:
+                items.append(item)
+                if len(items) == limit:
+                    break
+        return items
+
+    def scan(
+        self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
+    ) -> list[Item]:
+        """See `Store.scan`; in the order of DynamoDB's own hash. It reads, and bills, the log along with the items."""
+        self._check_open()
+        check_page(limit)
+        check_shard(shard, shards)
+        _check_texts((table, *(after or ())))
+        start = None if after is None else layout.item_key(after)
+        items: list[Item] = []
+        pages = reading.scan_pages(self.client, layout.table_prefix(table), shard, shards, start)
+        for found in chain.from_iterable(pages):
+            item = self._item(table, found)
+            if item is not None:
+                items.append(item)
+                if len(items) == limit:
+                    break
+        return items
+
+    def tables(self) -> list[str]:
+        """See `Store.tables`; it reads the whole table."""
+        self._check_open()
+        pages = reading.scan_pages(self.client, "i", 0, 1, None, keys_only=True)
+        return sorted({found["pk"]["S"][1:].partition("\0")[0] for found in chain.from_iterable(pages)})
+
+    def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
+        """See `Store.find`."""
+        places = {id: writing.page_of(found) for id, found in self._ids(ids).items()}
+        pages = reading.get_many(self.client, [layout.page_key(key) for key in set(places.values())])
+        entries = {entry.id: entry for found in pages.values() for _, entry in layout.unpack_page(found)}
+        return {id: entries[id] for id in places}
+
+    def seen(self, ids: Sequence[str]) -> dict[str, int]:
+        """See `Store.seen`."""
+        return {id: int(found[layout.DIGEST]["N"]) for id, found in self._ids(ids).items()}
+
+    def _ids(self, ids: Sequence[str]) -> dict[str, layout.Attributes]:
+        self._check_open()
+        keys = [layout.id_key(id) for id in ids if _ID.fullmatch(id)]
+        return {name[0][1:]: found for name, found in reading.get_many(self.client, keys).items()}
+
+    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
+        """See `Store.events`."""
+        self._check_open()
+        check_page(span.limit)
+        return reading.read_thread(self.client, thread, span)
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        """See `Store.feed`; in the order of the journal. What another process commits shows half a second later."""
+        self._check_open()
+        check_page(limit)
+        return self._feed.read(cursor, limit)
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """See `Store.commit`. Batches that have nothing in common are committed side by side."""
+        self._check_open()
+        if self._readonly:
+            raise Unavailable("the store is open for reading only")
+        check_batches(batches)
+        outcomes: dict[int, Refusal | None] = {}
+        for number, batch in enumerate(batches):
+            if (id := writing.repeated_id(batch)) is not None:
+                outcomes[number] = Refusal("event_exists", id)
+            elif not batch.events and not batch.writes:
+                outcomes[number] = None
+        while len(outcomes) < len(batches):
+            todo = [number for number in range(len(batches)) if number not in outcomes]
+            outcomes.update(self._round(batches, todo))
+        return [outcomes[number] for number in range(len(batches))]
+
+    def _round(self, batches: Sequence[Batch], todo: Sequence[int]) -> dict[int, Refusal | None]:
+        """One entry of the journal and what it announces; what is not answered is to be told anew."""
+        told = [number for number in todo if batches[number].events]
+        if not told:
+            return self._chains(batches, todo, {}, self._journal.tick())
+        position = self._journal.begin()
+        places = {number: layout.Place(position, index) for index, number in enumerate(told)}
+        answered = False
+        try:
+            pages = [writing.batch_pages(batches[number], places[number]) for number in told]
+            outcomes = {}
+            if self._journal.enter(position, pages):
+                outcomes = self._chains(batches, todo, places, position)
+            answered = True
+        finally:
+            self._journal.end(position, answered=answered)
+        return outcomes
+
+    def _chains(
+        self, batches: Sequence[Batch], todo: Sequence[int], places: dict[int, layout.Place], position: str
+    ) -> dict[int, Refusal | None]:
+        # Batches without events take numbers after those with, so that every batch of a call has its own.
+        rest = [number for number in todo if number not in places]
+        places = {**places, **{n: layout.Place(position, len(places) + index) for index, n in enumerate(rest)}}
+        clause = writing.Clause(self.address.table, self._clock(), dict(self.address.expire))
+
+        def follow(numbers: Iterable[int]) -> dict[int, Refusal | None]:
+            done: dict[int, Refusal | None] = {}
+            for number in numbers:
+                try:
+                    done[number] = self._commit(batches[number], places[number], clause)
+                except writing.Expelled:
+                    break
+            return done
+
+        chains = writing.chains(batches, todo)
+        if len(chains) == 1:
+            return follow(chains[0])
+        # Every chain comes to its end before an error of one of them is raised.
+        running = [self._pool.submit(follow, numbers) for numbers in chains]
+        outcomes: dict[int, Refusal | None] = {}
+        errors = [task.exception() for task in running]
+        for task, error in zip(running, errors, strict=True):
+            if error is not None:
+                raise error
+            outcomes.update(task.result())
+        return outcomes
+
+    def _commit(self, batch: Batch, place: layout.Place, clause: writing.Clause) -> Refusal | None:
+        if not batch.events and len(batch.writes) == 1 and batch.writes[0].expected is None:
+            # A single write is atomic by itself, and half as dear.
+            self._write(batch.writes[0], place, clause)
+            return None
+        made = writing.transaction(batch, place, clause)
+        request = {
+            "TransactItems": [step.action for step in made.steps],
+            "ClientRequestToken": made.token,
+            "ReturnConsumedCapacity": "TOTAL",
+        }
+        try:
+            self.client.call("TransactWriteItems", request)
+        except Refused as refused:
+            refusal = writing.meaning(made, refused.reasons, place)
+            if refusal is not None and refusal.reason == "version" and batch.events:
+                # The answer names the conditions that it came to; the port puts a taken id before all others.
+                taken = self._ids([entry.id for entry in batch.events])
+                exists = [entry.id for entry in batch.events if entry.id in taken]
+                return Refusal("event_exists", exists[0]) if exists else refusal
+            return refusal
+        return None
+
+    def _write(self, write: object, place: layout.Place, clause: writing.Clause) -> None:
+        if isinstance(write, Delete):
+            self.client.call("DeleteItem", writing.unconditional_delete(write, clause))
+            return
+        assert isinstance(write, Put), "a check always expects a version"
+        try:
+            self.client.call("UpdateItem", writing.unconditional_put(write, place, clause))
+        except Refused as refused:
+            found = refused.reasons[0].get("Item") or {}
+            if not writing.is_own(found, place):
+                raise StoreDamaged(f"an unconditional write was refused: {found}") from refused
+
+    # --- the rest -----------------------------------------------------------------------------
+
+    def units(self) -> dict[str, float]:
+        """Capacity used so far, as AWS bills it: ``write`` and ``read`` units, and requests by operation."""
+        return dict(self.client.units)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed")
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        if self._closed:
+            return
+        self._closed = True
+        self._pool.shutdown()
+        self._journal.close()
+        self.client.close()
+
+
+def migrate(url: str) -> list[str]:
+    """Make the table of this URL, or bring it to what this version needs; answers what was done, in words.
+
+    The table is on demand, has a stream of new images, point-in-time recovery, deletion protection and expiry.
+    It may be run again at any time.
+    """
+    client = Client(parse(url))
+    try:
+        return migrate_table(client)
+    finally:
+        client.close()
+
+
+def _check_texts(texts: Iterable[str]) -> None:
+    for text in texts:
+        text_bytes(text)

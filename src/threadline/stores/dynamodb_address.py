@@ -1,0 +1,65 @@
+"""Where a DynamoDB store is: the parts of a URL such as ``dynamodb://people?region=eu-central-1``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.kernel.time import SECOND, parse_duration
+
+SCHEME = "dynamodb"
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+_OPTIONS = ("endpoint", "expire", "region", "streams")
+
+
+class Address(NamedTuple):
+    """One table of one account, and how it is used."""
+
+    table: str
+    region: str = ""
+    """Empty: what the AWS configuration of this machine says."""
+    endpoint: str = ""
+    """Empty: AWS itself. Otherwise the address of a server that speaks its protocol."""
+    streams: bool = True
+    """Whether the table's stream is read where that is cheaper than reading the table again."""
+    expire: Mapping[str, int] = {}
+    """Tables of the port whose items go away by themselves, and after how many seconds."""
+
+
+def parse(url: str) -> Address:
+    """The address that a URL names. Raises `InvalidSetting` that says what is wrong with it."""
+    parts = urlsplit(url)
+    table = parts.netloc
+    if parts.scheme != SCHEME or parts.path.strip("/") or _TABLE.fullmatch(table) is None:
+        raise InvalidSetting(f"store: {url!r:.200} is no DynamoDB table; write it like dynamodb://people?region=…")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in options:
+        if name not in _OPTIONS:
+            near = difflib.get_close_matches(name, _OPTIONS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_OPTIONS)}"
+            raise InvalidSetting(f"store: {name!r} is no option of a DynamoDB store", hint=hint)
+    if options.get("streams", "on") not in ("on", "off"):
+        raise InvalidSetting(f"store: streams={options['streams']} must be on or off")
+    return Address(
+        table,
+        options.get("region", ""),
+        options.get("endpoint", "").rstrip("/"),
+        options.get("streams", "on") == "on",
+        _lifetimes(options.get("expire", "")),
+    )
+
+
+def _lifetimes(text: str) -> dict[str, int]:
+    """``rejected:90d,rejected_time:90d`` as seconds by table."""
+    found = {}
+    for part in filter(None, text.split(",")):
+        table, _, duration = part.partition(":")
+        try:
+            found[table] = parse_duration(duration) // SECOND
+        except InvalidValue as error:
+            raise InvalidSetting(f"store: expire={part}: {error}") from None
+    return found

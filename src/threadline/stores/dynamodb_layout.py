@@ -1,0 +1,218 @@
+"""What lies where in the table, in which bytes: the keys of all kinds of items, how values and events are packed.
+
+| pk                       | sk                                   | item |
+|--------------------------|--------------------------------------|------|
+| ``i`` table NUL partition| sort                                 | an item of the port |
+| ``t`` thread             | occurred ``.`` position ``.`` place  | a page: events of one thread from one batch |
+| ``e`` event id           | ``-``                                | where an event is, and its digest; unique |
+| ``j`` shard              | position                             | the journal: which pages a call is about to commit |
+| ``w``                    | ``-``                                | who writes to the journal now |
+"""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64decode
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import msgspec
+
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.limits import ITEM_BYTES_MAX
+from threadline.kernel.store import Item, Key, LogEntry
+from threadline.kernel.time import DAY, SECOND
+
+Attributes = dict[str, Any]
+"""An item as DynamoDB's JSON writes it: name -> {type: value}. Bytes go out as they are and come back as base64."""
+
+PK, SK = "pk", "sk"
+VERSION, POSITION, EXPIRES, DIGEST, PAGE = "n", "p", "ttl", "d", "g"
+PLAIN, DEFLATED = "v", "z"
+DEAD = "x"
+"""Marks a page that must never come to be: its writer is gone."""
+ONLY = "-"
+
+JOURNAL_SHARDS = 4
+"""A partition of a table takes 1,000 write units a second, so the journal has several."""
+PAGE_SPAN = 7 * DAY
+"""No page holds events further apart: whoever looks for an instant reads at most so much too far."""
+PAGE_BYTES_MAX = ITEM_BYTES_MAX
+_COMPRESS_BYTES_MIN = 160
+_DEFLATE_LEVEL = 6
+_TABLE_BYTES_MAX = 1_000
+_OFFSET = 1 << 63
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+
+
+class PageKey(NamedTuple):
+    """Which page: its thread, the instant of its earliest event and the place of its making."""
+
+    thread: str
+    sort: str
+
+    @property
+    def pk(self) -> str:
+        """The partition key."""
+        return "t" + self.thread
+
+
+class Place(NamedTuple):
+    """Where the pages of one batch are made: in the journal's entry at ``position``, as its batch ``number``."""
+
+    position: str
+    number: int
+
+    @property
+    def text(self) -> str:
+        """Unique for ever: what every item keeps of the batch that wrote it last."""
+        return f"{self.position}.{self.number:x}"
+
+    def page(self, thread: str, occurred_at: int, count: int) -> PageKey:
+        """The key of the batch's page ``count``, which starts with an event at this instant."""
+        return PageKey(thread, f"{time_text(occurred_at)}.{self.text}.{count:x}")
+
+
+# --- items of the port ----------------------------------------------------------------------
+
+
+def table_prefix(table: str) -> str:
+    """What the partition keys of a table's items begin with."""
+    if "\0" in table or len(table.encode()) > _TABLE_BYTES_MAX:
+        message = f"the table {table!r:.80} must have at most {_TABLE_BYTES_MAX} bytes and no NUL on DynamoDB"
+        raise InvalidValue(message, hint="a key has 2,048 bytes there, for the table and the partition together")
+    return f"i{table}\0"
+
+
+def item_key(key: Key) -> Attributes:
+    """The primary key of an item of the port."""
+    return {PK: {"S": table_prefix(key.table) + key.partition}, SK: {"S": key.sort}}
+
+
+def port_item(table: str, found: Attributes, now: int) -> Item | None:
+    """The item of the port, or None if it has expired: DynamoDB takes what has expired away days later."""
+    expires = found.get(EXPIRES)
+    if expires is not None and int(expires["N"]) * SECOND <= now:
+        return None
+    partition = found[PK]["S"][len(table_prefix(table)) :]
+    return Item(Key(table, partition, found[SK]["S"]), int(found[VERSION]["N"]), content(found))
+
+
+def packed(value: bytes) -> Attributes:
+    """A value as the one attribute that holds it: deflated where that is shorter, because units count bytes."""
+    if len(value) >= _COMPRESS_BYTES_MIN:
+        engine = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -15, 9)
+        short = engine.compress(value) + engine.flush()
+        if len(short) < len(value):
+            return {DEFLATED: {"B": short}}
+    return {PLAIN: {"B": value}}
+
+
+def content(found: Attributes) -> bytes:
+    """The value that `packed` put away."""
+    if DEFLATED in found:
+        return zlib.decompress(b64decode(found[DEFLATED]["B"]), -15)
+    return b64decode(found[PLAIN]["B"])
+
+
+# --- events ---------------------------------------------------------------------------------
+
+
+def time_text(at: int) -> str:
+    """An instant, or any number of 64 signed bits, as text that sorts like it."""
+    return f"{min(max(at, -_OFFSET), _OFFSET - 1) + _OFFSET:016x}"
+
+
+def id_key(id: str) -> Attributes:
+    """The primary key of the item that says where an event is."""
+    return {PK: {"S": "e" + id}, SK: {"S": ONLY}}
+
+
+def page_key(key: PageKey) -> Attributes:
+    """The primary key of a page."""
+    return {PK: {"S": key.pk}, SK: {"S": key.sort}}
+
+
+def page_name(found: Attributes) -> PageKey:
+    """The key of a page that was read."""
+    return PageKey(found[PK]["S"][1:], found[SK]["S"])
+
+
+def pages(events: Sequence[LogEntry], place: Place) -> list[tuple[PageKey, list[tuple[int, LogEntry]]]]:
+    """The events of a batch on pages: of one thread each, near in time, small enough for an item.
+
+    With each event goes its number in the batch, so that the feed can tell them in that order.
+    """
+    ordered = sorted(enumerate(events), key=lambda one: (one[1].thread, one[1].occurred_at, one[1].sequence))
+    made: list[tuple[PageKey, list[tuple[int, LogEntry]]]] = []
+    for thread, group in groupby(ordered, key=lambda one: one[1].thread):
+        for chunk in _chunks(group):
+            made.append((place.page(thread, chunk[0][1].occurred_at, len(made)), chunk))
+    return made
+
+
+def _chunks(group: Iterable[tuple[int, LogEntry]]) -> Iterable[list[tuple[int, LogEntry]]]:
+    chunk: list[tuple[int, LogEntry]] = []
+    size = 0
+    for number, entry in group:
+        more = len(entry.body) + len(entry.type.encode()) + 64
+        if chunk and (size + more > PAGE_BYTES_MAX or entry.occurred_at - chunk[0][1].occurred_at > PAGE_SPAN):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append((number, entry))
+        size += more
+    if chunk:
+        yield chunk
+
+
+def pack_page(chunk: Sequence[tuple[int, LogEntry]]) -> Attributes:
+    """The attribute that holds the events of a page."""
+    return packed(
+        _pack([(n, e.sequence, e.occurred_at, e.type, bytes.fromhex(e.id), e.digest, e.body) for n, e in chunk])
+    )
+
+
+def unpack_page(found: Attributes) -> list[tuple[int, LogEntry]]:
+    """The events of a page with their numbers in the batch; none for a page that must not be."""
+    if DEAD in found:
+        return []
+    thread = found[PK]["S"][1:]
+    return [
+        (number, LogEntry(thread, sequence, at, type, id.hex(), digest, body))
+        for number, sequence, at, type, id, digest, body in _unpack(content(found))
+    ]
+
+
+# --- the journal ----------------------------------------------------------------------------
+
+
+def journal_pk(writer: str) -> str:
+    """The partition in which a writer keeps its journal."""
+    return f"j{int(writer, 16) % JOURNAL_SHARDS}"
+
+
+def journal_pks() -> list[str]:
+    """All partitions of the journal."""
+    return [f"j{shard}" for shard in range(JOURNAL_SHARDS)]
+
+
+def pack_journal(batches: Sequence[Sequence[PageKey]]) -> Attributes:
+    """The pages of each batch of a call; what follows from the position is left out of their keys."""
+    return packed(
+        _pack([[(bytes.fromhex(key.thread), bytes.fromhex(key.sort[:16])) for key in keys] for keys in batches])
+    )
+
+
+def unpack_journal(found: Attributes) -> list[list[PageKey]]:
+    """The pages of each batch that an entry of the journal names."""
+    position = found[SK]["S"]
+    return [
+        [
+            PageKey(thread.hex(), f"{at.hex()}.{position}.{number:x}.{count:x}")
+            for count, (thread, at) in enumerate(keys)
+        ]
+        for number, keys in enumerate(_unpack(content(found)))
+    ]

@@ -1,0 +1,229 @@
+"""Connections to PostgreSQL: few, shared by all threads, replaced when they break; the one file that knows the driver."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import Int8BinaryDumper
+
+from threadline.kernel.errors import (
+    InvalidSetting,
+    StoreBusy,
+    StoreDamaged,
+    StoreFull,
+    ThreadlineError,
+    Unavailable,
+)
+from threadline.stores.postgres_rows import Ask, Row
+from threadline.stores.postgres_schema import MIGRATE_HINT
+
+SCHEMA = "threadline"
+PAUSE_SECONDS_FIRST = 0.002
+PAUSE_SECONDS_MAX = 0.25
+
+_DEFAULTS = {
+    "application_name": "threadline",
+    "connect_timeout": "5",
+    # A server that vanished without a word is given up after this long, and not after the kernel's quarter of an hour.
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+}
+# Every function reads what was committed until its very statement, and every answer is synced. Rows are few and found by
+# key, whatever the statistics of a table that has just begun to grow may say.
+_CONFIGURE = """SELECT set_config('search_path', %s, false), set_config('lock_timeout', %s, false),
+    set_config('idle_in_transaction_session_timeout', %s, false),
+    set_config('default_transaction_isolation', 'read committed', false), set_config('jit', 'off', false),
+    set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false),
+    set_config('enable_mergejoin', 'off', false), set_config('synchronous_commit',
+        CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
+        false)"""
+
+
+class Lost(Exception):
+    """The connection broke: whether the server did what it was asked to is not known."""
+
+
+class Collided(Exception):
+    """Another transaction was in the way: the server did nothing of what it was asked to."""
+
+
+class Place(NamedTuple):
+    """What a URL says."""
+
+    conninfo: dict[str, Any]
+    schema: str
+
+    def __str__(self) -> str:
+        """Where it is, without user and password."""
+        host, port = self.conninfo.get("host", "localhost"), self.conninfo.get("port", "5432")
+        return f"{self.conninfo.get('dbname', '')} at {host}:{port}, schema {self.schema}"
+
+
+def place(url: str) -> Place:
+    """A URL of libpq's (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING), and ``schema``."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    schema = query.pop("schema", SCHEMA)
+    try:
+        plain = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
+        return Place({**_DEFAULTS, **conninfo_to_dict(plain)}, schema)
+    except psycopg.Error as error:
+        raise InvalidSetting(f"store: this is no URL of a PostgreSQL database: {str(error).strip()}") from None
+
+
+class Patience:
+    """For how long something is tried again; the pauses grow and vary, so that those who collided do not meet again."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        self._pause = PAUSE_SECONDS_FIRST
+
+    def wait(self, refusal: ThreadlineError) -> None:
+        """Pause before the next try, or raise the refusal if there was time enough."""
+        if time.monotonic() > self._until:
+            raise refusal
+        time.sleep(random.uniform(0, self._pause))
+        self._pause = min(2 * self._pause, PAUSE_SECONDS_MAX)
+
+
+class Connections:
+    """At most ``connections_max`` connections to one place, each a thread's own for one statement or transaction.
+
+    ``wait_seconds`` is for locks and for a free connection, ``retry_seconds`` for a server that cannot be reached.
+    """
+
+    def __init__(self, at: Place, *, connections_max: int, wait_seconds: float, retry_seconds: float) -> None:
+        self.place = at
+        self.wait_seconds = wait_seconds
+        self._retry_seconds = retry_seconds
+        self._idle: deque[psycopg.Connection[Row]] = deque()
+        self._room = threading.Semaphore(connections_max)
+        self._closed = False
+
+    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement that may run twice, and give its rows; a broken connection is replaced."""
+        patience = Patience(self._retry_seconds)
+        while True:
+            try:
+                return self.ask_once(sql, values)
+            except (Lost, Collided) as error:
+                patience.wait(Unavailable(f"{self.place} cannot be reached: {error}"))
+
+    def ask_once(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement, a transaction of its own. Raises `Lost` or `Collided` as well as the store's errors."""
+        with self._borrowed() as db:
+            return _rows(db, sql, values)
+
+    def open(self, check: Callable[[Ask], None]) -> None:
+        """Connect for the first time and let ``check`` look around; a server that cannot be reached is told at once."""
+        try:
+            check(self.ask_once)
+        except Lost as error:
+            message = f"{self.place} cannot be reached: {error}"
+            raise Unavailable(message, hint="Check the URL, and that the server runs and lets you in.") from None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Ask]:
+        """Statements that take effect together."""
+        with self._borrowed() as db, db.transaction():
+            yield lambda sql, values: _rows(db, sql, values)
+
+    def close(self) -> None:
+        """Close what is idle now, and each other connection when its statement is done."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[psycopg.Connection[Row]]:
+        if self._closed:
+            raise Unavailable("the store is closed")
+        if not self._room.acquire(timeout=self.wait_seconds):
+            raise StoreBusy(f"all connections to {self.place} are in use")
+        try:
+            with self._translated():
+                # The last one used comes first: what was not needed for long may break without being noticed.
+                db = self._idle.pop() if self._idle else self._connect()
+                try:
+                    yield db
+                finally:
+                    self._give_back(db)
+        finally:
+            self._room.release()
+
+    def _give_back(self, db: psycopg.Connection[Row]) -> None:
+        if db.info.transaction_status == TransactionStatus.IDLE and not self._closed:
+            self._idle.append(db)
+        else:
+            db.close()
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        db: psycopg.Connection[Row] = psycopg.connect(**self.place.conninfo, autocommit=True)
+        try:
+            db.adapters.register_dumper(int, Int8BinaryDumper)
+            wait_ms = f"{max(1, round(self.wait_seconds * 1_000))}"
+            db.execute(_CONFIGURE, (_quoted(self.place.schema), wait_ms, wait_ms))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """No error of the driver gets through: each becomes one of ours, or says that it may be tried again."""
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise _translation(error, self.place) if error.sqlstate else Lost(str(error).strip()) from error
+        except psycopg.Error as error:
+            if error.sqlstate is None:
+                raise  # the driver did not understand us: a fault of ours, not the server's
+            raise _translation(error, self.place) from error
+
+
+def _rows(db: psycopg.Connection[Row], sql: str, values: Sequence[Any]) -> list[Row]:
+    # Without values a per cent sign is only that.
+    cursor = db.execute(sql, values or None, binary=True)
+    return cursor.fetchall() if cursor.description is not None else []
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _translation(error: psycopg.Error, at: Place) -> Exception:
+    """By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html."""
+    message = str(error).strip()
+    match error.sqlstate or "":
+        case "23505" | "40001" | "40P01" | "55P03":
+            return Collided(message)
+        # 25006: the server was a primary and is a stand-by now; a new connection goes to whoever is primary.
+        case "25006" | "25P03" | "57P01" | "57P02" | "57P03" | "57P05":
+            return Lost(message)
+        case state if state.startswith("08"):
+            return Lost(message)
+        case "53100":
+            return StoreFull(f"there is no room left for {at}", hint="Free space, then send the same events again.")
+        case "57014":
+            return StoreBusy(f"{at} cancelled what took too long: {message}")
+        case state if state.startswith("53"):
+            return StoreBusy(f"{at}: {message}")
+        case "3F000" | "42P01" | "42883":
+            return InvalidSetting(f"{at} has no Threadline schema, or another one: {message}", hint=MIGRATE_HINT)
+        case "42501":
+            return InvalidSetting(f"{at}: {message}", hint="Let the role of this URL read and write the schema.")
+        case state if state.startswith("XX"):
+            return StoreDamaged(f"{at}: {message}", hint="Look at the server's log; restore a backup if a table broke.")
+    return Unavailable(f"{at}: {message}")

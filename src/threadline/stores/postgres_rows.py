@@ -1,0 +1,70 @@
+"""Rows of PostgreSQL and the values they stand for: items, log entries, the names of tables as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.store import LogEntry
+
+Row = tuple[Any, ...]
+Ask = Callable[[str, Sequence[Any]], list[Row]]
+"""Runs one statement with its values and gives all its rows."""
+
+
+class Tables:
+    """A cache over ``item_table``, whose rows are never changed or removed. Safe for use from many threads."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def numbers(self, ask: Ask, tables: Iterable[str]) -> dict[str, int]:
+        """The numbers of those tables that have one."""
+        wanted = set(tables)
+        missing = [utf8(table) for table in wanted - self._numbers.keys()]
+        if missing:
+            found = ask("SELECT name, id FROM item_table WHERE name = ANY(%b::bytea[])", (missing,))
+            self._numbers.update((name.decode(), number) for name, number in found)
+        return {table: self._numbers[table] for table in wanted if table in self._numbers}
+
+    def learn(self, ask: Ask, tables: Iterable[str]) -> dict[str, int]:
+        """As `numbers`, and gives new tables a number, which outlives whatever becomes of the commit."""
+        wanted = set(tables)
+        fresh = sorted(utf8(table) for table in wanted - self.numbers(ask, wanted).keys())
+        if fresh:
+            ask("INSERT INTO item_table (name) SELECT * FROM unnest(%b::bytea[]) ON CONFLICT DO NOTHING", (fresh,))
+        return self.numbers(ask, wanted)
+
+
+def log_entry(row: Row) -> LogEntry:
+    """The entry of a row (thread, sequence, occurred_at, type, id, digest, body)."""
+    thread, sequence, occurred_at, type, id, digest, body = row
+    return LogEntry(thread.hex(), sequence, occurred_at, type.decode(), id.hex(), digest, body)
+
+
+def utf8(text: str) -> bytes:
+    """The bytes of a text. Raises `InvalidValue` for half a surrogate pair."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidValue(f"{text!r:.80} is not Unicode text: it holds half a surrogate pair") from None
+
+
+def packed_id(text: str) -> bytes | None:
+    """The 16 bytes of 32 lower-case hex digits; None for any other text, which names nothing."""
+    try:
+        blob = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return blob if blob.hex() == text and len(blob) == 16 else None
+
+
+def packed_ids(ids: Iterable[str]) -> list[bytes]:
+    """The bytes of those that are ids."""
+    return [blob for blob in map(packed_id, ids) if blob is not None]
+
+
+def columns(rows: Sequence[Row], width: int) -> list[list[Any]]:
+    """Rows as one list for each column, which is how many rows travel in one statement."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]

@@ -1,0 +1,153 @@
+"""A copy of the embedded store in one file, taken while it is written to, and put back in its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreDamaged
+from threadline.stores.sqlite_driver import Access, asking, connect, copy_database, transaction, translated
+from threadline.stores.sqlite_file import WriterLock, file_bytes, refuse_foreign, refuse_network, sync_folder
+from threadline.stores.sqlite_log import EventLog
+from threadline.stores.sqlite_names import Names
+
+PAGES_PER_STEP = 1_000
+CHUNK_BYTES = 4_000_000
+CACHE_BYTES = 4_000_000
+
+Told = Callable[[int, int], None]
+"""How much is done of how much."""
+
+
+class Copied(NamedTuple):
+    """What is in a copy that was found whole."""
+
+    events: int
+    file_bytes: int
+
+
+def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float = 5.0) -> Copied:
+    """Copy a store as it is at this instant into the file ``backup``, beside whoever writes to it.
+
+    The copy is checked, synced, and has its name only when it is whole. Raises `Conflict` if the name is taken.
+    """
+    if not store.exists():
+        raise InvalidSetting(f"there is no store at {store}")
+    if backup.exists():
+        raise Conflict(f"{backup} is there already, and is not overwritten")
+    partial = backup.with_name(backup.name + ".partial")
+    partial.unlink(missing_ok=True)
+    try:
+        with translated(store):
+            _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
+        copied = _checked(partial, backup)
+        _sync(partial)
+        partial.rename(backup)
+        sync_folder(backup.absolute().parent)
+    finally:
+        partial.unlink(missing_ok=True)
+    return copied
+
+
+def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
+    source = connect(store, Access.READ, CACHE_BYTES, busy_timeout_ms)
+    try:
+        refuse_foreign(store, source.pragma("application_id"), source.pragma("user_version"))
+        with source:
+            # The first read of a transaction decides what it sees; all pages are of that one instant.
+            asking(source)("SELECT position FROM indexed", ())
+            target = connect(partial, Access.CREATE, CACHE_BYTES, busy_timeout_ms)
+            try:
+                copy_database(source, target, PAGES_PER_STEP, told)
+            finally:
+                target.close()
+    finally:
+        source.close()
+
+
+def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> tuple[Copied, Path | None]:
+    """Put a backup in the place of ``store``; answers what it holds, and where a store that was there is now.
+
+    Nothing happens to what is there before the copy has been found whole. Raises `StoreBusy` if the store is in use,
+    `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole.
+    """
+    refuse_network(store)
+    if not backup.is_file():
+        raise InvalidValue(f"there is no backup {backup}")
+    if file_bytes(_beside(backup, "-wal")):
+        raise Conflict(f"{backup} is a store in use, not a backup", hint="Make one with `threadline backup`.")
+    lock = WriterLock(store)
+    try:
+        if store.exists() and not replace:
+            raise Conflict(f"there is a store at {store}", hint="With --replace it is set aside, and kept.")
+        fresh = _beside(store, ".restoring")
+        try:
+            _copy_file(backup, fresh, told)
+            copied = _checked(fresh, backup)
+            _sync(fresh)
+            aside = _set_aside(store)
+            fresh.rename(store)
+        finally:
+            fresh.unlink(missing_ok=True)
+        sync_folder(store.absolute().parent)
+    finally:
+        lock.release()
+    return copied, aside
+
+
+def _copy_file(source: Path, target: Path, told: Told) -> None:
+    size, done = file_bytes(source), 0
+    with source.open("rb") as reading, target.open("wb") as writing:
+        while chunk := reading.read(CHUNK_BYTES):
+            writing.write(chunk)
+            done += len(chunk)
+            told(done, size)
+
+
+def _checked(copy: Path, named: Path) -> Copied:
+    """What a copy holds. Raises `StoreDamaged` if it is not whole, `InvalidSetting` if it is no store of ours."""
+    with translated(named):
+        db = connect(copy, Access.WRITE, CACHE_BYTES, 0)
+        try:
+            # Nobody else knows of this file yet: so no shared index of its write-ahead log is needed beside it.
+            db.pragma("locking_mode", "exclusive")
+            ask = asking(db)
+            refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
+            found = [str(row[0]) for row in ask("PRAGMA quick_check(100)", ())]
+            if found == ["ok"]:
+                found = EventLog(Names(), 1, follow=False).problems(ask) or found
+            if found != ["ok"]:
+                raise StoreDamaged(f"{named} is not whole: {found[0]}")
+            with transaction(db):
+                # What a shared cache held of the store belongs to the time that came after this copy was made.
+                ask("DELETE FROM item WHERE tbl IN (SELECT id FROM name WHERE text = 'cache')", ())
+            [(events,)] = ask("SELECT count(*) FROM log", ())
+        finally:
+            db.close()
+    return Copied(events, file_bytes(copy))
+
+
+def _set_aside(store: Path) -> Path | None:
+    """Rename a store, with what belongs to it, to the first free name; it can be opened there as before."""
+    if not store.exists():
+        return None
+    number = 1
+    while (aside := _beside(store, f".replaced-{number}")).exists():
+        number += 1
+    store.rename(aside)
+    # Left beside the store that comes, its write-ahead log would be taken for that one's.
+    if (log := _beside(store, "-wal")).exists():
+        log.rename(_beside(aside, "-wal"))
+    _beside(store, "-shm").unlink(missing_ok=True)
+    return aside
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _sync(path: Path) -> None:
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())

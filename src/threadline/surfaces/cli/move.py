@@ -1,0 +1,109 @@
+"""``threadline move``: everything from one store into another, verified, beside a running server if need be."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from threadline.engine.engine import Engine
+from threadline.engine.moving import Move
+from threadline.engine.moving import Progress as Told
+from threadline.kernel.errors import InvalidSetting
+from threadline.settings import Settings, definitions_file, load, without_secret
+from threadline.surfaces.cli.session import Session
+
+LEVEL_SECONDS = 60.0
+
+
+@click.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--follow", is_flag=True, help="Keep up with a source that is being written to, until stopped.")
+@click.option(
+    "--level-seconds", type=click.FloatRange(min=0.1), default=LEVEL_SECONDS, show_default=True,
+    help="With --follow: how often all items are compared. New events follow at once.",
+)  # fmt: skip
+@click.pass_obj
+def move(session: Session, source: str, target: str, follow: bool, level_seconds: float) -> None:
+    """Move everything FROM one store TO another, which must be empty, and verify that both hold the same.
+
+    A store is a path, or a URL as THREADLINE_STORE takes it. Nothing is changed in the source. Run it again after an
+    interruption and it goes on where it was.
+
+    To move with little time off: run it with --follow beside the server, stop the server, run it without --follow,
+    then start the server on the new store. Start nothing on the new store before: it would send what is due.
+    """
+    settings = _settings(session, source)
+    if "://" not in settings.store and not Path(settings.store).exists():
+        raise InvalidSetting(f"there is no store at {settings.store}")
+    into = msgspec.structs.replace(_settings(session, target), definitions=str(definitions_file(settings) or ""))
+    if "memory:" in (settings.store, into.store) or settings.store == into.store:
+        names = f"{without_secret(source)} cannot be moved to {without_secret(target)}"
+        raise InvalidSetting(f"{names}: name two stores, both of which last")
+    with (
+        _opened(session, settings, readonly=follow) as old,
+        _opened(session, into, readonly=False) as new,
+        _bar(old) as told,
+    ):
+        begun = Move(old.store, new.store, old.catalogue, without_secret(source), told)
+        if follow:
+            begun.follow(_stopped(), time.monotonic, level_seconds=level_seconds)
+            moved = None
+        else:
+            moved = begun.run()
+    if moved is None:
+        session.console.print("Stopped. Stop what writes to the source, then run this without --follow.")
+        return
+    session.console.print(
+        f"{moved.events:,} events and {moved.items:,} items moved; both stores have the same canonical dump "
+        f"({moved.dump.number:,} lines, fingerprint {moved.dump}) at position {moved.cursor or 'of an empty log'}.",
+        highlight=False,
+    )
+
+
+def _settings(session: Session, store: str) -> Settings:
+    """Those in force, for this store, without a cache: what passes it by here would not be told to it."""
+    return load({"store": store, "cache": ""}, onto=session.settings())
+
+
+@contextmanager
+def _opened(session: Session, settings: Settings, *, readonly: bool) -> Iterator[Engine]:
+    engine = session.composition.open_engine(settings, readonly)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def _stopped() -> threading.Event:
+    """Set when we are told to end; what is being copied then is finished, so that nothing is half done."""
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    return stopping
+
+
+@contextmanager
+def _bar(source: Engine) -> Iterator[Told]:
+    """A bar on stderr for each thing that is done; how many there are in all is known of events only."""
+    stats: dict[str, int] = getattr(source.store, "stats", dict)()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(file=sys.stderr), transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def told(what: str, done: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=stats.get("log_entries") if what == "events" else None)
+            progress.update(tasks[what], advance=done)
+
+        yield told

@@ -1,0 +1,218 @@
+"""The addresses for actions in applications: of users by their web token, of visitors by their network address."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadline.engine.context import Context
+from threadline.engine.credentials import Credential, fresh_key
+from threadline.kernel.errors import Forbidden, InvalidValue, NotFound, Unauthorized
+from threadline.kernel.event import Event, Identifier, event_id
+from threadline.kernel.limits import EVENT_BYTES_MAX
+from threadline.settings import Settings
+from threadline.surfaces.calling import convert, shown
+from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
+from threadline.surfaces.http.appaction_window import Window
+from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.client_address import limited_name
+from threadline.surfaces.http.ingest import Ingest
+from threadline.surfaces.http.operations import read_object
+from threadline.surfaces.http.problem import RateLimited
+from threadline.surfaces.http.rate import SharedLimits
+from threadline.surfaces.http.routing import Route
+
+USER_PATH = "/ux/user/appaction"
+ANONYMOUS_PATH = "/ux/appaction"
+RANKING_PATH = "/ux/user/actions/gettopicvaluefrequency"
+
+USER_LENGTH_MAX = 100
+"""Of a user's id here, characters: what these addresses have always taken."""
+ADDRESS = "ip_address"
+"""The kind of identifier of a visitor of whom only the network address is known. It is never joined to anyone."""
+EVERY_APPLICATION = "*"
+
+
+class NamedUser(Protocol):
+    """Whom a web token names."""
+
+    @property
+    def id(self) -> str:
+        """The user's id."""
+        ...
+
+    @property
+    def email(self) -> str:
+        """A verified e-mail address, or "" if the token tells none."""
+        ...
+
+
+class Tokens(Protocol):
+    """What checks web tokens; see `jwt.WebTokens`."""
+
+    async def user(self, token: str) -> NamedUser:
+        """The user that a token names. Raises `Unauthorized`."""
+        ...
+
+
+class AppActionReceipt(msgspec.Struct, rename="camel"):
+    """What became of an action. It is told after the commit: what was accepted is durable."""
+
+    action_id: str
+    status: str
+    """accepted, duplicate, or conflict: the same id was used before for another action, which stands."""
+
+
+class WeighedValue(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A value and what it is worth."""
+
+    scope_topic: str
+    value: str
+    weight: float
+    current: int | None = None
+    """Actions in the current period, where periods are weighed."""
+    previous: int | None = None
+
+
+class AppActions:
+    """The three addresses. What they record is of the workspace that the settings name."""
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        settings: Settings,
+        tokens: Tokens | None,
+        threads: Executor,
+        shared: SharedLimits | None = None,
+    ) -> None:
+        self._ingest = ingest
+        self._engine = ingest.engine
+        self._tokens = tokens
+        self._threads = threads
+        self._shared = shared
+        self._workspace = settings.workspace
+        self._credential = Credential(id=SOURCE, kind="write_key", name=SOURCE, workspace=settings.workspace)
+        names = {name.strip() for name in settings.anonymous_applications.split(",") if name.strip()}
+        self._applications = None if EVERY_APPLICATION in names else names
+        self._window = Window(settings.anonymous_actions_per_minute, self._engine.clock)
+        self._ranking = shown(self._engine.catalogue.operations, "http")["interests"]
+
+    def routes(self) -> Iterator[Route]:
+        """All three are for pages of any origin: users bring their own token, visitors none."""
+        yield Route("POST", USER_PATH, self.of_user, open_to_browsers=True)
+        yield Route("POST", ANONYMOUS_PATH, self.of_visitor, open_to_browsers=True)
+        yield Route("POST", RANKING_PATH, self.ranking, open_to_browsers=True)
+
+    async def of_user(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Record an action of the user whom the token names."""
+        user = await self._user(request)
+        action = await _action(request)
+        identifiers = [Identifier("user_id", user.id)]
+        if user.email:
+            identifiers.append(Identifier("email", user.email))
+        if action.anonymous_id:
+            identifiers.append(Identifier("anonymous_id", action.anonymous_id))
+        return await self._record(self._event(request, action, identifiers), request, action, limited=False)
+
+    async def of_visitor(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Record an action of somebody unknown: by the device if it names itself, else by the network address."""
+        action = await _action(request)
+        if not action.application_id:
+            raise InvalidValue("an anonymous action needs `applicationId`")
+        if self._applications is not None and action.application_id not in self._applications:
+            raise Forbidden(
+                f"the application {action.application_id!r} may not send anonymous actions",
+                hint="the setting anonymous_applications lists those that may",
+            )
+        if action.anonymous_id:
+            actor = Identifier("anonymous_id", action.anonymous_id)
+        else:
+            actor = Identifier(ADDRESS, _address(request))
+        return await self._record(self._event(request, action, [actor]), request, action, limited=True)
+
+    async def ranking(self, request: Request, names: Mapping[str, str]) -> Response:
+        """The values of a topic that the user cares about most, first; with their weights where that is asked for."""
+        user = await self._user(request)
+        question: TopicQuestion = read(read_object(await read_body(request, EVENT_BYTES_MAX)), TopicQuestion)
+        asked = {"id": f"user_id:{user.id}", "topic": question.topic.strip(), "limit": question.limit}
+        if question.scope_topic:
+            asked["scope"] = question.scope_topic
+        if question.application_id:
+            asked["application"] = question.application_id
+        params = convert(self._ranking, asked, strict=True)
+        context = Context(self._engine, self._workspace, self._engine.clock(), SOURCE)
+
+        def work() -> bytes:
+            try:
+                topics = self._ranking.run(context, params).topics
+            except NotFound:
+                topics = []  # somebody of whom nothing is known cares about nothing yet
+            values = [value for topic in topics for value in topic.values]
+            return msgspec.json.encode(_answer(values, question.include_weights))
+
+        body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
+
+    async def _user(self, request: Request) -> NamedUser:
+        if self._tokens is None:
+            raise Unauthorized("this server takes no web tokens", hint="set jwt_secret or jwt_keys")
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Unauthorized("send `Authorization: Bearer <JSON Web Token>`")
+        user = await self._tokens.user(token.strip())
+        if len(user.id) > USER_LENGTH_MAX:
+            raise InvalidValue(f"the user's id has more than {USER_LENGTH_MAX} characters")
+        return user
+
+    def _event(self, request: Request, action: AppAction, identifiers: list[Identifier]) -> Event:
+        # A retry may come from another network, so the address is no part of what was said.
+        wire = {"ip": _address(request), "userAgent": request.headers.get("user-agent", "")[:500]}
+        now = self._engine.clock()
+        return event_of(action, identifiers, workspace=self._workspace, received_at=now, wire=wire)
+
+    async def _record(self, event: Event, request: Request, action: AppAction, *, limited: bool) -> Response:
+        if limited:
+            await self._limit(event, limited_name(_address(request)))
+        outcome = await self._ingest.take([event], self._credential, _address(request), SOURCE)
+        if outcome.rejected:
+            raise InvalidValue(f"{outcome.rejected[0].code}: {outcome.rejected[0].message}")
+        status = "duplicate" if outcome.duplicates else "conflict" if outcome.conflicts else "accepted"
+        return Response(msgspec.json.encode(AppActionReceipt(action.action_id, status)), media_type="application/json")
+
+    async def _limit(self, event: Event, name: str) -> None:
+        id = event_id(event.workspace, event.source, event.key)
+        # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again.
+        if await self._ingest.writer.run(lambda: self._engine.store.seen([id])):
+            return
+        together = None
+        if self._shared is not None and self._window.most:
+            limit = (f"action:{name}", self._window.most / 60, self._window.most)
+            together = await asyncio.to_thread(self._shared.take, [limit], 1)
+        wait = self._window.wait(name) if together is None else math.ceil(together)
+        if wait:
+            raise RateLimited(f"too many actions from here; come again in {wait} s", wait)
+        # Here as well, so that what follows is known should the others be out of reach then.
+        self._window.charge(name)
+
+
+async def _action(request: Request) -> AppAction:
+    action: AppAction = read(read_object(await read_body(request, EVENT_BYTES_MAX)), AppAction)
+    action.action_id = action.action_id or fresh_key()
+    return action
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+def _answer(values: list[Any], weighed: bool) -> list[Any]:
+    if not weighed:
+        return list(dict.fromkeys(value.value for value in values))
+    return [WeighedValue(each.scope, each.value, each.weight, each.current, each.previous) for each in values]

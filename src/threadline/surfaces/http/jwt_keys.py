@@ -1,0 +1,93 @@
+"""The public keys of a token issuer (JWKS), from an address or a file: kept for a while, read anew when they rotate."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import logging
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.errors import Unavailable
+
+FETCH_SECONDS_MAX = 5
+KEYS_BYTES_MAX = 1_000_000
+KEYS_MAX = 100
+AGAIN_SECONDS = 10.0
+"""Not sooner than this is asked again, so that tokens with invented key ids cannot make us press the issuer."""
+
+log = logging.getLogger("threadline.http")
+
+
+def fetch(source: str) -> bytes:
+    """The content at an http address or in a file. Raises `OSError`."""
+    if source.startswith(("https://", "http://")):
+        request = urllib.request.Request(source, headers={"accept": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=FETCH_SECONDS_MAX) as answer:
+                body: bytes = answer.read(KEYS_BYTES_MAX)
+                return body
+        except http.client.HTTPException as error:
+            raise OSError(f"the answer is broken: {error!r}") from None
+    with Path(source).open("rb") as file:
+        return file.read(KEYS_BYTES_MAX)
+
+
+class KeyFile:
+    """One JWKS. Lives on the server's event loop; it is read beside it, by one at a time."""
+
+    def __init__(
+        self, source: str, cache_seconds: float, load: Callable[[str], bytes], seconds: Callable[[], float]
+    ) -> None:
+        self._source = source
+        self._cache_seconds = cache_seconds
+        self._load = load
+        self._seconds = seconds
+        self._keys: list[dict[str, Any]] = []
+        self._tried_at: float | None = None
+        self._reading = asyncio.Lock()
+
+    async def keys(self) -> list[dict[str, Any]]:
+        """The keys, at most as old as the setting allows. Raises `Unavailable` if there never were any."""
+        return await self._not_older(self._cache_seconds)
+
+    async def newer_keys(self) -> list[dict[str, Any]]:
+        """The keys as they are now, unless somebody has just looked."""
+        return await self._not_older(AGAIN_SECONDS)
+
+    async def _not_older(self, seconds: float) -> list[dict[str, Any]]:
+        if self._is_older(seconds):
+            async with self._reading:
+                # Whoever waited here finds that it was done meanwhile.
+                if self._is_older(seconds):
+                    await self._read()
+        if not self._keys:
+            raise Unavailable("the keys of the token issuer cannot be had now; send the same again in a while")
+        return self._keys
+
+    def _is_older(self, seconds: float) -> bool:
+        if self._tried_at is None:
+            return True
+        # Without any key it is tried again soon, however long keys are kept.
+        limit = seconds if self._keys else min(seconds, AGAIN_SECONDS)
+        return self._seconds() - self._tried_at >= limit
+
+    async def _read(self) -> None:
+        try:
+            self._keys = _published(await asyncio.to_thread(self._load, self._source))
+        except (OSError, ValueError) as error:
+            # The keys of before stay good: an issuer that is away for a while must not lock everybody out.
+            log.warning("the keys at jwt_keys cannot be read: %s", error)
+        self._tried_at = self._seconds()
+
+
+def _published(body: bytes) -> list[dict[str, Any]]:
+    content = msgspec.json.decode(body)
+    keys = content.get("keys") if isinstance(content, dict) else None
+    if not isinstance(keys, list):
+        raise ValueError("there is no list `keys` in it")
+    return [key for key in keys[:KEYS_MAX] if isinstance(key, dict)]

@@ -1,0 +1,71 @@
+"""How the OpenAPI document describes the addresses for actions in applications."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.surfaces.http.appaction import (
+    ANONYMOUS_PATH,
+    RANKING_PATH,
+    USER_PATH,
+    AppActionReceipt,
+    WeighedValue,
+)
+from threadline.surfaces.http.appaction_body import AppAction, TopicQuestion
+
+APPACTION_TYPES: tuple[type, ...] = (AppAction, AppActionReceipt, TopicQuestion, WeighedValue)
+"""What the descriptions refer to."""
+
+_USER: list[dict[str, list[str]]] = [{"userToken": []}]
+_ACTION = {
+    "topic": "Article",
+    "scopes": [{"topic": "category", "value": "shoes"}, {"topic": "article", "value": "trail-guide"}],
+    "applicationId": "web",
+    "actionId": "action-0001",
+}
+
+
+def _post(
+    name: str, summary: str, more: str, security: list[dict[str, list[str]]], body: type, example: Any, answer: Any,
+    without: tuple[str, ...],
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "post": {
+            "operationId": name,
+            "summary": summary,
+            "tags": ["ux"],
+            "description": more,
+            "security": security,
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": _ref(body), "example": example}},
+            },
+            "responses": {"200": {"description": "It is so.", "content": {"application/json": {"schema": answer}}}},
+            "x-without": without,
+        }
+    }
+
+
+def _ref(type: type) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{type.__name__}"}
+
+
+APPACTION_PATHS: dict[str, dict[str, Any]] = {
+    USER_PATH: _post(
+        "user_action", "Record an action of the user whom the web token names.",
+        "Names of fields count without regard to case; unknown ones are passed over.",
+        _USER, AppAction, _ACTION, _ref(AppActionReceipt), ("403", "404", "409"),
+    ),
+    ANONYMOUS_PATH: _post(
+        "anonymous_action", "Record an action of a visitor, by device or network address.",
+        "Needs `applicationId`. New actions of one address are limited; a retry costs nothing.",
+        [], AppAction, _ACTION, _ref(AppActionReceipt), ("401", "404", "409"),
+    ),
+    RANKING_PATH: _post(
+        "topic_value_frequency", "List the values of a topic that the user cares about most, first.",
+        "With `includeWeights` an object for each value in place of the value alone.",
+        _USER, TopicQuestion, {"topic": "Article", "scopeTopic": "category"},
+        {"type": "array", "items": {"anyOf": [{"type": "string"}, _ref(WeighedValue)]}}, ("403", "404", "409", "429"),
+    ),
+}  # fmt: skip
+"""Path -> method -> description."""

@@ -1,0 +1,435 @@
+"""Trees of conditions against a slow evaluator of their own, the way they are written, and their limits."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import sys
+import time
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threadline.capabilities.conditions import Conditions, Subject, Trace, plain, read_json, read_yaml
+from threadline.capabilities.definitions import Document
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.limits import CONDITION_DEPTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX
+
+# --- the slow evaluator: no code shared, the rules taken from docs/conditions.md ----------------
+
+
+def number(value: Any) -> Fraction | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, str) and len(value) > 64:
+        return None
+    if isinstance(value, str) and not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", value):
+        return None
+    return Fraction(str(value)) if str(value) not in ("nan", "inf", "-inf") else None
+
+
+def moment(value: Any) -> dt.datetime | None:
+    if not isinstance(value, str) or not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        return None
+    try:
+        read = dt.datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return read if read.tzinfo is not None else read.replace(tzinfo=dt.UTC)
+
+
+def pair(value: Any, operand: Any) -> tuple[Any, Any] | None:
+    """What the two sides are compared as; None if they do not go together."""
+    if isinstance(value, bool) or isinstance(operand, bool):
+        return (value, operand) if isinstance(value, bool) and isinstance(operand, bool) else None
+    if isinstance(value, str) and isinstance(operand, str):
+        times = moment(value), moment(operand)
+        return times if None not in times else (value, operand)
+    numbers = number(value), number(operand)
+    return numbers if None not in numbers else None
+
+
+def equal(value: Any, operand: Any) -> bool:
+    both = pair(value, operand)
+    return both is not None and both[0] == both[1]
+
+
+def ordered(value: Any, operand: Any, signs: set[int]) -> bool:
+    both = pair(value, operand)
+    if both is None or isinstance(both[0], bool):
+        return False
+    if moment(operand) is not None and moment(value) is None:
+        return False
+    return ((both[0] > both[1]) - (both[0] < both[1])) in signs
+
+
+def holds(value: Any, operand: Any) -> bool | None:
+    if isinstance(value, list):
+        return any(equal(each, operand) for each in value)
+    if isinstance(value, str | dict) and isinstance(operand, str):
+        return operand in value
+    return None
+
+
+def slow(operator: str, value: Any, operand: Any) -> bool:
+    if operator == "exists":
+        return (value is not None) == operand
+    if value is None:
+        return False
+    text = value if isinstance(value, str) else None
+    outcome = {
+        "equals": lambda: equal(value, operand),
+        "not_equals": lambda: not equal(value, operand),
+        "greater_than": lambda: ordered(value, operand, {1}),
+        "greater_than_or_equal": lambda: ordered(value, operand, {1, 0}),
+        "less_than": lambda: ordered(value, operand, {-1}),
+        "less_than_or_equal": lambda: ordered(value, operand, {-1, 0}),
+        "contains": lambda: holds(value, operand) is True,
+        "not_contains": lambda: holds(value, operand) is False,
+        "starts_with": lambda: text is not None and text[: len(operand)] == operand,
+        "ends_with": lambda: text is not None and (operand == "" or text[-len(operand) :] == operand),
+        "in": lambda: any(equal(value, each) for each in operand),
+        "not_in": lambda: not any(equal(value, each) for each in operand),
+        "regex": lambda: text is not None and re.search(operand, text) is not None,
+    }[operator]()
+    return bool(outcome)
+
+
+def brute(tree: dict[str, Any], traits: dict[str, Any]) -> bool:
+    if "all" in tree:
+        return False not in [brute(part, traits) for part in tree["all"]]
+    if "any" in tree:
+        return True in [brute(part, traits) for part in tree["any"]]
+    if "not" in tree:
+        return not brute(tree["not"], traits)
+    (operator,) = set(tree) - {"field"}
+    return slow(operator, traits.get(tree["field"].removeprefix("traits.")), tree[operator])
+
+
+# --- generated trees --------------------------------------------------------------------------
+
+NAMES = ("a", "b", "c", "d")
+texts = st.sampled_from(
+    ["", "80", "80.0", "8e1", "-3", "0.1", "pro", "Pro", "plus", "2026-03-01", "2026-03-01T01:00:00+01:00",
+     "2026-13-01", "2026-03-01T00:00:00.000001Z", "true", "NaN", "é", "1" * 65]
+)  # fmt: skip
+numbers = st.sampled_from(
+    [80, 80.0, 0.1, -3, 0, 2**53, 2**53 + 1, float(2**53), 1e23, 10**18, 5e-324, -0.0]
+) | st.floats(allow_nan=False, allow_infinity=False)
+scalars = texts | numbers | st.booleans()
+values = scalars | st.none() | st.lists(scalars | st.none(), max_size=3) | st.dictionaries(texts, scalars, max_size=2)
+traits = st.dictionaries(st.sampled_from(NAMES), values)
+tests = st.one_of(
+    st.tuples(st.sampled_from(["equals", "not_equals", "contains", "not_contains"]), scalars),
+    st.tuples(
+        st.sampled_from(["greater_than", "greater_than_or_equal", "less_than", "less_than_or_equal"]), texts | numbers
+    ),
+    st.tuples(st.sampled_from(["starts_with", "ends_with"]), texts),
+    st.tuples(st.sampled_from(["in", "not_in"]), st.lists(scalars, min_size=1, max_size=4)),
+    st.tuples(st.just("regex"), st.sampled_from(["^80", "p.o$", "^$", "[0-9]{4}-", "é", "(?i)PRO|plus"])),
+    st.tuples(st.just("exists"), st.booleans()),
+)
+leaves = st.builds(lambda name, test: {"field": f"traits.{name}", test[0]: test[1]}, st.sampled_from(NAMES), tests)
+
+
+def grown(depth: int) -> st.SearchStrategy[dict[str, Any]]:
+    if depth == 0:
+        return leaves
+    below = grown(depth - 1)
+    return st.one_of(
+        below,
+        st.lists(below, min_size=1, max_size=3).map(lambda parts: {"all": parts}),
+        st.lists(below, min_size=1, max_size=3).map(lambda parts: {"any": parts}),
+        below.map(lambda part: {"not": part}),
+    )
+
+
+trees = grown(3)
+
+
+def subject(traits: dict[str, Any]) -> Subject:
+    return Subject({"profile": {"traits": traits, "tags": [], "groups": {}}}.get)
+
+
+def traced(conditions: Conditions, traits: dict[str, Any]) -> Trace:
+    return conditions.trace(subject(traits))
+
+
+@given(trees, traits)
+def test_a_tree_is_what_the_slow_evaluator_says(tree: dict[str, Any], traits: dict[str, Any]) -> None:
+    conditions = Conditions(read_json(tree))
+    expected = brute(tree, traits)
+    assert conditions.test(subject(traits)) == expected
+    assert traced(conditions, traits).matched == expected
+
+
+@given(trees, traits)
+def test_a_trace_tells_what_was_asked_and_no_more_is_needed(tree: dict[str, Any], traits: dict[str, Any]) -> None:
+    conditions = Conditions(read_json(tree))
+    trace = traced(conditions, traits)
+    assert [step.step for step in trace.steps] == list(range(1, len(trace.steps) + 1))
+    for step in trace.steps:
+        value = traits.get(str(step.field).removeprefix("traits."))
+        if step.note == "skipped":
+            assert step.matched is None
+            assert step.actual is None
+        else:
+            assert step.matched == slow(step.operator, value, step.expected)
+            assert step.actual == value
+            assert (step.note == "missing") == (value is None)
+    # What was skipped has no say: with all of it turned round the tree answers the same.
+    asked = {id(step) for step in trace.steps if step.note != "skipped"}
+    assert (
+        folded(tree, iter(trace.steps), asked, False) == folded(tree, iter(trace.steps), asked, True) == trace.matched
+    )
+
+
+def folded(tree: dict[str, Any], steps: Any, asked: set[int], otherwise: bool) -> bool:
+    """The tree over the outcomes in a trace, with ``otherwise`` for what was skipped."""
+    for name, settle in (("all", all), ("any", any)):
+        if name in tree:
+            return settle([folded(part, steps, asked, otherwise) for part in tree[name]])
+    if "not" in tree:
+        return not folded(tree["not"], steps, asked, otherwise)
+    step = next(steps)
+    return bool(step.matched) if id(step) in asked else otherwise
+
+
+@given(trees)
+def test_what_is_read_is_written_again_and_alike_in_yaml(tree: dict[str, Any]) -> None:
+    node = read_json(tree)
+    assert plain(node) == tree
+    assert read_json(plain(node)) == node
+    document = Document("test.yaml")
+    root = document.compose(yaml.safe_dump(tree, allow_unicode=True))
+    assert root is not None
+    read = read_yaml(document, root)
+    assert document.problems == []
+    assert read == node
+
+
+@given(trees, st.recursive(values, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_nothing_that_a_field_may_hold_raises(tree: dict[str, Any], held: Any) -> None:
+    assert Conditions(read_json(tree)).test(subject(dict.fromkeys(NAMES, held))) in (True, False)
+
+
+@pytest.mark.parametrize("held", [float("nan"), float("inf"), -float("inf"), "\ud800", "x" * 100_000, 2**64, b"80"])
+def test_neither_do_values_that_only_python_can_tell(held: Any) -> None:
+    for tree in (
+        {"field": "traits.a", "greater_than": 1}, {"field": "traits.a", "regex": "^x+$"},
+        {"field": "traits.a", "in": [1, "a"]}, {"field": "traits.a", "equals": "2026-03-01"},
+    ):  # fmt: skip
+        assert Conditions(read_json(tree)).test(subject({"a": held})) in (True, False)
+    if isinstance(held, float):
+        assert not Conditions(read_json({"field": "traits.a", "greater_than": -5})).test(subject({"a": held}))
+
+
+def test_a_regular_expression_cannot_hang() -> None:
+    conditions = Conditions(read_json({"field": "traits.a", "regex": "^(a|a)*(a|aa)+$"}))
+    start = time.process_time()
+    assert not conditions.test(subject({"a": "a" * 30_000 + "b"}))
+    assert time.process_time() - start < 1
+
+
+# --- fields -----------------------------------------------------------------------------------
+
+EVENT = Event(
+    type="purchase_completed", identifiers=(Identifier("user_id", "42"),), occurred_at=1_772_366_400_000_000, key="k",
+    source="web", source_type="external", properties={"total": "29.33", "order": {"id": 7}, "note": None},
+    context={"ip": "::1", "page": {"url": "/x"}}, received_at=1_772_366_401_000_000, object_ref="order-7",
+)  # fmt: skip
+RECORDED = Recorded(EVENT, "0" * 32, "t" * 32, 1, 1_772_366_402_000_000)
+VIEWS: dict[str, Any] = {
+    "profile": {
+        "traits": {"plan": "pro", "weight": {"value": 3, "unit": "kg"}},
+        "tags": ["vip"],
+        "groups": {"acme": {}},
+    },
+    "features": {
+        "spend": {"value": 80.5, "status": "PRESENT", "computed_at": 1_772_366_400_000_000, "changes_at": None}
+    },
+    "memory": {
+        "purchase": {
+            "last": {"value": {"name": "shoe", "value": 5, "box": {"value": 2}}, "confidence": 0.9},
+            "a.b": {"value": 1},
+        }
+    },
+    "points": {"balance": 15},
+    "odd": ["a", "list"],
+}
+FIELDS = [
+    ("event.type", "purchase_completed"), ("event.key", "k"), ("event.source", "web"),
+    ("event.source_type", "external"),
+    ("event.id", "0" * 32), ("event.occurred_at", "2026-03-01T12:00:00.000000Z"), ("event.historical", False),
+    ("event.received_at", "2026-03-01T12:00:01.000000Z"), ("event.recorded_at", "2026-03-01T12:00:02.000000Z"),
+    ("event.object_ref", "order-7"), ("event.schema_version", None), ("event.identifiers", ["user_id:42"]),
+    ("event.properties.total", "29.33"), ("event.properties.order.id", 7), ("event.properties.note", None),
+    ("event.properties.order.id.x", None), ("event.context.ip", "::1"), ("event.context.page.url", "/x"),
+    ("traits.plan", "pro"), ("traits.weight", {"value": 3, "unit": "kg"}), ("traits.weight.unit", "kg"),
+    ("traits.plan.x", None), ("tags", ["vip"]), ("groups", {"acme": {}}), ("groups.acme", {}),
+    ("features.spend", 80.5), ("features.spend.value", 80.5), ("features.spend.status", "PRESENT"),
+    ("features.spend.computed_at", "2026-03-01T12:00:00.000000Z"), ("features.other", None),
+    ("memory.purchase.last", {"name": "shoe", "value": 5, "box": {"value": 2}}),
+    ("memory.purchase.last.box", {"value": 2}),
+    ("memory.purchase.last.name", "shoe"),
+    ("memory.purchase.last.value.value", 5), ("memory.purchase.last.confidence", 0.9),
+    (["memory", "purchase", "a.b"], 1), ("points.balance", 15), ("odd.x", None), ("nobody.knows", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "held"), FIELDS, ids=str)
+def test_fields_reach_the_event_and_whatever_is_known(field: Any, held: Any) -> None:
+    conditions = Conditions(read_json({"field": field, "exists": True}))
+    (step,) = conditions.trace(Subject(VIEWS.get, RECORDED)).steps
+    assert step.actual == held
+    assert step.field == field
+    assert conditions.test(Subject(VIEWS.get, RECORDED)) == (held is not None)
+
+
+def test_without_an_event_its_fields_are_missing() -> None:
+    for field in (
+        "event.type",
+        "event.id",
+        "event.occurred_at",
+        "event.properties.a",
+        "event.context.a",
+        "event.properties.a.b",
+    ):
+        assert not Conditions(read_json({"field": field, "exists": True})).test(Subject(VIEWS.get))
+
+
+def test_each_view_is_made_once_and_only_when_a_field_needs_it() -> None:
+    made: list[str] = []
+
+    def make(name: str) -> Any:
+        made.append(name)
+        return VIEWS.get(name)
+
+    tree = {"all": [
+        {"field": "features.spend", "greater_than": 80}, {"field": "features.spend.status", "equals": "PRESENT"},
+        {"any": [{"field": "tags", "contains": "vip"}, {"field": "points.balance", "exists": True}]},
+    ]}  # fmt: skip
+    conditions = Conditions(read_json(tree))
+    asked = Subject(make)
+    assert conditions.test(asked)
+    assert conditions.trace(asked).matched
+    assert made == ["features", "profile"]
+    assert conditions.reads == (
+        ("features", ("spend",)), ("features", ("spend", "status")), ("profile", ("tags",)), ("points", ("balance",))
+    )  # fmt: skip
+
+
+# --- mistakes ---------------------------------------------------------------------------------
+
+MISTAKES: list[tuple[Any, str]] = [
+    (7, "c: a condition is a mapping"),
+    ([], "c: a condition is a mapping"),
+    ({}, "c: a condition names its `field`"),
+    ({"al": []}, "c: a condition names its `field`, or is one of all, any and not; did you mean 'all'?"),
+    ({"all": []}, "c.all: `all` takes a list of at least one condition"),
+    ({"any": {"field": "tags", "exists": True}}, "c.any: `any` takes a list"),
+    ({"all": [1]}, "c.all[0]: a condition is a mapping"),
+    ({"not": [{"field": "tags", "exists": True}]}, "c.not: a condition is a mapping"),
+    ({"not": {"all": [{"x": 1}]}}, "c.not.all[0]: a condition names its `field`"),
+    ({"all": [{"field": "tags", "exists": True}], "field": "x"}, "c.field: `all` stands alone"),
+    ({"field": "traits.a"}, "c: a condition has one operator"),
+    ({"field": "traits.a", "equals": 1, "exists": True}, "c: a condition has one operator"),
+    ({"field": "traits.a", "equal": 1}, "c.equal: unknown operator 'equal'; did you mean 'equals'?"),
+    ({"field": "", "equals": 1}, "c.field: a field is a path"),
+    ({"field": "traits..a", "equals": 1}, "c.field: a field is a path"),
+    ({"field": ["traits", 1], "equals": 1}, "c.field: a field is a path"),
+    ({"field": 5, "equals": 1}, "c.field: a field is a path"),
+    ({"field": "traits", "equals": 1}, "c.field: name one trait"),
+    ({"field": "event", "equals": 1}, "c.field: an event has type"),
+    ({"field": "event.tpye", "equals": 1}, "c.field: an event has type"),
+    ({"field": "event.properties", "exists": True}, "c.field: event.properties is a whole object"),
+    ({"field": "event.type.x", "exists": True}, "c.field: event.type is a plain value"),
+    ({"field": "traits." + "a" * 1_000, "exists": True}, "c.field: a field has at most 1000 characters"),
+    ({"field": "traits.a", "equals": None}, "c.equals: `equals` takes no null"),
+    ({"field": "traits.a", "equals": [1]}, "c.equals: `equals` takes a text, a number, true or false"),
+    ({"field": "traits.a", "equals": {"b": 1}}, "c.equals: `equals` takes a text, a number, true or false"),
+    ({"field": "traits.a", "equals": float("nan")}, "c.equals: `equals` takes finite numbers"),
+    ({"field": "traits.a", "equals": 2**64}, "c.equals: `equals` takes numbers of 64 bits"),
+    ({"field": "traits.a", "equals": "x" * 1_001}, "c.equals: `equals` takes a text of at most 1000 characters"),
+    ({"field": "traits.a", "less_than": True}, "c.less_than: `less_than` takes a number or a text"),
+    ({"field": "traits.a", "starts_with": 8}, "c.starts_with: `starts_with` takes a text"),
+    ({"field": "traits.a", "in": 8}, "c.in: `in` takes a list of 1 to 1000 values"),
+    ({"field": "traits.a", "in": []}, "c.in: `in` takes a list of 1 to 1000 values"),
+    ({"field": "traits.a", "not_in": [1, None]}, "c.not_in: `not_in` takes no null"),
+    ({"field": "traits.a", "in": list(range(CONDITION_VALUES_MAX + 1))}, "c.in: `in` takes a list"),
+    ({"field": "traits.a", "exists": 1}, "c.exists: `exists` takes true or false"),
+    ({"field": "traits.a", "regex": "(a"}, "c.regex: `regex` cannot be used: '(a' is no regular expression of RE2"),
+    ({"field": "traits.a", "regex": r"(a)\1"}, "c.regex: `regex` cannot be used"),
+    ({"field": "traits.a", "regex": "(a{999}){999}"}, "c.regex: `regex` cannot be used"),
+    ({"all": [{"field": "tags", "exists": True}] * (CONDITIONS_MAX + 1)}, "c: 51 conditions stand here, 50 may"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tree", "message"), MISTAKES, ids=lambda each: str(each)[:60])
+def test_each_mistake_is_named_where_it_stands(tree: Any, message: str) -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        read_json(tree, "c")
+    assert str(raised.value).startswith(message), str(raised.value)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    tree: dict[str, Any] = {"field": "tags", "exists": True}
+    for _ in range(depth):
+        tree = {"not": tree}
+    return tree
+
+
+def test_depth_is_bounded() -> None:
+    assert Conditions(read_json(nested(CONDITION_DEPTH_MAX))).test(subject({})) in (True, False)
+    for depth in (CONDITION_DEPTH_MAX + 1, 10_000):
+        with pytest.raises(InvalidDefinition, match="5 levels deep"):
+            read_json(nested(depth))
+
+
+def test_several_mistakes_are_told_at_once_with_their_lines() -> None:
+    document = Document("segments.yaml")
+    root = document.compose(
+        "all:\n  - {field: traits.a, equals: 1}\n  - field: traits.b\n    equalz: 2\n"
+        "  - any:\n      - {field: event.x, in: [1]}\n"
+        "      - {field: traits.c, equals: 1, equals: 2}\n"
+    )
+    assert root is not None
+    assert read_yaml(document, root) is None
+    assert document.in_order() == ["segments.yaml:7: a condition: 'equals' stands there twice; keep one"]
+    document = Document("segments.yaml")
+    root = document.compose("all:\n  - field: traits.b\n    equalz: 2\n  - any:\n      - {field: event.x, in: [1]}\n")
+    assert root is not None
+    assert read_yaml(document, root) is None
+    assert [problem.split(": ")[0] for problem in document.in_order()] == ["segments.yaml:3", "segments.yaml:5"]
+
+
+@pytest.mark.parametrize("text", ["&a [*a]", "&a {all: [*a]}", "{not: &a {not: *a}}"])
+def test_an_alias_that_goes_in_circles_is_refused(text: str) -> None:
+    document = Document("t.yaml")
+    root = document.compose(text)
+    if root is not None:
+        assert read_yaml(document, root) is None
+    assert document.problems
+
+
+def test_aliases_that_multiply_are_refused_soon() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    document = Document("t.yaml")
+    root = document.compose("\n".join(lines))
+    assert root is not None
+    start = time.process_time()
+    assert read_yaml(document, root) is None
+    assert time.process_time() - start < 10
+    assert document.problems
+
+
+def test_without_re2_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(InvalidDefinition, match=r"pip install 'threadline\[rules\]'"):
+        read_json({"field": "traits.a", "regex": "^x"})

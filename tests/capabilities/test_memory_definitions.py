@@ -1,0 +1,157 @@
+"""Derivations in YAML: what users add, replace and leave out, and what they are told about their mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from threadline.capabilities.memory import projection, read_derivations
+from threadline.capabilities.memory.paths import slug
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.event import Event, Recorded, event_id
+from threadline.kernel.time import DAY, parse_time
+
+T0 = parse_time("2026-03-01T00:00:00Z")
+
+
+def values(definitions: str, *told: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """The values of all facts after these events, a day apart, told backwards."""
+    memory = projection(read_derivations([("a.yaml", definitions)]))
+    state = memory.empty()
+    for number, (type, properties) in reversed(list(enumerate(told))):
+        event = Event(
+            type=type, identifiers=(), occurred_at=T0 + number * DAY, key=str(number), properties=properties,
+            context={"ip": "192.0.2.1"},
+        )  # fmt: skip
+        state = memory.fold(state, Recorded(event, event_id("", "", str(number)), "thread", 1, 0))
+    shown = memory.view(state, T0 + 100 * DAY, [])
+    return {f"{type}/{key}": f["value"] for type in shown if type != "retracted" for key, f in shown[type].items()}
+
+
+def test_a_derivation_needs_no_code() -> None:
+    declared = """
+        memory:
+          shoe_size: {events: bought, where: {category: shoes}, fact: preference/shoe_size, value: size}
+          visits:
+            events: {store_visited: {set: {place: store}}, fair_visited: {set: {place: fair}}}
+            fact: "behavioral/visits:{city}"
+            value:
+              visits: {aggregate: count}
+              spent: {aggregate: sum, of: price, times: quantity}
+              first_guide: {aggregate: first, of: guide.name|guide}
+              ip: context.ip
+    """
+    assert values(
+        declared,
+        ("bought", {"category": "shoes", "size": 41}),
+        ("bought", {"category": "socks", "size": 2}),
+        ("store_visited", {"city": "Lyon", "price": "0.1", "quantity": 3, "guide": {"name": "Ann"}}),
+        ("fair_visited", {"city": "Lyon", "price": 0.2, "guide": "Bob"}),
+        ("fair_visited", {"price": 5}),
+    ) == {
+        "preference/shoe_size": 41,
+        "behavioral/visits:Lyon": {
+            "visits": 2, "spent": 0.5, "first_guide": "Ann", "ip": "192.0.2.1", "place": "fair",
+        },
+    }  # fmt: skip
+
+
+def test_entries_of_lists_and_mappings_make_facts() -> None:
+    declared = """
+        memory:
+          guest: {events: booked, each: guests, fact: "fact/guest:{name|value}", value: {age: age, room: event.room}}
+          wish: {events: booked, each: wishes, fact: "preference/{key:slug}", value: value}
+    """
+    told = {
+        "room": 12, "guests": [{"name": "Ann", "age": 7}, "Bob", {"age": 1}, None],
+        "wishes": {"Late check-out": True, "Pillow (soft)": "two", "?": 1, "None": None},
+    }  # fmt: skip
+    assert values(declared, ("booked", told)) == {
+        "fact/guest:Ann": {"age": 7, "room": 12},
+        "fact/guest:Bob": {"age": None, "room": 12},
+        "preference/late_check_out": True,
+        "preference/pillow_soft": "two",
+    }
+
+
+def test_what_sources_say_is_kept_apart_and_what_was_recalled_is_left_out() -> None:
+    declared = "memory: {mood: {events: noted, fact: fact/mood, says: mood, source: agent_inferred, recalled: known}}"
+    assert values(declared, ("noted", {"mood": "glad"}), ("noted", {"mood": "sad", "known": ["fact/mood"]})) == {
+        "fact/mood": "glad"
+    }
+
+
+def test_one_that_ships_is_replaced_or_left_out() -> None:
+    declared = """
+        memory:
+          payment_method: {events: purchase_completed, fact: preference/payment_method, value: paid_by}
+          product: false
+    """
+    purchase = ("purchase_completed", {"product_id": "a", "total": 1, "paid_by": "cash", "payment_method": "card"})
+    assert sorted(values(declared, purchase).items())[0] == ("preference/payment_method", "cash")
+    assert sorted(values(declared, purchase)) == ["preference/payment_method", "purchase/last_transaction"]
+    assert len(values("", purchase)) == 3
+
+
+def test_the_fingerprint_follows_what_shapes_facts_only() -> None:
+    one = "memory: {a: {events: x, fact: fact/a, value: v, description: One}}"
+    other = "memory: {a: {description: Other, value: v, fact: fact/a, events: [x]}}"
+    assert read_derivations([("a.yaml", one)]).fingerprint == read_derivations([("b.yaml", other)]).fingerprint
+    changed = read_derivations([("a.yaml", one.replace("value: v", "value: w"))])
+    assert changed.fingerprint != read_derivations([("a.yaml", one)]).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("a: {fact: fact/a, value: v}", "memory 'a' has no events"),
+        ("a: {events: x, value: v}", "memory 'a' makes no fact"),
+        ("a: {events: x, fact: fact/a}", "has no value"),
+        ("a: {events: x, fact: fact/a, value: v, says: v}", "has both `value` and `says`"),
+        ("a: {events: x, fact: facts/a, value: v}", "unknown type 'facts'; did you mean 'fact'?"),
+        ("a: {events: x, fact: colour, value: v}", "'colour' is no fact; write it like"),
+        ("a: {events: x, fact: 'fact/{a', value: v}", "is no fact; write it like"),
+        ("a: {events: x, fact: '{type}/a', value: v}", "a type that varies needs a key that does"),
+        ("a: {events: any, fact: fact/a, value: v}", "'any' makes no facts"),
+        ("a: {events: fact_retracted, fact: fact/a, value: v}", "'fact_retracted' makes no facts"),
+        ("a: {events: [x, x], fact: fact/a, value: v}", "'x' stands there twice"),
+        (
+            "a: {events: x, fact: fact/a, value: v, source: user_declare}",
+            "unknown source 'user_declare'; did you mean 'user_declared'?",
+        ),
+        ("a: {events: x, fact: fact/a, value: v, confidence: 0.99}", "at most 0.95 for event_derived"),
+        ("a: {events: x, fact: fact/a, value: v, expires_after: soon}", "is not a duration"),
+        ("a: {events: x, fact: fact/a, value: v, most: 900}", "`most` is at most 200"),
+        ("a: {events: x, fact: fact/a, value: v, derived_from: b}", "`derived_from` goes with `says` only"),
+        ("a: {events: x, fact: fact/a, value: v, recalled: b}", "`recalled` goes with `says` only"),
+        ("a: {events: x, fact: fact/a, each: b, value: v}", "entries of `each` need a key that varies"),
+        ("a: {events: x, fact: fact/a, value: v, otherwise: {b: c}}", "`otherwise` goes with `each` only"),
+        ("a: {events: x, fact: fact/a, value: {n: {aggregate: total}}}", "unknown aggregate 'total'"),
+        ("a: {events: x, fact: fact/a, value: {n: {aggregate: sum}}}", "needs the path of a value"),
+        ("a: {events: x, fact: fact/a, value: {n: {aggregate: count, of: b}}}", "'count' takes no `of`"),
+        ("a: {events: x, fact: fact/a, value: {n: {of: b, currency: c}}}", "'last' takes no `currency`"),
+        ("a: {events: x, fact: fact/a, value: a..b}", "must be a path such as"),
+        ("a: {events: x, fact: fact/a, value: v, where: {b: {gtt: 1}}}", "unknown key 'gtt'"),
+        ("a: {events: {x: {set: {b: null}}}, fact: fact/a, value: {c: d}}", "`set` takes a text"),
+        ("a: {events: x, fact: fact/a, valu: v}", "unknown key 'valu'; did you mean 'value'?"),
+        ("A: {events: x, fact: fact/a, value: v}", "'A' is no name"),
+        ("a: true", "memory 'a' must be a mapping"),
+        ("remembered: false", "memory 'remembered' is what `remember` is read by"),
+        ("produkt: false", "does not ship and cannot be left out; did you mean 'product'?"),
+    ],
+)
+def test_a_mistake_is_named_where_it_stands(declared: str, told: str) -> None:
+    with pytest.raises(InvalidDefinition) as caught:
+        read_derivations([("a.yaml", f"memory:\n  {declared}\n")])
+    assert told in str(caught.value)
+    assert str(caught.value).startswith("a.yaml:2: ")
+
+
+def test_a_slug_is_a_plain_word() -> None:
+    assert slug("How did you hear of us?") == "how_did_you_hear_of_us"
+    assert slug("  Straße / Größe № 7 ") == "strasse_grosse_no_7"
+    assert slug("Quelle est ta pointure ?") == slug("quelle-est-ta-POINTURE")
+    assert slug("年齢は？") == "年齢は"
+    assert slug("?!") == ""
+    assert len(slug("a b" * 100)) == 64

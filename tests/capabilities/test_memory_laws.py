@@ -1,0 +1,296 @@
+"""Laws of memory: any arrival is what the auditor says, echoes add nothing, limits do not show the order."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.capabilities.memory import SOURCES, projection, read_derivations
+from threadline.kernel.event import Event, Recorded, event_id
+from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VALUE_BYTES_MAX, FACT_VOICES_MAX, FACTS_RETRACTED_MAX
+from threadline.kernel.time import DAY, HOUR, SECOND, format_time
+from threadline.testing import scenarios
+from threadline.testing.audits import memory as auditor
+
+MEMORY = projection(read_derivations())
+T0 = STARTS_AT
+
+
+def record(at: int, type: str, properties: dict[str, Any], source: str = "shop", key: str = "") -> Recorded:
+    key = key or f"{type} {at} {source}"
+    event = Event(type=type, identifiers=(), occurred_at=at, key=key, source=source, properties=properties)
+    return Recorded(event, event_id("default", source, key), "thread", 1, at)
+
+
+def fold(events: list[Recorded]) -> Any:
+    """The state as the engine comes to it: with the compiled fold, from parts that stay packed."""
+    state: dict[str, Any] = {}
+    assert MEMORY.compile is not None
+    for each in events:
+        step = MEMORY.compile(each.event.type)
+        if step is not None:
+            step(state, each)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(state))
+
+
+def view(events: list[Recorded], now: int) -> dict[str, Any]:
+    known = [each for each in events if each.event.occurred_at < now]
+    state = fold(known)
+    assert MEMORY.edges is not None
+    ranges = MEMORY.edges(state, now)
+    inside = [each for each in known if any(start <= each.event.occurred_at < stop for start, stop in ranges)]
+    inside.sort(key=lambda each: (each.event.occurred_at, each.id))
+    return MEMORY.view(state, now, inside)  # type: ignore[no-any-return]
+
+
+# --- any arrival is what is true ------------------------------------------------------------------
+
+
+def facts_told(random: Random, count: int) -> list[Recorded]:
+    """Facts told, derived, retracted and given back, crowded on few keys and few instants."""
+    events = scenarios.recorded(scenarios.history(random, people=1, count=count // 2))
+    ids = ["preference/colour", "fact/size", "interest/sea", "purchase/product:tent", "preference/payment_method"]
+    for number in range(count - len(events)):
+        at = scenarios.NOW - 30 * DAY + random.randrange(12) * HOUR
+        kind = random.choice(("agent_insight", "fact_computed", "fact_remembered", "retract", "restore"))
+        type, _, key = random.choice(ids).partition("/")
+        taken = [each for each in events if each.event.type == "fact_retracted"]
+        told: dict[str, Any] = {"type": type, "key": key}
+        if kind == "restore" and taken:
+            undone = random.choice(taken)
+            told = {**undone.event.properties, "retraction": undone.id, "retracted_at": undone.event.occurred_at}
+        elif kind not in ("retract", "restore"):
+            told |= {"value": random.choice(("a", "b", {"c": [1]})), "derived_from": random.sample(ids, 2)}
+            if random.randrange(3) == 0:
+                told["confidence"] = random.choice((0.3, 0.95))
+            if random.randrange(3) == 0:
+                told["expires_at"] = format_time(scenarios.NOW + random.randrange(-2, 3))
+        name = {"retract": "fact_retracted", "restore": "fact_restored"}.get(kind, kind)
+        events.append(record(at, name, told, random.choice(("ann", "bob")), f"told {number}"))
+    return events
+
+
+@settings(max_examples=60)
+@given(random=scenarios.randoms, count=st.integers(2, 60))
+def test_any_arrival_is_what_the_auditor_says(random: Random, count: int) -> None:
+    events = facts_told(random, count)
+    shuffled = random.sample(events, len(events))
+    assert fold(shuffled) == fold(events)
+    now = random.choice((scenarios.NOW, scenarios.NOW + 1, scenarios.NOW - 30 * DAY + 6 * HOUR))
+    known = [each for each in events if each.event.occurred_at < now]
+    told = [scenarios.plain(each.event) for each in sorted(known, key=lambda e: (e.event.occurred_at, e.id))]
+    assert view(shuffled, now) == auditor.memory(told, now)
+
+
+@settings(max_examples=60)
+@given(random=scenarios.randoms)
+def test_due_is_the_next_instant_at_which_time_changes_the_view(random: Random) -> None:
+    events = facts_told(random, 40)
+    now = scenarios.NOW - 3
+    known = [each for each in events if each.event.occurred_at < now]
+    assert MEMORY.due is not None
+    due = MEMORY.due(fold(known), now)
+    until = scenarios.NOW + 10 if due is None else min(due - 1, scenarios.NOW + 10)
+    assert view(known, until) == view(known, now)
+
+
+# --- one purchase, three facts --------------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(random=scenarios.randoms)
+def test_one_purchase_makes_exactly_three_facts(random: Random) -> None:
+    """Fifty purchases of one product, told in any order, some of them again, through the whole engine."""
+    shop = Asked()
+    purchases = [
+        {
+            "order_id": f"order-{n}", "product_id": "whey_1kg", "product_name": f"Whey {n}", "total": n + 0.1,
+            "currency": "BRL", "payment_method": ("pix", "card")[n % 2],
+        }
+        for n in range(50)
+    ]  # fmt: skip
+    arrivals = random.sample(range(50), 50) + random.choices(range(50), k=25)
+    for n in random.sample(arrivals, len(arrivals)):
+        shop.tell("purchase_completed", T0 - 60 * DAY + n * DAY, key=f"p{n}", user_id="ada", properties=purchases[n])
+    answer = shop.ask("memory", id="user_id:ada")
+    facts = {(fact["type"], fact["key"]): fact for fact in answer["facts"]}
+    assert {name: fact["value"] for name, fact in facts.items()} == {
+        ("purchase", "last_transaction"): {
+            "order_id": "order-49", "product_id": "whey_1kg", "product_name": "Whey 49", "total": 49.1,
+            "currency": "BRL", "payment_method": "card", "purchased_at": "2025-12-21T00:00:00.000000Z",
+        },
+        ("purchase", "product:whey_1kg"): {
+            # 0 + 1 + … + 49 is 1225, and fifty tenths are 5.
+            "product_name": "Whey 49", "purchases": 50, "total_spent": 1230.0,
+            "total_spent_by_currency": {"BRL": 1230.0}, "average_interval_days": 1.0,
+            "first_at": "2025-11-02T00:00:00.000000Z", "last_at": "2025-12-21T00:00:00.000000Z",
+        },
+        ("preference", "payment_method"): "card",
+    }  # fmt: skip
+    newest = [event_id("default", "shop", f"p{n}") for n in (49, 48, 47)]
+    assert facts["purchase", "last_transaction"]["source_event_ids"] == newest
+    assert {(fact["events"], fact["source"], fact["confidence"]) for fact in facts.values()} == {
+        (50, "event_derived", 0.95)
+    }
+
+
+# --- echoes ---------------------------------------------------------------------------------------
+
+INSIGHT = {"type": "fact", "key": "likes", "value": "the sea", "confidence": 0.7}
+
+
+def test_ten_thousand_echoes_of_what_was_recalled_add_nothing() -> None:
+    events = [record(T0, "agent_insight", INSIGHT, "ann")]
+    before = fold(events)
+    for number in range(10_000):
+        recalled: Any = (["fact/likes", "fact/other"], "fact/likes", True)[number % 3]
+        events.append(record(T0 + number + 1, "agent_insight", {**INSIGHT, "recalled": recalled}, f"agent {number}"))
+    assert fold(events) == before
+
+
+def test_ten_thousand_repetitions_by_one_source_make_nothing_surer() -> None:
+    events = [record(T0, "agent_insight", INSIGHT, "ann")]
+    events += [record(T0 + number + 1, "agent_insight", INSIGHT, "ann") for number in range(10_000)]
+    once, often = (view(listed, T0 + DAY)["fact"]["likes"] for listed in (events[:1], events))
+    for name in ("value", "source", "confidence", "conflicts", "voices", "created_at", "expires_at"):
+        assert often[name] == once[name], name
+    # Two ids more, and a count of two bytes more: no further repetition adds a byte.
+    size = len(msgspec.msgpack.encode(fold(events)))
+    assert size == len(msgspec.msgpack.encode(fold(events[:9_000])))
+    assert size - len(msgspec.msgpack.encode(fold(events[:1]))) == 2 * (9 + 34) + 2
+
+
+def test_independent_sources_make_surer_and_weaker_ones_do_not() -> None:
+    events = [record(T0 + n, "agent_insight", INSIGHT, source) for n, source in enumerate(("ann", "bob", "cid"))]
+    sure = [view(events[:n], T0 + DAY)["fact"]["likes"]["confidence"] for n in (1, 2, 3)]
+    assert sure == [0.7, 0.91, 0.973]
+    declared = record(T0 + 3, "fact_remembered", {"type": "fact", "key": "likes", "value": "the sea"})
+    computed = record(T0 + 3, "fact_computed", {"type": "fact", "key": "likes", "value": "the sea"})
+    for stronger, confidence in ((declared, 1.0), (computed, 0.7)):
+        fact = view([*events, stronger], T0 + DAY)["fact"]["likes"]
+        assert (fact["confidence"], fact["conflicts"]) == (confidence, [])
+
+
+TELLS = {
+    "user_declared": "fact_remembered", "event_derived": "purchase_completed", "system_computed": "fact_computed",
+    "agent_inferred": "agent_insight",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(SOURCES)))
+def test_the_strongest_source_wins_in_any_order(order: tuple[str, ...]) -> None:
+    events = []
+    for number, source in enumerate(order):
+        told = {"type": "preference", "key": "payment_method", "value": source, "payment_method": source}
+        events.append(record(T0 + number, TELLS[source], told))
+    fact = view(events, T0 + DAY)["preference"]["payment_method"]
+    assert fact["value"] == "user_declared"
+    assert [each["value"] for each in fact["conflicts"]] == list(SOURCES[1:])
+
+
+# --- expiry ---------------------------------------------------------------------------------------
+
+
+def test_a_fact_is_gone_at_the_microsecond_at_which_it_expires() -> None:
+    told = {"type": "fact", "key": "trip", "value": "Rome", "expires_at": "2026-02-01T00:00:00.000001Z"}
+    events = [
+        record(T0, "fact_remembered", told),
+        record(T0, "agent_insight", {**told, "value": "Paris", "expires_at": None}),
+    ]
+    until = T0 + 31 * DAY + 1
+    assert view(events, until - 1)["fact"]["trip"]["value"] == "Rome"
+    # The weaker claim has stood beside it all the time.
+    assert view(events, until)["fact"]["trip"]["value"] == "Paris"
+    assert MEMORY.due is not None
+    assert MEMORY.due(fold(events), until - 1) == until
+    assert MEMORY.due(fold(events), until) is None
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def assert_bounded(events: list[Recorded], random: Random) -> Any:
+    state = fold(events)
+    for _ in range(3):
+        assert fold(random.sample(events, len(events))) == state
+    return state
+
+
+def test_limits_do_not_show_the_order(seed: int) -> None:
+    random = Random(seed)
+    products = [
+        record(T0 + n, "purchase_completed", {"product_id": f"p{n % 150}", "total": n}, key=str(n)) for n in range(400)
+    ]
+    state = assert_bounded(products, random)
+    kept = view(products, T0 + DAY)["purchase"]
+    assert len(kept) == 61  # last_transaction and sixty products
+    assert all(
+        fact["value"]["purchases"] == sum(1 for n in range(400) if f"product:p{n % 150}" == key)
+        for key, fact in kept.items()
+        if key != "last_transaction"
+    )
+    assert len(msgspec.msgpack.encode(state)) < 8_000
+    voices = [record(T0 + n, "agent_insight", INSIGHT | {"value": n}, f"agent {n % 9}") for n in range(50)]
+    assert_bounded(voices, random)
+    fact = view(voices, T0 + DAY)["fact"]["likes"]
+    assert len(fact["conflicts"]) == FACT_VOICES_MAX - 1
+
+
+def test_retractions_are_bounded_and_the_newest_stay(seed: int) -> None:
+    random = Random(seed)
+    told = {"type": "fact", "key": "likes"}
+    events = [record(T0 + n * SECOND, "fact_retracted", told, key=str(n)) for n in range(3 * FACT_RETRACTIONS_MAX)]
+    events += [record(T0 + n, "fact_retracted", {"type": "fact", "key": str(n)}) for n in range(FACTS_RETRACTED_MAX)]
+    state = assert_bounded(events, random)
+    assert len(state["!"]) == FACTS_RETRACTED_MAX
+    only = fold(events[: 3 * FACT_RETRACTIONS_MAX])["!"]["fact/likes"]
+    assert [each[0] for each in only] == [T0 + n * SECOND for n in range(47, 31, -1)]
+
+
+def test_what_is_too_large_is_not_kept() -> None:
+    for value, kept in (("é" * (FACT_VALUE_BYTES_MAX // 2), True), ("é" * (FACT_VALUE_BYTES_MAX // 2 + 1), False)):
+        shown = view([record(T0, "fact_remembered", {"type": "fact", "key": "x", "value": value})], T0 + DAY)
+        assert ("fact" in shown) == kept
+    for key in ("", "  ", "k" * 129, None, True, 1.5):
+        assert "fact" not in view([record(T0, "fact_remembered", {"type": "fact", "key": key, "value": 1})], T0 + DAY)
+
+
+# --- retraction -----------------------------------------------------------------------------------
+
+
+def test_what_rests_on_a_retracted_fact_goes_with_it_unless_somebody_else_says_so() -> None:
+    def insight(n: int, key: str, premise: str = "", source: str = "ann") -> Recorded:
+        told = {"type": "fact", "key": key, "value": True} | ({"derived_from": [premise]} if premise else {})
+        return record(T0 + n, "agent_insight", told, source, f"{n}")
+
+    events = [
+        insight(1, "a"), insight(2, "b", "fact/a"), insight(3, "c", "fact/b"), insight(4, "d", "fact/b"),
+        insight(5, "d", source="bob"), record(T0 + 10, "fact_retracted", {"type": "fact", "key": "a"}),
+        insight(11, "c", "fact/b"),
+    ]  # fmt: skip
+    shown = view(events, T0 + DAY)
+    # `c` was learned again after the retraction, `d` is what Bob says too.
+    assert sorted(shown["fact"]) == ["c", "d"]
+    assert {each["key"]: each["because_of"] for each in shown["retracted"]} == {"a": "", "b": "fact/a"}
+    ring = [insight(1, "x", "fact/y"), insight(2, "y", "fact/x")]
+    assert sorted(view(ring, T0 + DAY)["fact"]) == ["x", "y"]
+    ring.append(record(T0 + 10, "fact_retracted", {"type": "fact", "key": "y"}))
+    assert "fact" not in view(ring, T0 + DAY)
+
+
+@given(random=scenarios.randoms)
+def test_a_retraction_undone_leaves_no_trace_in_what_is_told(random: Random) -> None:
+    events = [each for each in facts_told(random, 40) if not each.event.type.startswith("fact_re")]
+    fact = {"type": "purchase", "key": "product:tent"}
+    at = scenarios.NOW - random.randrange(1, 120) * DAY
+    taken = record(at, "fact_retracted", fact)
+    undone = record(at, "fact_restored", {**fact, "retraction": taken.id, "retracted_at": at})
+    told = random.sample([*events, taken, undone], len(events) + 2)
+    assert view(told, scenarios.NOW) == view(events, scenarios.NOW)

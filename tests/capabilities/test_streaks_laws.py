@@ -1,0 +1,165 @@
+"""Streaks in any order: travellers, hoppers, freezes and amnesty, told late, twice, in calls, to engines that crash."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.streaks import days, projection, read_streaks
+from threadline.capabilities.streaks.civil import date_of
+from threadline.capabilities.streaks.fold import RECORD_SIZE
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.projection import Projection
+from threadline.kernel.time import DAY, HOUR, MINUTE
+from threadline.testing import scenarios
+from threadline.testing.audits import streaks as audited
+from threadline.testing.projection_laws import LAWS
+
+DEFINITIONS = """
+timezone: Europe/Rome
+calendar:
+  day_start: "03:00"
+  week_starts_on: sunday
+  amnesty: [{from: 2025-12-20, to: 2025-12-21}]
+streaks:
+  lessons: {events: lesson_done, cadence: day, times: 3, grace: 2h, freezes: {start: 1, every: 3, max: 2}}
+  weekly: {cadence: week, times: 2, grace: 4h, milestones: [2]}
+  monthly: {events: {page: {where: {kind: long}}}, cadence: month, times: 4, counting: events}
+"""
+ZONES = (
+    "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "+05:30", "No/Where", None, 7,
+)  # fmt: skip
+TYPES = ("page", "page", "lesson_done", "lesson_done", "tag_added", "streak_freeze_granted", "streak_amnesty_granted")
+
+
+def declared(text: str = "") -> Projection:
+    return projection(read_streaks(Definitions([("threadline.yaml", text)] if text else [])))
+
+
+SHIPPED, MANY = declared(), declared(DEFINITIONS)
+
+
+def journeys(random: Random, count: int) -> list[Event]:
+    """One person whose events name many zones, in hours that crowd, over some weeks."""
+    return [_event(random, number) for number in range(count)]
+
+
+def _event(random: Random, number: int) -> Event:
+    type, zone = random.choice(TYPES), random.choice(random.choice((ZONES, ("UTC", None))))
+    back = random.choice((random.randrange(40) * DAY, random.randrange(72) * HOUR, random.randrange(6) * 10 * MINUTE))
+    properties: dict[str, Any] = {"kind": random.choice(("long", "short"))}
+    if type == "streak_freeze_granted":
+        properties = {"streak": random.choice(("lessons", None, "nothing")), "freezes": random.choice((1, 2, -1, "x"))}
+    elif type == "streak_amnesty_granted":
+        day = random.randrange(1, 28)
+        properties = {"from": f"2025-12-{day:02}", "to": f"2025-12-{min(day + random.randrange(-1, 4), 31):02}"}
+    return Event(
+        type=type,
+        identifiers=(Identifier("user_id", "u"),),
+        occurred_at=scenarios.NOW - 20 * DAY - back,
+        key=f"k{number}",
+        source_type=random.choice(("direct",) * 7 + ("internal",)),
+        properties=properties,
+        context={} if zone is None else {"timezone": zone},
+    )
+
+
+histories = st.builds(journeys, scenarios.randoms, st.integers(1, 60))
+
+
+@pytest.mark.parametrize("known", [SHIPPED, MANY], ids=["shipped", "many"])
+@given(history=histories, random=scenarios.randoms)
+def test_projection_laws(known: Projection, history: list[Event], random: Random) -> None:
+    for law in LAWS:
+        law(known, scenarios.recorded(history), random)
+
+
+@pytest.mark.parametrize("known", [SHIPPED, MANY], ids=["shipped", "many"])
+@given(history=histories, before=st.integers(-10 * DAY, 10 * DAY), after=st.integers(1, 40 * DAY))
+def test_nothing_changes_before_it_is_due(known: Projection, history: list[Event], before: int, after: int) -> None:
+    now = scenarios.NOW - 20 * DAY + before
+    state = known.empty()
+    for recorded in sorted(scenarios.recorded(history), key=lambda each: (each.event.occurred_at, each.id)):
+        if recorded.event.occurred_at < now:
+            state = known.fold(state, recorded)
+    assert known.due is not None
+    due = known.due(state, now)
+    until = now + after if due is None else min(now + after, due - 1)
+    assert known.view(state, until, []) == known.view(state, now, [])
+
+
+@given(history=histories, before=st.integers(-10 * DAY, 10 * DAY))
+def test_the_auditor_says_the_same(history: list[Event], before: int) -> None:
+    now = scenarios.NOW - 20 * DAY + before
+    told = sorted(scenarios.recorded(history), key=lambda each: (each.event.occurred_at, each.id))
+    told = [each for each in told if each.event.occurred_at < now and each.event.type != "streak_amnesty_granted"]
+    state = SHIPPED.empty()
+    for recorded in told:
+        state = SHIPPED.fold(state, recorded)
+    plain = [scenarios.plain(each.event) for each in told if each.event.source_type != "internal"]
+    expected = audited.streaks(plain, now)
+    shown = SHIPPED.view(state, now, [])["daily"]
+    assert {name: shown[name] for name in audited.FIELDS} == expected
+    parts = [part for name, part in state.items() if name.startswith("d")]
+    counted = {date_of(part[place]): part[place + 2] for part in parts for place in range(0, len(part), RECORD_SIZE)}
+    assert counted == audited.days(plain)
+
+
+@pytest.mark.parametrize(("naming", "reads_max"), [(1, 0), (1_000, 0), (3, 8)])
+def test_late_events_are_seldom_a_reason_to_read_the_log(naming: int, reads_max: int) -> None:
+    """Of a person who stays at home none is where all or no events name the zone, and few are where some do."""
+    random = Random(1)
+    told = [
+        msgspec.structs.replace(event, context={} if (number + 1) % naming else {"timezone": "Asia/Kathmandu"})
+        for number, event in enumerate(journeys(random, 200))
+    ]
+    state, reads = SHIPPED.empty(), 0
+    assert SHIPPED.in_place is not None
+    for recorded in scenarios.recorded(told):
+        reads += not SHIPPED.in_place(state, recorded)
+        state = SHIPPED.fold(state, recorded)
+    assert reads <= reads_max
+
+
+@given(numbers=st.lists(st.integers(-20, 80), max_size=60), probe=st.integers(-25, 85), width=st.integers(0, 40))
+def test_a_set_of_days_is_a_set(numbers: list[int], probe: int, width: int) -> None:
+    kept: days.Ranges = []
+    plain: set[int] = set()
+    for number in numbers:
+        assert days.add(kept, number) == (number not in plain)
+        plain.add(number)
+    assert [n for first, last in days.pairs(kept) for n in range(first, last + 1)] == sorted(plain)
+    assert all(last + 1 < first for (_, last), (first, _) in zip(days.pairs(kept), days.pairs(kept[2:]), strict=False))
+    assert days.holds(kept, probe) == (probe in plain)
+    left_out = [n for first, last in days.gaps(kept, probe, probe + width) for n in range(first, last + 1)]
+    assert left_out == [n for n in range(probe, probe + width + 1) if n not in plain]
+
+
+@settings(max_examples=30)
+@given(random=scenarios.randoms)
+def test_a_set_forgets_what_is_too_old_in_any_order(random: Random) -> None:
+    numbers = [random.randrange(3 * days.SPAN_MAX) for _ in range(200)]
+    kept: list[days.Ranges] = [[], []]
+    for each in (0, 1):
+        for number in random.sample(numbers, len(numbers)):
+            days.add(kept[each], number)
+    assert kept[0] == kept[1]
+    expected = sorted({n for n in numbers if n > max(numbers) - days.SPAN_MAX})
+    assert [n for first, last in days.pairs(kept[0]) for n in range(first, last + 1)] == expected
+
+
+def test_the_worst_state_is_bounded() -> None:
+    """Half a century of every second day, by a hopper who was given all that can be given."""
+    state = SHIPPED.empty()
+    for number in range(9_000):
+        context = {"timezone": ("UTC", "Etc/GMT+12", "Pacific/Kiritimati")[number % 3]}
+        event = Event(type="page", identifiers=(), occurred_at=number * 2 * DAY, key=str(number), context=context)
+        state = SHIPPED.fold(state, Recorded(event, f"{number:032x}", "t", number + 1, number * 2 * DAY))
+    size = len(msgspec.msgpack.encode(state))
+    assert 20_000 < size < 50_000

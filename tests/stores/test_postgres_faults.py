@@ -1,0 +1,365 @@
+"""What may happen to a shared PostgreSQL: lost answers, ended backends, a server that stops, commits that meet."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.servers import postgres
+from tests.servers.postgres_wire import Cut, Wire
+from threadline.kernel.errors import StoreBusy, Unavailable
+from threadline.kernel.store import Batch, Check, Delete, FeedEntry, Key, Put, feed_pages
+from threadline.stores.postgres import PostgresStore
+from threadline.testing.store_cases import KEY, at_once, entry, record, verdicts
+
+pytestmark = pytest.mark.parametrize("version", postgres.VERSIONS)
+
+
+@pytest.fixture
+def url(version: str, tmp_path: Path) -> str:
+    return postgres.server(version).made(postgres.schema_of(tmp_path))
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    made = PostgresStore(url)
+    yield made
+    made.close()
+
+
+def connect(version: str, schema: str = "public") -> psycopg.Connection[tuple[object, ...]]:
+    """A connection of a stranger."""
+    return psycopg.connect(
+        host=str(postgres.server(version).folder), user="postgres", dbname="postgres", options=f"-csearch_path={schema}"
+    )
+
+
+# --- the feed -------------------------------------------------------------------------------------
+
+
+def open_commit(db: psycopg.Connection[tuple[object, ...]], number: int) -> None:
+    """Append an event as the store does, and leave the transaction open."""
+    nothing = "'{}', '{}', '{}'"
+    one = entry(number)
+    db.execute(
+        f"""SELECT apply_1(7, %s, {nothing}, '{{}}', '{{}}', '{{}}', {nothing}, '{{}}', '{{}}', {nothing}, '{{}}', '{{}}',
+        '{{1}}', ARRAY[%s::bytea], ARRAY[%s::bigint], ARRAY[%s::bigint], ARRAY[%s::bytea], ARRAY[%s::bytea],
+        ARRAY[%s::bigint], ARRAY[%s::bytea])""",
+        (
+            number,
+            bytes.fromhex(one.thread),
+            one.sequence,
+            one.occurred_at,
+            one.type.encode(),
+            bytes.fromhex(one.id),
+            one.digest,
+            one.body,
+        ),
+    )
+
+
+def test_a_transaction_held_open_holds_up_nobody_and_is_not_skipped(
+    version: str, tmp_path: Path, store: PostgresStore
+) -> None:
+    record(store, entry(1))
+    with connect(version, postgres.schema_of(tmp_path)) as held:
+        open_commit(held, 100)
+        followed = store.feed()
+        for number in range(2, 40):
+            began = time.monotonic()
+            record(store, entry(number))
+            followed += store.feed(followed[-1].cursor)
+            assert time.monotonic() - began < 2, "whoever commits or reads waits for nobody"
+            assert [page.entry.sequence for page in followed] == list(range(1, number + 1))
+        held.commit()
+    followed += store.feed(followed[-1].cursor)
+    assert [page.entry.sequence for page in followed] == [*range(1, 40), 100]
+    assert list(feed_pages(store)) == followed, "whoever begins now is told the same in the same order"
+    record(store, entry(40))
+    assert [page.entry.sequence for page in store.feed(followed[-1].cursor)] == [40]
+
+
+def test_a_transaction_that_is_given_up_leaves_no_gap(version: str, tmp_path: Path, store: PostgresStore) -> None:
+    with connect(version, postgres.schema_of(tmp_path)) as held:
+        open_commit(held, 100)
+        record(store, entry(1))
+        assert len(store.feed()) == 1
+        held.rollback()
+    record(store, entry(2))
+    assert [(page.cursor, page.entry.sequence) for page in store.feed()] == [("1", 1), ("2", 2)]
+    assert store.integrity() == []
+
+
+def test_many_followers_are_told_the_same_order(store: PostgresStore) -> None:
+    told: list[list[FeedEntry]] = [[], [], []]
+
+    def follow(found: list[FeedEntry], limit: int) -> None:
+        while len(found) < 120:
+            found.extend(store.feed(found[-1].cursor if found else "", limit))
+
+    def write(first: int) -> None:
+        for number in range(first, first + 40, 2):
+            assert store.commit([Batch([entry(number)]), Batch([entry(number + 1)])]) == [None] * 2
+
+    at_once(
+        *[lambda found=found, limit=limit: follow(found, limit) for found, limit in zip(told, (1, 7, 100), strict=True)],
+        *[lambda first=first: write(first) for first in (1_000, 2_000, 3_000)],
+    )
+    assert told[0] == told[1] == told[2] == list(feed_pages(store))
+    assert [page.cursor for page in told[0]] == [str(number) for number in range(1, 121)]
+
+
+# --- answers that are lost --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wire(version: str) -> Iterator[tuple[Wire, str]]:
+    server = postgres.server(version)
+    with tempfile.TemporaryDirectory(prefix="threadline-wire-") as folder:
+        schema = postgres.schema_of(Path(folder))
+        server.made(schema)
+        made = Wire(server.folder, Path(folder))
+        yield made, server.url(schema).replace(str(server.folder), folder)
+        made.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after", "late"])
+def test_an_answer_that_is_lost_is_found_out(wire: tuple[Wire, str], when: Cut) -> None:
+    cable, url = wire
+    store = PostgresStore(url)
+    record(store, entry(1))  # learns what it needs to know, so that the next request is the commit itself
+    assert store.commit([Batch(writes=[Put(KEY, b"0", 0)])]) == [None]
+    cable.cut(when)
+    assert store.commit([Batch([entry(2)], [Put(KEY, b"1", 1)])]) == [None], "neither refused nor a duplicate"
+    assert cable.cuts == 1
+    if when == "late":
+        cable.deliver()
+    [item] = store.get([KEY])
+    assert item == (KEY, 2, b"1")
+    assert [page.entry.sequence for page in store.feed()] == [1, 2]
+    assert store.commit([Batch([entry(2)])]) == [("event_exists", entry(2).id)]
+    assert store.integrity() == []
+    store.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after", "late"])
+def test_a_refusal_stays_a_refusal_when_its_answer_is_lost(wire: tuple[Wire, str], when: Cut) -> None:
+    cable, url = wire
+    store = PostgresStore(url)
+    record(store, entry(1))
+    assert store.commit([Batch(writes=[Put(KEY, b"0", 0)])]) == [None]
+    cable.cut(when)
+    assert verdicts(store, Batch([entry(2)], [Put(KEY, b"1", 5)])) == ["version"]
+    if when == "late":
+        cable.deliver()
+    assert [page.entry.sequence for page in store.feed()] == [1]
+    store.close()
+
+
+# --- connections and servers that end ----------------------------------------------------------------
+
+
+class Counting:
+    """Threads that count an item up and log an event for each; what they acknowledge must be there once."""
+
+    def __init__(self, store: PostgresStore, threads: int = 3) -> None:
+        self.store = store
+        self.acknowledged: set[int] = set()
+        self.stopping = threading.Event()
+        self.errors: list[BaseException] = []
+        self._numbers = itertools.count(1)
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self.stopping.is_set():
+                self._count(next(self._numbers))
+        except BaseException as error:  # noqa: BLE001 - handed over to the test
+            self.errors.append(error)
+
+    def _count(self, number: int) -> None:
+        while True:
+            item = self.store.get([KEY])[0]
+            version, value = (item.version, int(item.value)) if item else (0, 0)
+            batch = Batch([entry(number)], [Put(KEY, b"%d" % (value + 1), version)])
+            refusal = self.store.commit([batch])[0]
+            if refusal is None:
+                self.acknowledged.add(number)
+                return
+            assert refusal.reason == "version", "its event is not there, for it was never acknowledged"
+
+    def end(self) -> None:
+        """Stop, and check that what was acknowledged is there, and nothing else."""
+        self.stopping.set()
+        for thread in self._threads:
+            thread.join(30)
+        assert self.errors == []
+        [item] = self.store.get([KEY])
+        assert item is not None
+        assert item.version == int(item.value) == len(self.acknowledged)
+        assert sorted(page.entry.sequence for page in feed_pages(self.store)) == sorted(self.acknowledged)
+        assert self.store.integrity() == []
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.01)
+
+
+def test_backends_that_are_ended_lose_nothing_and_double_nothing(version: str, store: PostgresStore) -> None:
+    counting = Counting(store)
+    ended = 0
+    with connect(version) as stranger:
+        for _ in range(30):
+            before = len(counting.acknowledged)
+            wait_for(lambda before=before: len(counting.acknowledged) > before or bool(counting.errors))
+            ended += len(
+                stranger.execute(
+                    """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                    WHERE application_name = 'threadline' AND pid <> pg_backend_pid()"""
+                ).fetchall()
+            )
+    counting.end()
+    assert ended >= 30
+
+
+@pytest.fixture
+def lone(version: str) -> Iterator[postgres.Server]:
+    made = postgres.fresh(version)
+    yield made
+    postgres.end(made)
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_server_that_stops_under_load_and_comes_back(lone: postgres.Server, mode: str) -> None:
+    store = PostgresStore(lone.made("threads"), retry_seconds=30)
+    counting = Counting(store)
+    for _ in range(2):
+        before = len(counting.acknowledged)
+        wait_for(lambda before=before: len(counting.acknowledged) > before + 20 or bool(counting.errors))
+        lone.stop(mode)
+        time.sleep(0.3)
+        lone.start()
+    before = len(counting.acknowledged)
+    wait_for(lambda: len(counting.acknowledged) > before or bool(counting.errors))
+    counting.end()
+    store.close()
+
+
+def test_a_server_that_stays_away_is_told_and_found_again(lone: postgres.Server) -> None:
+    store = PostgresStore(lone.made("threads"), retry_seconds=0.3)
+    record(store, entry(1))
+    lone.stop()
+    for ask in (lambda: store.get([KEY]), lambda: store.commit([Batch([entry(2)])])):
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="cannot be reached"):
+            ask()
+        assert time.monotonic() - began < 5
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        PostgresStore(lone.url("threads"))
+    lone.start()
+    record(store, entry(2))
+    assert [page.entry.sequence for page in store.feed()] == [1, 2]
+    store.close()
+
+
+# --- commits that meet ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("crossing", [False, True])
+def test_commits_that_write_the_same_items_all_go_through(version: str, store: PostgresStore, crossing: bool) -> None:
+    keys = [Key("t", f"p{number}") for number in range(12)]
+    for key in keys[:6]:
+        assert store.commit([Batch(writes=[Put(key, b"")])]) == [None]
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    with connect(version) as stranger:
+        [(before,)] = stranger.execute(deadlocks).fetchall()
+
+    def write(chosen: list[Key], numbers: Iterator[int]) -> None:
+        for _ in range(10 if crossing else 40):
+            # What one removes and another puts, in any order, is what the order of locks does not cover.
+            writes = [Delete(key) if crossing and not n % 3 else Put(key, b"x") for n, key in enumerate(chosen)]
+            assert store.commit([Batch([entry(next(numbers))], writes)]) == [None]
+
+    at_once(
+        lambda: write(keys, itertools.count(1)),
+        lambda: write(keys[::-1], itertools.count(1_000)),
+        lambda: write([*keys[5:], *keys[:5]], itertools.count(2_000)),
+    )
+    assert len(list(feed_pages(store))) == (30 if crossing else 120)
+    time.sleep(1.2)  # a backend reports what it has counted about once a second
+    with connect(version) as stranger:
+        assert crossing or stranger.execute(deadlocks).fetchall() == [(before,)]
+
+
+def test_counting_several_items_at_once_neither_blocks_nor_loses(version: str, store: PostgresStore) -> None:
+    keys = [Key("t", f"p{number}") for number in range(6)]
+
+    def count_up(chosen: list[Key]) -> None:
+        done = 0
+        while done < 15:
+            versions = [item.version if item else 0 for item in store.get(chosen)]
+            writes = [Put(key, b"x", version) for key, version in zip(chosen, versions, strict=True)]
+            done += store.commit([Batch(writes=writes)]) == [None]
+
+    at_once(lambda: count_up(keys), lambda: count_up(keys[::-1]), lambda: count_up([*keys[3:], *keys[:3]]))
+    assert [item and item.version for item in store.get(keys)] == [45] * 6
+
+
+def test_two_who_check_that_the_others_item_is_absent_do_not_both_write(store: PostgresStore) -> None:
+    for number in range(25):
+        one, other = Key("t", f"one{number}"), Key("t", f"other{number}")
+        outcomes: list[str | None] = []
+        at_once(
+            lambda one=one, other=other: outcomes.extend(verdicts(store, Batch(writes=[Check(one, 0), Put(other, b"")]))),
+            lambda one=one, other=other: outcomes.extend(verdicts(store, Batch(writes=[Check(other, 0), Put(one, b"")]))),
+        )
+        assert sorted(outcomes, key=str) == [None, "version"]
+
+
+def test_who_waits_too_long_for_a_lock_is_told(version: str, tmp_path: Path, url: str) -> None:
+    store = PostgresStore(url, wait_seconds=0.2, connections_max=1)
+    assert store.commit([Batch(writes=[Put(KEY, b"1", 0)])]) == [None]
+    with connect(version, postgres.schema_of(tmp_path)) as stranger:
+        stranger.execute("SELECT 1 FROM item FOR UPDATE")
+        with pytest.raises(StoreBusy):
+            store.commit([Batch(writes=[Put(KEY, b"2", 1)])])
+    assert store.commit([Batch(writes=[Put(KEY, b"2", 1)])]) == [None]
+    store.close()
+
+
+def test_who_finds_no_free_connection_is_told(url: str) -> None:
+    store = PostgresStore(url, wait_seconds=0.1, connections_max=1)
+    with store._connections._borrowed(), pytest.raises(StoreBusy, match="in use"):
+        store.feed()
+    assert store.feed() == []
+    store.close()
+
+
+def test_a_reader_writes_nothing(url: str, store: PostgresStore) -> None:
+    reader = PostgresStore(url, readonly=True)
+    record(store, entry(1))
+    assert [page.entry for page in reader.feed()] == [entry(1)]
+    with pytest.raises(Unavailable, match="reading only"):
+        reader.commit([Batch([entry(2)])])
+    reader.close()
+
+
+def test_the_longest_keys_fit_whatever_they_hold(store: PostgresStore) -> None:
+    # An index compresses what repeats itself, so only what does not shows how much fits.
+    table, partition, sort = (os.urandom(512).hex() for _ in range(3))
+    assert store.commit([Batch(writes=[Put(Key(table, partition, sort), b"v")])]) == [None]
+    assert store.tables() == [table]
+    assert [item.key for item in store.query(table, partition)] == [Key(table, partition, sort)]

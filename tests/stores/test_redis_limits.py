@@ -1,0 +1,149 @@
+"""Rate limits in a real Redis: exact windows, one count for all processes, and no limit at all without Redis."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.servers import redis as servers
+from tests.servers.redis import RedisProcess
+from threadline.kernel.time import SECOND
+from threadline.stores.redis_limits import RedisLimits
+from threadline.testing.store_cases import at_once
+
+START = 1_800_000_000 * SECOND
+fresh = map(str, itertools.count())
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
+    with servers.running(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+class Clock:
+    """Microseconds, set by hand."""
+
+    now = START
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def limits(redis: RedisProcess) -> tuple[RedisLimits, Clock]:
+    clock = Clock()
+    return RedisLimits(redis.url, 2.0, clock=clock), clock
+
+
+@given(
+    st.integers(1, 6),
+    st.sampled_from((0.5, 1.0, 4.0)),
+    st.lists(st.tuples(st.integers(0, 3_000_000), st.integers(1, 4)), min_size=1, max_size=40),
+)
+def test_windows_are_exact(redis: RedisProcess, burst: int, rate: float, asked: list[tuple[int, int]]) -> None:
+    """Against the definition: what passed stays for a window, and longer by what it took beyond the burst."""
+    on, clock = limits(redis)
+    name, clock.now = next(fresh), START
+    passed: list[tuple[float, int]] = []
+    for pause, events in asked:
+        clock.now += pause
+        passed = [(until, count) for until, count in passed if until > clock.now]
+        total = sum(count for _, count in passed)
+        wait = on.take([(name, rate, burst)], events)
+        assert wait is not None
+        assert (wait == 0) == (total < burst)
+        if wait:
+            after = clock.now + wait * SECOND
+            left = [sum(c for until, c in passed if until > at) for at in (after - 2, after)]
+            assert left[0] >= burst > left[1]
+        else:
+            stay = (burst + max(0, total + events - burst)) / rate
+            passed.append((round(clock.now + stay * SECOND), events))
+
+
+@given(st.lists(st.integers(0, 400_000), min_size=20, max_size=60))
+def test_no_window_holds_more_than_its_burst(redis: RedisProcess, pauses: list[int]) -> None:
+    on, clock = limits(redis)
+    name, clock.now = next(fresh), START
+    times = []
+    for pause in pauses:
+        clock.now += pause
+        if on.take([(name, 2.0, 5)], 1) == 0:
+            times.append(clock.now)
+    window = int(5 / 2.0 * SECOND)
+    for at in times:
+        assert sum(at - window < other <= at for other in times) <= 5
+
+
+def test_five_a_minute_is_a_sliding_window(redis: RedisProcess) -> None:
+    on, clock = limits(redis)
+    name = next(fresh)
+    for second in (0, 10, 20, 30, 40):
+        clock.now = START + second * SECOND
+        assert on.take([(name, 5 / 60, 5)], 1) == 0
+    clock.now = START + 59 * SECOND
+    assert on.take([(name, 5 / 60, 5)], 1) == pytest.approx(1.0)
+    clock.now = START + 60 * SECOND
+    assert on.take([(name, 5 / 60, 5)], 1) == 0
+    assert on.take([(name, 5 / 60, 5)], 1) == pytest.approx(10.0)
+
+
+def test_a_batch_may_overdraw_and_what_it_took_is_waited_for(redis: RedisProcess) -> None:
+    on, clock = limits(redis)
+    name, told = next(fresh), 0
+    for second in range(3_600):
+        clock.now = START + second * SECOND
+        told += 30 * (on.take([(name, 2.0, 10)], 30) == 0)
+    assert told <= 2 * 3_600 + 30
+    assert told >= 2 * 3_600 - 60
+
+
+def test_of_two_limits_both_must_have_room_and_none_is_charged_without_the_other(redis: RedisProcess) -> None:
+    on, _ = limits(redis)
+    wide, narrow = (next(fresh), 1.0, 100), (next(fresh), 1.0, 1)
+    assert on.take([wide, narrow], 1) == 0
+    for _ in range(200):
+        assert on.take([wide, narrow], 1) == pytest.approx(1.0)
+    assert on.take([wide], 99) == 0
+    assert on.take([wide], 1) != 0
+
+
+def test_processes_that_come_at_once_share_one_count(redis: RedisProcess) -> None:
+    name, passed = next(fresh), []
+    each = [RedisLimits(redis.url, 5.0) for _ in range(4)]
+
+    def take(on: RedisLimits) -> None:
+        passed.extend(on.take([(name, 0.01, 50)], 1) for _ in range(40))
+
+    at_once(*[partial(take, on) for on in each])
+    assert passed.count(0.0) == 50
+    assert None not in passed
+
+
+def test_a_name_is_forgotten_when_its_window_is_over(redis: RedisProcess) -> None:
+    name = next(fresh)
+    RedisLimits(redis.url, 2.0).take([(name, 10.0, 10)], 1)
+    left = int(redis.command("PTTL", f"threadline:limit:{name}").decode().strip(":\r\n"))
+    assert 1_000 < left <= 2_000
+
+
+def test_without_redis_it_says_so_at_once_and_comes_back(caplog: pytest.LogCaptureFixture, redis: RedisProcess) -> None:
+    now = [0.0]
+    on = RedisLimits(redis.url, 0.2, retry_seconds=5.0, seconds=lambda: now[0])
+    name = next(fresh)
+    redis.kill()
+    with caplog.at_level(logging.WARNING, "threadline.cache"):
+        assert on.take([(name, 1.0, 1)], 1) is None
+        assert on.take([(name, 1.0, 1)], 1) is None
+    assert len(caplog.records) == 1
+    redis.start()
+    assert on.take([(name, 1.0, 1)], 1) is None
+    now[0] = 5.0
+    assert on.take([(name, 1.0, 1)], 1) == 0.0
+    assert on.take([(name, 1.0, 1)], 1) != 0.0
