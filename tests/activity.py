@@ -22,7 +22,7 @@ class Commit(NamedTuple):
     repo: str
     key: str
     authored: str
-    """RFC 3339 by the author's own clock, e.g. 2014-04-24T07:47:52-05:00: its first ten characters are the local day."""
+    """RFC 3339 by the author's own clock, e.g. 2014-04-24T07:47:52-05:00: it begins with the local day."""
     committed: str
     """When it became known, by the committer's clock."""
     name: str

@@ -21,8 +21,16 @@ from threadline.kernel.sender import Sender
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
 from threadline.senders.console import ConsoleSender
-from threadline.settings import Settings, cache_lifetimes, definition_files, definitions_file, load, section
-from threadline.surfaces.composition import Composition
+from threadline.settings import (
+    Settings,
+    cache_lifetimes,
+    definition_files,
+    definitions_file,
+    load,
+    section,
+    without_secret,
+)
+from threadline.surfaces.composition import Composition, Copied, Told
 from threadline.surfaces.http.rate import SharedLimits
 from threadline.surfaces.python import Threadline
 from threadline.surfaces.rereading import READERS
@@ -31,6 +39,9 @@ MEMORY = "memory:"
 """Instead of a path: a store that lives as long as its process."""
 POSTGRES = ("postgresql", "postgres")
 """Schemes of a PostgreSQL database's URL: libpq takes both."""
+
+DYNAMODB = "dynamodb"
+"""Scheme of a DynamoDB table's URL."""
 
 StorePath = str | os.PathLike[str]
 
@@ -94,7 +105,7 @@ def operations() -> tuple[Operation, ...]:
 
 def composition() -> Composition:
     """What the command line needs of this module."""
-    return Composition(_open_for_program, open_dispatcher, operations, open_limits, migrate)
+    return Composition(_open_for_program, open_dispatcher, operations, _back_up, _restore, open_limits, migrate)
 
 
 def open_dispatcher(engine: Engine) -> Dispatcher:
@@ -107,6 +118,27 @@ def open_dispatcher(engine: Engine) -> Dispatcher:
 
 def _open_for_program(settings: Settings, readonly: bool) -> Engine:
     return open_engine(None, settings, readonly=readonly)
+
+
+def _back_up(settings: Settings, file: Path, told: Told) -> Copied:
+    from threadline.stores.sqlite_backup import back_up
+
+    return back_up(_embedded(settings), file, told, settings.busy_timeout_seconds)
+
+
+def _restore(settings: Settings, backup: Path, told: Told, replace: bool) -> Copied:
+    from threadline.stores.sqlite_backup import restore
+
+    return restore(backup, _embedded(settings), told, replace=replace)
+
+
+def _embedded(settings: Settings) -> Path:
+    if settings.store == MEMORY or "://" in settings.store:
+        raise InvalidSetting(
+            f"store: {without_secret(settings.store)} is no embedded store",
+            hint="PostgreSQL and DynamoDB have backups of their own; `threadline move` copies any store into a file.",
+        )
+    return Path(settings.store)
 
 
 def _settings(store: StorePath | None, settings: Settings | None, definitions: StorePath | None) -> Settings:
@@ -134,6 +166,11 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
             retry_seconds=settings.retry_seconds,
             readonly=readonly,
         )
+    if scheme == DYNAMODB:
+        _need_botocore()
+        from threadline.stores.dynamodb import DynamoStore
+
+        return DynamoStore(settings.store, system_clock, readonly=readonly, patience_seconds=settings.retry_seconds)
     if elsewhere:
         raise InvalidSetting(f"store: {scheme}:// is not a store we know; give a path or {MEMORY!r}")
     from threadline.stores.sqlite import SqliteStore
@@ -160,6 +197,11 @@ def migrate(settings: Settings) -> Sequence[str]:
         from threadline.stores.postgres import migrate as migrate_postgres
 
         return migrate_postgres(settings.store, settings)
+    if scheme == DYNAMODB:
+        _need_botocore()
+        from threadline.stores.dynamodb import migrate as migrate_dynamodb
+
+        return migrate_dynamodb(settings.store)
     raise InvalidSetting(f"store: {scheme}:// is not a store we know; give a path or {MEMORY!r}")
 
 
@@ -168,6 +210,11 @@ def _need_psycopg() -> None:
         raise InvalidSetting(
             "store: the driver of PostgreSQL is not installed", hint="pip install 'threadline[postgres]'"
         )
+
+
+def _need_botocore() -> None:
+    if find_spec("botocore") is None:
+        raise InvalidSetting("store: the driver of DynamoDB is not installed", hint="pip install 'threadline[aws]'")
 
 
 def _with_cache(store: Store, settings: Settings, readonly: bool) -> Store:

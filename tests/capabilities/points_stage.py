@@ -1,4 +1,4 @@
-"""An engine with the capabilities that points and leaderboards need, shaped by definitions, with a clock moved by hand."""
+"""An engine with the capabilities that points and leaderboards need, and a clock moved by hand."""
 
 from __future__ import annotations
 

@@ -2,114 +2,23 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 import sys
 import time
-from fractions import Fraction
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from threadline.capabilities.conditions import Conditions, Subject, Trace, plain, read_json, read_yaml
+from threadline.capabilities.conditions.schema import CONDITION, DEFS
 from threadline.capabilities.definitions import Document
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import CONDITION_DEPTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX
-
-# --- the slow evaluator: no code shared, the rules taken from docs/conditions.md ----------------
-
-
-def number(value: Any) -> Fraction | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    if isinstance(value, str) and len(value) > 64:
-        return None
-    if isinstance(value, str) and not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", value):
-        return None
-    return Fraction(str(value)) if str(value) not in ("nan", "inf", "-inf") else None
-
-
-def moment(value: Any) -> dt.datetime | None:
-    if not isinstance(value, str) or not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-        return None
-    try:
-        read = dt.datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return read if read.tzinfo is not None else read.replace(tzinfo=dt.UTC)
-
-
-def pair(value: Any, operand: Any) -> tuple[Any, Any] | None:
-    """What the two sides are compared as; None if they do not go together."""
-    if isinstance(value, bool) or isinstance(operand, bool):
-        return (value, operand) if isinstance(value, bool) and isinstance(operand, bool) else None
-    if isinstance(value, str) and isinstance(operand, str):
-        times = moment(value), moment(operand)
-        return times if None not in times else (value, operand)
-    numbers = number(value), number(operand)
-    return numbers if None not in numbers else None
-
-
-def equal(value: Any, operand: Any) -> bool:
-    both = pair(value, operand)
-    return both is not None and both[0] == both[1]
-
-
-def ordered(value: Any, operand: Any, signs: set[int]) -> bool:
-    both = pair(value, operand)
-    if both is None or isinstance(both[0], bool):
-        return False
-    if moment(operand) is not None and moment(value) is None:
-        return False
-    return ((both[0] > both[1]) - (both[0] < both[1])) in signs
-
-
-def holds(value: Any, operand: Any) -> bool | None:
-    if isinstance(value, list):
-        return any(equal(each, operand) for each in value)
-    if isinstance(value, str | dict) and isinstance(operand, str):
-        return operand in value
-    return None
-
-
-def slow(operator: str, value: Any, operand: Any) -> bool:
-    if operator == "exists":
-        return (value is not None) == operand
-    if value is None:
-        return False
-    text = value if isinstance(value, str) else None
-    outcome = {
-        "equals": lambda: equal(value, operand),
-        "not_equals": lambda: not equal(value, operand),
-        "greater_than": lambda: ordered(value, operand, {1}),
-        "greater_than_or_equal": lambda: ordered(value, operand, {1, 0}),
-        "less_than": lambda: ordered(value, operand, {-1}),
-        "less_than_or_equal": lambda: ordered(value, operand, {-1, 0}),
-        "contains": lambda: holds(value, operand) is True,
-        "not_contains": lambda: holds(value, operand) is False,
-        "starts_with": lambda: text is not None and text[: len(operand)] == operand,
-        "ends_with": lambda: text is not None and (operand == "" or text[-len(operand) :] == operand),
-        "in": lambda: any(equal(value, each) for each in operand),
-        "not_in": lambda: not any(equal(value, each) for each in operand),
-        "regex": lambda: text is not None and re.search(operand, text) is not None,
-    }[operator]()
-    return bool(outcome)
-
-
-def brute(tree: dict[str, Any], traits: dict[str, Any]) -> bool:
-    if "all" in tree:
-        return False not in [brute(part, traits) for part in tree["all"]]
-    if "any" in tree:
-        return True in [brute(part, traits) for part in tree["any"]]
-    if "not" in tree:
-        return not brute(tree["not"], traits)
-    (operator,) = set(tree) - {"field"}
-    return slow(operator, traits.get(tree["field"].removeprefix("traits.")), tree[operator])
-
+from threadline.testing.audits.segments import outcome, satisfied
 
 # --- generated trees --------------------------------------------------------------------------
 
@@ -163,7 +72,7 @@ def traced(conditions: Conditions, traits: dict[str, Any]) -> Trace:
 @given(trees, traits)
 def test_a_tree_is_what_the_slow_evaluator_says(tree: dict[str, Any], traits: dict[str, Any]) -> None:
     conditions = Conditions(read_json(tree))
-    expected = brute(tree, traits)
+    expected = satisfied(tree, {"traits": traits})
     assert conditions.test(subject(traits)) == expected
     assert traced(conditions, traits).matched == expected
 
@@ -179,7 +88,7 @@ def test_a_trace_tells_what_was_asked_and_no_more_is_needed(tree: dict[str, Any]
             assert step.matched is None
             assert step.actual is None
         else:
-            assert step.matched == slow(step.operator, value, step.expected)
+            assert step.matched == outcome(step.operator, value, step.expected)
             assert step.actual == value
             assert (step.note == "missing") == (value is None)
     # What was skipped has no say: with all of it turned round the tree answers the same.
@@ -234,6 +143,30 @@ def test_a_regular_expression_cannot_hang() -> None:
     start = time.process_time()
     assert not conditions.test(subject({"a": "a" * 30_000 + "b"}))
     assert time.process_time() - start < 1
+
+
+SCHEMA = jsonschema_rs.Draft202012Validator({**CONDITION, "$defs": DEFS})
+
+
+@given(trees)
+def test_the_schema_for_editors_takes_whatever_can_be_written(tree: dict[str, Any]) -> None:
+    assert SCHEMA.is_valid(tree)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {}, 7, {"all": []}, {"all": {}}, {"field": "tags"}, {"field": "tags", "exists": 1}, {"exists": True},
+        {"field": "tags", "contain": "x"}, {"field": "tags", "in": []}, {"field": "tags", "equals": None},
+        {"field": "tags", "equals": 1, "exists": True}, {"not": {"field": "tags"}}, {"all": [{"x": 1}]},
+        {"field": "tags", "less_than": True}, {"any": [{"field": "tags", "exists": True}], "field": "x"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_schema_refuses_what_is_refused(tree: Any) -> None:
+    assert not SCHEMA.is_valid(tree)
+    with pytest.raises(InvalidDefinition):
+        read_json(tree)
 
 
 # --- fields -----------------------------------------------------------------------------------

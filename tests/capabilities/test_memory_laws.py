@@ -18,6 +18,7 @@ from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VALUE_BYTES_MAX,
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 from threadline.testing import scenarios
 from threadline.testing.audits import memory as auditor
+from threadline.testing.projection_laws import LAWS
 
 MEMORY = projection(read_derivations())
 T0 = STARTS_AT
@@ -83,6 +84,8 @@ def test_any_arrival_is_what_the_auditor_says(random: Random, count: int) -> Non
     events = facts_told(random, count)
     shuffled = random.sample(events, len(events))
     assert fold(shuffled) == fold(events)
+    for law in LAWS:
+        law(MEMORY, events, random)
     now = random.choice((scenarios.NOW, scenarios.NOW + 1, scenarios.NOW - 30 * DAY + 6 * HOUR))
     known = [each for each in events if each.event.occurred_at < now]
     told = [scenarios.plain(each.event) for each in sorted(known, key=lambda e: (e.event.occurred_at, e.id))]
@@ -99,6 +102,38 @@ def test_due_is_the_next_instant_at_which_time_changes_the_view(random: Random) 
     due = MEMORY.due(fold(known), now)
     until = scenarios.NOW + 10 if due is None else min(due - 1, scenarios.NOW + 10)
     assert view(known, until) == view(known, now)
+
+
+DECLARED = """
+memory:
+  stay:
+    events: {booked: {set: {state: open}}, cancelled: {set: {state: void}}}
+    fact: fact/stay:{city}
+    most: 3
+    value: {first_room: {aggregate: first, of: room}, nights: {aggregate: sum, of: nights, times: guests}, room: room}
+  wish: {events: booked, each: wishes, fact: "preference/{key:slug}", says: value, most: 2, source: agent_inferred}
+  mood: {events: booked, fact: fact/mood, says: mood, source: agent_inferred, confidence: sure, expires_at: until}
+"""
+
+
+@given(random=scenarios.randoms)
+def test_whatever_is_declared_keeps_the_laws(random: Random) -> None:
+    declared = projection(read_derivations([("threadline.yaml", DECLARED)]))
+    rooms = [7, "suite", None, {"floor": 1}]
+    events = [
+        record(
+            T0 + random.randrange(3), random.choice(("booked", "cancelled")),
+            {
+                "city": random.choice("abcde"), "room": random.choice(rooms), "nights": random.choice((1, "0.5", None)),
+                "guests": random.choice((2, None)), "mood": random.choice(("glad", 3)), "sure": random.random(),
+                "wishes": random.choice(({"A": 1, "a!": 2}, {"B": 1}, {"c": True}, None, [])),
+            },
+            random.choice(("ann", "bob", "cid", "dan")), str(number),
+        )
+        for number in range(30)
+    ]  # fmt: skip
+    for law in LAWS:
+        law(declared, events, random)
 
 
 # --- one purchase, three facts --------------------------------------------------------------------
@@ -176,6 +211,22 @@ def test_independent_sources_make_surer_and_weaker_ones_do_not() -> None:
     for stronger, confidence in ((declared, 1.0), (computed, 0.7)):
         fact = view([*events, stronger], T0 + DAY)["fact"]["likes"]
         assert (fact["confidence"], fact["conflicts"]) == (confidence, [])
+
+
+def test_of_one_voice_the_surest_word_counts_once() -> None:
+    """Two derivations may read the same agent's events; that does not make two agents of it."""
+    noted = (
+        'memory: {note: {events: noted, fact: "{type}/{key}", says: value, source: agent_inferred, confidence: sure}}'
+    )
+    memory = projection(read_derivations([("threadline.yaml", noted)]))
+    for sure, confidence in ((0.4, 0.7), (0.75, 0.75)):
+        state = memory.empty()
+        for each in (
+            record(T0, "agent_insight", INSIGHT, "ann"),
+            record(T0, "noted", {**INSIGHT, "sure": sure}, "ann"),
+        ):
+            state = memory.fold(state, each)
+        assert memory.view(state, T0 + DAY, [])["fact"]["likes"]["confidence"] == confidence
 
 
 TELLS = {

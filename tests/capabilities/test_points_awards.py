@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 
 from tests.capabilities.points_stage import STARTS_AT, Stage
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 from threadline.testing import scenarios
 
 
@@ -182,14 +183,12 @@ def test_caps_and_cooldowns_hold_in_any_order_of_arrival(random: Random) -> None
     tools = [line["occurred_at"][:10] for line in lines if line["rule"] == "tool_used"]
     assert all(tools.count(day) <= 2 for day in tools)
     wins = sorted(line["occurred_at"] for line in lines if line["rule"] == "quiz_won")
-    assert all(later[:16] >= _ten_minutes_after(earlier) for earlier, later in zip(wins, wins[1:], strict=False))
+    assert all(later[:16] >= _ten_minutes_after(earlier) for earlier, later in pairwise(wins))
     assert tools
     assert wins
 
 
 def _ten_minutes_after(text: str) -> str:
-    from threadline.kernel.time import parse_time
-
     return format_time(parse_time(text) + 10 * MINUTE)[:16]
 
 
@@ -258,3 +257,29 @@ def test_no_cutting_into_calls_changes_what_is_earned(size: int) -> None:
         return stage.points()
 
     assert dumped(size) == dumped(60)
+
+
+def test_a_late_event_that_repairs_a_streak_changes_no_points_and_is_flagged() -> None:
+    stage = Stage("", "streaks")
+    for day in (0, 1, 2, 3, 5):
+        stage.now = STARTS_AT + day * DAY
+        stage.tell("tool_used")
+    before = stage.ask("points_ledger", id="user_id:ada")["lines"]
+    stage.tell("page", at=STARTS_AT + 4 * DAY)  # it fills the gap and earns nothing itself
+    person = stage.engine.person("default", "user_id:ada")
+    assert stage.engine.views(person, stage.now + 1, names=["streaks"])["streaks"]["daily"]["current"] == 6
+    assert stage.ask("points_ledger", id="user_id:ada")["lines"] == before
+    stage.now += DAY
+    stage.tell("tool_used")
+    assert anomalies(stage) == [("streak_jump", "2026-01-07")]
+    stage.now += DAY
+    stage.tell("tool_used")
+    assert len(anomalies(stage)) == 1
+
+
+def test_a_streak_that_grows_day_by_day_is_no_jump() -> None:
+    stage = Stage("", "streaks")
+    for day in range(40):
+        stage.now = STARTS_AT + day * DAY
+        stage.tell("tool_used", at=stage.now - (HOUR if day % 3 else 0))
+    assert anomalies(stage) == []

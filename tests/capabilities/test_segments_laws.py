@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+import yaml
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import Asked
@@ -20,6 +21,7 @@ from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import SEGMENTS_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 from threadline.testing.auditor import Told, audit
+from threadline.testing.audits.segments import segments
 from threadline.testing.projection_laws import LAWS, Law
 
 DEFINITIONS = """
@@ -41,7 +43,12 @@ segments:
             - {field: features.engagement_score, greater_than: 30}
 """
 
+DECLARED = yaml.safe_load(DEFINITIONS)["segments"]
+
 Picture = dict[str, Any]
+
+UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
+"""A life takes a second to live, so that shrinking one would take many minutes; the failure prints it as it is."""
 
 CONDITIONS: dict[str, Callable[[Picture], bool]] = {
     "recent": lambda p: of(p, "recency_days", lambda days: days < 3),
@@ -119,6 +126,7 @@ class Lived:
         if picture is None:
             return
         truth = {name: test(picture) for name, test in CONDITIONS.items()}
+        assert segments(picture, DECLARED) == truth
         person = self.asked.engine.person("default", "user_id:u")
         by_events = self.asked.engine.views(person, now + TICKS, names=("segments",))["segments"]
         assert {name: name in by_events for name in truth} == truth
@@ -142,8 +150,9 @@ lives = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(lives)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, deadline=None, phases=UNSHRUNK)
 def test_events_say_at_every_instant_what_the_conditions_say(life: list[Any]) -> None:
     lived = Lived()
     for (type, properties), gap, late in life:
@@ -153,8 +162,9 @@ def test_events_say_at_every_instant_what_the_conditions_say(life: list[Any]) ->
         assert fired <= 40, "timers are for turns, not for every day that goes by"
 
 
+@pytest.mark.slow
 @given(lives, st.sampled_from((HOUR, 5 * DAY, 200 * DAY)))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None, phases=UNSHRUNK)
 def test_a_dispatcher_that_comes_late_tells_the_same_times(life: list[Any], delay: int) -> None:
     """What time alone turned is told at the instant at which it turned, whenever that is noticed."""
     prompt, late = Lived(), Lived()
@@ -181,8 +191,9 @@ def turns(lived: Lived) -> list[tuple[str, str, int]]:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(DRAWN), st.booleans()), max_size=10))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, deadline=None, phases=UNSHRUNK)
 def test_merging_and_unmerging_leave_everybody_where_their_own_events_put_them(told: list[Any]) -> None:
     apart, joined = Lived(), Lived()
     for lived in (apart, joined):

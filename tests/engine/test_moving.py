@@ -72,7 +72,7 @@ def move(source: Store, target: Store, name: str = "old") -> Move:
 @given(scenarios.randoms)
 def test_the_target_holds_what_the_source_holds(random: Random) -> None:
     source, target = MemoryStore(), MemoryStore()
-    on = told(random, source)
+    told(random, source)
     moved = move(source, target).run()
     assert_equal(source, target)
     assert (moved.events, moved.items) == (len(list(feed_pages(source))), len(items(source)))
@@ -107,7 +107,10 @@ def test_broken_off_anywhere_and_begun_again_it_ends_the_same(random: Random) ->
     crashes = 0
     while True:
         try:
-            move(source, CrashingTarget(target, random.randint(1, 4 + crashes), random.choice(("before", "half", "after")))).run()
+            move(
+                source,
+                CrashingTarget(target, random.randint(1, 4 + crashes), random.choice(("before", "half", "after"))),
+            ).run()
             break
         except Crash:
             crashes += 1

@@ -18,6 +18,7 @@ from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import format_time
 from threadline.stores.memory import MemoryStore
+from threadline.testing.audits import points as audited_points
 from threadline.testing.audits.streaks import FIELDS as STREAK_FIELDS
 from threadline.testing.scenarios import NOW
 
@@ -197,6 +198,23 @@ def assert_refold_changes_nothing(on: Engine) -> None:
         assert msgspec.msgpack.decode(item.value) == msgspec.msgpack.decode(fresh), item.key
         people += 1
     assert people
+
+
+def assert_points_are_true(on: Engine, now: int = NOW) -> None:
+    """Every line of every ledger was right to be written, and the views are the sums of the lines."""
+    for person in on.all_people("default"):
+        lines = [_line(recorded) for recorded in _events(on, person)]
+        assert audited_points.problems(lines) == []
+        view = on.views(person, now, names=["points"])["points"]
+        expected = audited_points.points(lines, now)
+        assert {name: view[name] for name in expected} == expected
+
+
+def _line(recorded: Any) -> dict[str, Any]:
+    event = recorded.event
+    names = ("type", "source_type", "occurred_at", "marks", "historical", "properties")
+    own = {"id": recorded.id, "cause": recorded.cause, "recorded_at": recorded.recorded_at}
+    return own | {name: getattr(event, name) for name in names}
 
 
 def assert_log_is_whole(on: Engine) -> None:

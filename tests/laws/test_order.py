@@ -28,6 +28,7 @@ def assert_true(on: staging.Engine, told: list[Event]) -> None:
         assert score[0] == pytest.approx(expected_score[0], abs=2e-4)
         assert score[1] == expected_score[1]
         assert person == expected
+    staging.assert_points_are_true(on)
 
 
 @given(scenarios.histories(), scenarios.randoms)

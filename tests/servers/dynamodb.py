@@ -1,6 +1,7 @@
 """Servers that speak DynamoDB's protocol: MiniStack for every test, AWS's DynamoDB Local for a second opinion.
 
-The first is an emulator, the second AWS's own engine. Each is started once for a process of tests, on a port of its own, and ended with it.
+The first is an emulator, the second AWS's own engine. Each is started once for a process of tests, on a port of its
+own, and ended with it.
 """
 
 from __future__ import annotations

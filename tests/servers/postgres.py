@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -73,7 +74,7 @@ class Server:
 def server(version: str) -> Server:
     """The server of this process of the tests, started once."""
     made = fresh(version)
-    atexit.register(_end, made)
+    atexit.register(end, made)
     return made
 
 
@@ -103,14 +104,8 @@ def _wheel() -> tuple[Path, str]:
 
 def end(one: Server) -> None:
     """Stop a server for good and remove what it kept."""
-    _end(one)
-
-
-def _end(one: Server) -> None:
-    try:
+    with suppress(FileNotFoundError, ProcessLookupError):
         os.kill(one.pid(), signal.SIGQUIT)
-    except (FileNotFoundError, ProcessLookupError):
-        pass
     shutil.rmtree(one.folder, ignore_errors=True)
 
 

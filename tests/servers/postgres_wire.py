@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,7 @@ Cut = Literal["before", "after", "late"]
 
 
 class Wire:
-    """Passes bytes on between clients and a server's socket, until it is told to cut at the next request.
+    """Passes bytes on between clients and a server's socket, until it is told to cut at a request.
 
     ``before``: the request does not reach the server. ``after``: it does, and its answer is lost. ``late``: the client
     is cut off first, and the server gets the request only when `deliver` is called.
@@ -19,7 +20,7 @@ class Wire:
 
     def __init__(self, server: Path, folder: Path) -> None:
         self._server = server / ".s.PGSQL.5432"
-        self._cut: Cut | None = None
+        self._plan: list[tuple[Cut, bytes]] = []
         self._late = threading.Event()
         self.delivered = threading.Event()
         """Set when the server has answered what was delivered late."""
@@ -29,9 +30,9 @@ class Wire:
         self._listening.listen(50)
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut(self, when: Cut) -> None:
-        """Cut at the next request."""
-        self._cut = when
+    def cut(self, when: Cut, containing: bytes = b"apply_1") -> None:
+        """Cut at the next request that holds these bytes; of several cuts one after the other."""
+        self._plan.append((when, containing))
 
     def deliver(self) -> None:
         """Let the server have what was kept from it, and wait until it has dealt with it."""
@@ -56,10 +57,10 @@ class Wire:
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
         try:
             while data := client.recv(1 << 20):
-                cut, self._cut = self._cut, None
-                if cut is None:
+                if not self._plan or self._plan[0][1] not in data:
                     server.sendall(data)
                     continue
+                cut, _ = self._plan.pop(0)
                 self.cuts += 1
                 # Whatever is left of the request; it waits in the socket, for the client sends it all at once.
                 data += _rest(client)
@@ -108,7 +109,5 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
 
 
 def _shut(one: socket.socket) -> None:
-    try:
+    with suppress(OSError):
         one.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -18,6 +19,8 @@ from tests.servers.postgres_wire import Cut, Wire
 from threadline.kernel.errors import StoreBusy, Unavailable
 from threadline.kernel.store import Batch, Check, Delete, FeedEntry, Key, Put, feed_pages
 from threadline.stores.postgres import PostgresStore
+from threadline.stores.postgres_commit import _APPLY, _log_columns
+from threadline.stores.postgres_rows import columns
 from threadline.testing.store_cases import KEY, at_once, entry, record, verdicts
 
 pytestmark = pytest.mark.parametrize("version", postgres.VERSIONS)
@@ -47,23 +50,8 @@ def connect(version: str, schema: str = "public") -> psycopg.Connection[tuple[ob
 
 def open_commit(db: psycopg.Connection[tuple[object, ...]], number: int) -> None:
     """Append an event as the store does, and leave the transaction open."""
-    nothing = "'{}', '{}', '{}'"
-    one = entry(number)
-    db.execute(
-        f"""SELECT apply_1(7, %s, {nothing}, '{{}}', '{{}}', '{{}}', {nothing}, '{{}}', '{{}}', {nothing}, '{{}}', '{{}}',
-        '{{1}}', ARRAY[%s::bytea], ARRAY[%s::bigint], ARRAY[%s::bigint], ARRAY[%s::bytea], ARRAY[%s::bytea],
-        ARRAY[%s::bigint], ARRAY[%s::bytea])""",
-        (
-            number,
-            bytes.fromhex(one.thread),
-            one.sequence,
-            one.occurred_at,
-            one.type.encode(),
-            bytes.fromhex(one.id),
-            one.digest,
-            one.body,
-        ),
-    )
+    lists = (*columns([], 6), *columns([], 5), *columns([], 5), *_log_columns([entry(number)]))
+    db.execute(_APPLY, (7, number, *lists))
 
 
 def test_a_transaction_held_open_holds_up_nobody_and_is_not_skipped(
@@ -110,8 +98,8 @@ def test_many_followers_are_told_the_same_order(store: PostgresStore) -> None:
             assert store.commit([Batch([entry(number)]), Batch([entry(number + 1)])]) == [None] * 2
 
     at_once(
-        *[lambda found=found, limit=limit: follow(found, limit) for found, limit in zip(told, (1, 7, 100), strict=True)],
-        *[lambda first=first: write(first) for first in (1_000, 2_000, 3_000)],
+        *[partial(follow, found, limit) for found, limit in zip(told, (1, 7, 100), strict=True)],
+        *[partial(write, first) for first in (1_000, 2_000, 3_000)],
     )
     assert told[0] == told[1] == told[2] == list(feed_pages(store))
     assert [page.cursor for page in told[0]] == [str(number) for number in range(1, 121)]
@@ -147,6 +135,23 @@ def test_an_answer_that_is_lost_is_found_out(wire: tuple[Wire, str], when: Cut) 
     assert [page.entry.sequence for page in store.feed()] == [1, 2]
     assert store.commit([Batch([entry(2)])]) == [("event_exists", entry(2).id)]
     assert store.integrity() == []
+    store.close()
+
+
+@pytest.mark.parametrize("asking", [b"INSERT INTO commits", b"SELECT events"])
+@pytest.mark.parametrize("first", ["before", "after"])
+@pytest.mark.parametrize("then", ["before", "after"])
+def test_the_answer_to_finding_out_may_be_lost_as_well(
+    wire: tuple[Wire, str], first: Cut, then: Cut, asking: bytes
+) -> None:
+    cable, url = wire
+    store = PostgresStore(url)
+    cable.cut(first)
+    cable.cut(then, asking)
+    assert store.commit([Batch([entry(1)], [Put(KEY, b"1", 0)])]) == [None]
+    assert cable.cuts == 2
+    assert store.get([KEY]) == [(KEY, 1, b"1")]
+    assert [page.entry for page in store.feed()] == [entry(1)]
     store.close()
 
 
@@ -322,11 +327,13 @@ def test_two_who_check_that_the_others_item_is_absent_do_not_both_write(store: P
     for number in range(25):
         one, other = Key("t", f"one{number}"), Key("t", f"other{number}")
         outcomes: list[str | None] = []
-        at_once(
-            lambda one=one, other=other: outcomes.extend(verdicts(store, Batch(writes=[Check(one, 0), Put(other, b"")]))),
-            lambda one=one, other=other: outcomes.extend(verdicts(store, Batch(writes=[Check(other, 0), Put(one, b"")]))),
-        )
+        batches = (Batch(writes=[Check(one, 0), Put(other, b"")]), Batch(writes=[Check(other, 0), Put(one, b"")]))
+        at_once(*[partial(_tell, store, batch, outcomes) for batch in batches])
         assert sorted(outcomes, key=str) == [None, "version"]
+
+
+def _tell(store: PostgresStore, batch: Batch, outcomes: list[str | None]) -> None:
+    outcomes.extend(verdicts(store, batch))
 
 
 def test_who_waits_too_long_for_a_lock_is_told(version: str, tmp_path: Path, url: str) -> None:

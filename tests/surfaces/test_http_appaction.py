@@ -68,7 +68,7 @@ def test_an_action_of_a_user_keeps_every_scope_under_its_one_id(ux: TestClient, 
 
 def test_fields_count_without_regard_to_case(ux: TestClient, engine: Engine, clock: Clock) -> None:
     body = {"Topic": "Article", "ApplicationId": "web", "Scopes": [{"ScopeTopic": "category", "ScopeValue": 12}],
-            "ActionId": "a-1", "Unknown": [1]}  # fmt: skip
+            "ActionId": "a-1", "Unknown": [1], "Utm": None}  # fmt: skip
     assert ux.post(USER, json=body, headers=as_user(clock)).status_code == 200
     assert events(engine, "user_id:42")[0].event.properties["scopes"] == [{"topic": "category", "value": "12"}]
 

@@ -15,7 +15,7 @@ from threadline.engine.packing import pack_body, payload_digest
 from threadline.engine.person import Packed, Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.engine.screen import Request, Screened
-from threadline.kernel.errors import StoreDamaged, ThreadlineError
+from threadline.kernel.errors import Conflict, StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import (
@@ -185,6 +185,9 @@ class Group:
             self.cascade(person, recorded)
         except Poisoned as poison:
             raise poison if poison.indices else Poisoned([one.position], poison.code, str(poison)) from poison
+        except Conflict as error:
+            # What an event brings about bears its id: another process has recorded it since this attempt looked.
+            raise Overtaken(f"event {one.id} has joined two people already") from error
         except (ThreadlineError, Overtaken):
             raise
         except Exception as error:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import unpack, unpack_event
 from threadline.engine.person import PERSON, Person, pack_person, person_key, unpack_person
+from threadline.engine.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State
 from threadline.kernel.store import Batch, Item, Put, Span, Store, event_pages, scan_pages
@@ -106,7 +107,8 @@ def refold_until(
     early = sorted((r for r in extra if r.event.occurred_at < stop), key=occurred_order)
     events = heapq.merge(in_occurred_order(store, heads, stop=stop), early, key=occurred_order)
     fold_events(catalogue, events, states, (index,))
-    return states[index]
+    # A compiled fold may have left parts packed; what is read from here on is whole.
+    return States(catalogue, states)[index]
 
 
 def _chain(first: Iterable[Recorded], second: Iterable[Recorded]) -> Iterator[Recorded]:
@@ -114,12 +116,12 @@ def _chain(first: Iterable[Recorded], second: Iterable[Recorded]) -> Iterator[Re
     yield from second
 
 
-def states_as_of(store: Store, catalogue: Catalogue, person: Person, as_of: int, known_at: int) -> list[State]:
+def states_as_of(store: Store, catalogue: Catalogue, person: Person, as_of: int, known_at: int) -> States:
     """The states as they were at an instant: events that occurred before it and were known by ``known_at``."""
     states = catalogue.empty()
     events = in_occurred_order(store, person.heads, stop=as_of)
     fold_events(catalogue, (r for r in events if r.known_at <= known_at), states)
-    return states
+    return States(catalogue, states)
 
 
 def refold_item(store: Store, catalogue: Catalogue, item: Item) -> tuple[bytes, int] | None:

@@ -82,8 +82,9 @@ POINTS_RULES_MAX = 100
 """Rules of one table of points."""
 POINTS_ANOMALIES_MAX = 50
 """Anomalies that are remembered of one person: the newest; all of them stay in the log."""
-BOARD_ROWS_PER_PERSON_MAX = 40
-"""Rows that all leaderboards together may keep of one person: a changed trait moves all of them in one batch."""
+BOARD_ROWS_PER_PERSON_MAX = 28
+"""Rows that all leaderboards together may keep of one person: a merge replaces those of two by those of one, in a batch
+of `BATCH_WRITES_MAX`."""
 BOARDS_COUNTED_MAX = 64
 """Boards (with period and scope) whose scores are counted in memory at a time."""
 

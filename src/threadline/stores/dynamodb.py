@@ -40,9 +40,10 @@ class DynamoStore:
         readonly: bool = False,
         client: Client | None = None,
         expiry_seconds: float = 10.0,
+        patience_seconds: float = 20.0,
     ) -> None:
         self.address = parse(url)
-        self.client = client or Client(self.address)
+        self.client = client or Client(self.address, patience_seconds=patience_seconds)
         self._clock = clock
         self._readonly = readonly
         self._closed = False

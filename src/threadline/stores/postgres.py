@@ -87,8 +87,8 @@ class PostgresStore:
         if not wanted:
             return [None] * len(keys)
         found = {row[:3]: row[3:] for row in self._ask(_GET, columns(wanted, 3))}
-        rows = [found.get((numbers.get(table), partition, sort)) for table, partition, sort in packed]
-        return [row and Item(key, *row) for key, row in zip(keys, rows, strict=True)]
+        rows = (found.get((numbers.get(table), partition, sort)) for table, partition, sort in packed)
+        return [None if row is None else Item(key, *row) for key, row in zip(keys, rows, strict=True)]
 
     def query(
         self,

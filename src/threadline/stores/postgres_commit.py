@@ -22,12 +22,14 @@ _INT_BYTES = "%b::int[], %b::bytea[], %b::bytea[]"
 _APPLY = f"""SELECT apply_1(%s, %s, {_INT_BYTES}, %b::bigint[], %b::bigint[], %b::bytea[],
     {_INT_BYTES}, %b::bigint[], %b::bytea[], {_INT_BYTES}, %b::bigint[], %b::bytea[],
     %b::int[], %b::bytea[], %b::bigint[], %b::bigint[], %b::bytea[], %b::bytea[], %b::bigint[], %b::bytea[])"""
-_LOOK = f"SELECT * FROM look_1({_INT_BYTES}, %b::bytea[])"
+_LOOK = f"SELECT * FROM look_1({_INT_BYTES}, %b::bytea[])"  # noqa: S608 - a text of our own
 # Either this row cannot be written, because the commit is there; or it can, and then the commit can never be there any
 # more, even if the server comes to it only now. If the server is at it right now, this waits for the end.
-_CLAIM = "INSERT INTO commits (client, serial, events) VALUES (%s, %s, 0) ON CONFLICT DO NOTHING RETURNING id"
+_CLAIM = "INSERT INTO commits (client, serial, events) VALUES (%s, %s, -1) ON CONFLICT DO NOTHING"
+_CLAIMED = "SELECT events = -1 FROM commits WHERE client = %s AND serial = %s"
 
 Versions = Mapping[Key, int]
+
 
 class Commits:
     """The commits of one process. Thread-safe; the outcome of each is known, whatever happens to the connection."""
@@ -41,12 +43,18 @@ class Commits:
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """See `Store.commit`."""
         writes = _writes_by_key(batches)
+        if not writes and not any(batch.events for batch in batches):
+            return [None] * len(batches)
         numbers = self._tables.learn(self._connections.ask, {key.table for key in writes})
         found: Versions = {key: kinds[0].expected or 0 for key, kinds in writes.items() if not _is_free(kinds)}
         plan = decide(batches, found, frozenset())
         items = _item_columns(batches, plan, found, numbers)
+
+        def try_guess(serial: int) -> bool:
+            return self._apply(self._connections.ask_once, serial, plan, items)
+
         # A refusal is never answered on a guess: it must come from what was read.
-        if not any(plan.outcomes) and self._settled(lambda serial: self._apply(self._connections.ask_once, serial, plan, items)):
+        if not any(plan.outcomes) and self._settled(try_guess):
             return plan.outcomes
         return self._commit_locked(batches, sorted(found), numbers)
 
@@ -80,7 +88,10 @@ class Commits:
         except Collided:
             return False
         except Lost:
-            return not self._connections.ask(_CLAIM, (self._client, serial))
+            # Two questions, for the answer to the first may be lost as well: it may be asked twice, and the second too.
+            self._connections.ask(_CLAIM, (self._client, serial))
+            [(claimed,)] = self._connections.ask(_CLAIMED, (self._client, serial))
+            return not claimed
 
     def _apply(self, ask: Ask, serial: int, plan: Plan, items: Sequence[list[Any]]) -> bool:
         return bool(ask(_APPLY, (self._client, serial, *items, *_log_columns(plan.entries)))[0][0])
@@ -111,9 +122,7 @@ def _is_free(writes: Sequence[Put | Delete | Check]) -> bool:
     return all(write.expected is None and type(write) is type(writes[0]) for write in writes)
 
 
-def _item_columns(
-    batches: Sequence[Batch], plan: Plan, found: Versions, numbers: Mapping[str, int]
-) -> list[list[Any]]:
+def _item_columns(batches: Sequence[Batch], plan: Plan, found: Versions, numbers: Mapping[str, int]) -> list[list[Any]]:
     """What becomes of items, in the three lists of `apply_1`: the version now if it matters, then the version then.
 
     A version then of 0 is for what will be absent, of None for what is only checked.

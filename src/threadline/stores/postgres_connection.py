@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: few, shared by all threads, replaced when they break; the one file that knows the driver."""
+"""Connections to PostgreSQL: few, shared by all threads, replaced when they break; the driver stands here alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -40,8 +40,8 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
 }
-# Every function reads what was committed until its very statement, and every answer is synced. Rows are few and found by
-# key, whatever the statistics of a table that has just begun to grow may say.
+# Every statement reads what is committed by then, and every answer is synced. Rows are few and found by key, whatever
+# the statistics of a table that has just begun to grow may say.
 _CONFIGURE = """SELECT set_config('search_path', %s, false), set_config('lock_timeout', %s, false),
     set_config('idle_in_transaction_session_timeout', %s, false),
     set_config('default_transaction_isolation', 'read committed', false), set_config('jit', 'off', false),
@@ -72,15 +72,21 @@ class Place(NamedTuple):
 
 
 def place(url: str) -> Place:
-    """A URL of libpq's (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING), and ``schema``."""
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    schema = query.pop("schema", SCHEMA)
+    """What a URL of libpq's says, with one parameter of ours, ``schema``.
+
+    See https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING. Raises `InvalidSetting`.
+    """
+    head, _, query = url.partition("?")
+    pairs = query.split("&") if query else []
+    schemas = [unquote(pair.partition("=")[2]) for pair in pairs if pair.startswith("schema=")]
+    rest = "&".join(pair for pair in pairs if not pair.startswith("schema="))
     try:
-        plain = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
-        return Place({**_DEFAULTS, **conninfo_to_dict(plain)}, schema)
+        told = conninfo_to_dict(f"{head}?{rest}" if rest else head)
+        return Place({**_DEFAULTS, **told}, schemas[0] if schemas else SCHEMA)
     except psycopg.Error as error:
-        raise InvalidSetting(f"store: this is no URL of a PostgreSQL database: {str(error).strip()}") from None
+        # The driver repeats what it was given, and a password may be in it.
+        said = str(error).partition('"postgres')[0].strip(" :\n")
+        raise InvalidSetting(f"store: this is no URL of a PostgreSQL database: {said}") from None
 
 
 class Patience:

@@ -26,7 +26,8 @@ class Migration(NamedTuple):
 # would not fit in an index entry.
 #
 # A commit is a row of `commits`. The pair (client, serial) is its token: who lost the connection over a commit learns
-# from it what became of it. `start` is the place of its first event in the feed; see `feed_page_1`.
+# from it what became of it; -1 events are those of a commit that was given up. `start` is the place of its first event
+# in the feed; see `feed_page_1`.
 _TABLES = (
     "CREATE TABLE item_table (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name bytea NOT NULL UNIQUE)",
     """CREATE TABLE item (
@@ -39,7 +40,7 @@ _TABLES = (
     )""",
     "CREATE UNIQUE INDEX commits_start ON commits (start) WHERE start IS NOT NULL",
     "CREATE INDEX commits_fresh ON commits (id) WHERE start IS NULL AND events > 0",
-    "CREATE INDEX commits_empty ON commits (id) WHERE events = 0",
+    "CREATE INDEX commits_empty ON commits (id) WHERE events <= 0",
     """CREATE TABLE log (
         commit bigint NOT NULL, ordinal int NOT NULL, thread bytea NOT NULL, sequence bigint NOT NULL,
         occurred_at bigint NOT NULL, type bytea NOT NULL, id bytea NOT NULL, digest bigint NOT NULL,
@@ -51,12 +52,12 @@ _TABLES = (
     "INSERT INTO feed_end VALUES (0)",
 )
 
-# One call is one transaction, and nearly every commit is one call, which waits for no client. Its items come in three lists: old ones
-# (``o_``) must have the version that is expected, new ones (``n_``) must be absent, free ones (``f_``) may be either. What
-# is waited for is always taken in the same order, which keeps commits from blocking each other in a circle: old items by
-# key, new items by key, free ones by key, events by id. The caller sorts the lists, and the loops over them keep that
-# order. Should two commits meet crosswise all the same, because an item is old to one and free to the other, the server
-# ends one of them after a second and it is tried again.
+# One call is one transaction, and nearly every commit is one call: nobody's locks wait for a client. Its items come in
+# three lists: old ones (``o_``) must have the version that is expected, new ones (``n_``) must be absent, free ones
+# (``f_``) may be either. What is waited for is always taken in the same order, which keeps commits from blocking each
+# other in a circle: old items by key, new ones by key, free ones by key, events by id. The caller sorts the lists, and
+# the loops over them keep that order. Should two commits meet crosswise all the same, because an item is old to one and
+# free to the other, the server ends one of them after a second and it is tried again.
 #
 # An absent item that must stay absent is put there for the length of the transaction: only so does another one that
 # wants to create it wait for this one's end.
@@ -74,7 +75,8 @@ DECLARE
 BEGIN
     IF cardinality(o_table) > 0 THEN
         SELECT count(locked.expected) INTO as_expected FROM (
-            SELECT o.expected FROM unnest(o_table, o_partition, o_sort, o_expected) AS o (tbl, partition, sort, expected)
+            SELECT o.expected
+            FROM unnest(o_table, o_partition, o_sort, o_expected) AS o (tbl, partition, sort, expected)
             JOIN item USING (tbl, partition, sort) WHERE item.version = coalesce(o.expected, item.version)
             ORDER BY tbl, partition, sort FOR UPDATE OF item
         ) AS locked;
@@ -90,7 +92,8 @@ BEGIN
             RETURN false;
         END IF;
     END IF;
-    INSERT INTO commits (client, serial, events) VALUES (p_client, p_serial, cardinality(e_id)) RETURNING id INTO new_id;
+    INSERT INTO commits (client, serial, events) VALUES (p_client, p_serial, cardinality(e_id))
+        RETURNING id INTO new_id;
     IF cardinality(n_table) > 0 THEN
         INSERT INTO item (tbl, partition, sort, version, value)
             SELECT * FROM unnest(n_table, n_partition, n_sort, n_version, n_value);
@@ -125,7 +128,7 @@ BEGIN
     END IF;
     -- Commits without events are kept only as long as somebody may ask what became of them.
     IF new_id % 1000 = 0 THEN
-        DELETE FROM commits WHERE events = 0 AND id < new_id - 100000;
+        DELETE FROM commits WHERE events <= 0 AND id < new_id - 100000;
     END IF;
     RETURN true;
 END $$"""
@@ -146,7 +149,8 @@ END $$"""
 # by then. One that becomes visible later, however long its transaction was open, is numbered later, after everything
 # that anybody has read; and no commit ever waits for another's end, only readers take turns.
 _FEED = """CREATE FUNCTION feed_page_1(p_after bigint, p_limit bigint) RETURNS TABLE (
-    "position" bigint, thread bytea, sequence bigint, occurred_at bigint, type bytea, id bytea, digest bigint, body bytea
+    "position" bigint, thread bytea, sequence bigint, occurred_at bigint, type bytea, id bytea, digest bigint,
+    body bytea
 ) LANGUAGE plpgsql AS $$
 DECLARE
     last bigint;
@@ -213,6 +217,6 @@ def check(ask: Ask, schema: str, known: int = KNOWN) -> None:
         raise InvalidSetting(f"the schema {schema!r} is at step {last}, this code needs {known}", hint=MIGRATE_HINT)
     if serves > known:
         raise InvalidSetting(
-            f"the schema {schema!r} is at step {last}, which serves code that knows step {serves}; this one knows {known}",
+            f"the schema {schema!r} is at step {last} and serves code that knows step {serves}; this one knows {known}",
             hint="Upgrade Threadline.",
         )

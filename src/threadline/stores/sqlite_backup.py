@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreDamaged
-from threadline.stores.sqlite_driver import Access, asking, connect, copy_database, transaction, translated
+from threadline.stores.sqlite_driver import Access, asking, checkpoint, connect, copy_database, transaction, translated
 from threadline.stores.sqlite_file import WriterLock, file_bytes, refuse_foreign, refuse_network, sync_folder
 from threadline.stores.sqlite_log import EventLog
 from threadline.stores.sqlite_names import Names
 
 PAGES_PER_STEP = 1_000
 CHUNK_BYTES = 4_000_000
+SUM = ".sha256"
 CACHE_BYTES = 4_000_000
 
 Told = Callable[[int, int], None]
@@ -26,28 +28,32 @@ class Copied(NamedTuple):
 
     events: int
     file_bytes: int
+    aside: Path | None = None
+    """Where the store is now in whose place it was put."""
 
 
 def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float = 5.0) -> Copied:
     """Copy a store as it is at this instant into the file ``backup``, beside whoever writes to it.
 
-    The copy is checked, synced, and has its name only when it is whole. Raises `Conflict` if the name is taken.
+    The copy is checked, synced, and has its name only when it is whole. Its SHA-256 stands beside it in
+    ``<backup>.sha256``, as ``sha256sum --check`` reads it. Raises `Conflict` if the name is taken.
     """
     if not store.exists():
         raise InvalidSetting(f"there is no store at {store}")
     if backup.exists():
         raise Conflict(f"{backup} is there already, and is not overwritten")
     partial = backup.with_name(backup.name + ".partial")
-    partial.unlink(missing_ok=True)
+    _remove(partial)
     try:
         with translated(store):
             _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
         copied = _checked(partial, backup)
         _sync(partial)
+        _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
         partial.rename(backup)
         sync_folder(backup.absolute().parent)
     finally:
-        partial.unlink(missing_ok=True)
+        _remove(partial)
     return copied
 
 
@@ -67,11 +73,12 @@ def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
         source.close()
 
 
-def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> tuple[Copied, Path | None]:
-    """Put a backup in the place of ``store``; answers what it holds, and where a store that was there is now.
+def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> Copied:
+    """Put a backup in the place of ``store``.
 
     Nothing happens to what is there before the copy has been found whole. Raises `StoreBusy` if the store is in use,
-    `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole.
+    `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole, or is not what its
+    SHA-256 beside it says. SQLite itself sees damage to what holds the rows together, not to what stands in them.
     """
     refuse_network(store)
     if not backup.is_file():
@@ -85,16 +92,18 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
         fresh = _beside(store, ".restoring")
         try:
             _copy_file(backup, fresh, told)
+            if (told_sum := _beside(backup, SUM)).exists() and _digest(fresh) != told_sum.read_text()[:64]:
+                raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {told_sum.name}")
             copied = _checked(fresh, backup)
             _sync(fresh)
-            aside = _set_aside(store)
+            copied = copied._replace(aside=_set_aside(store))
             fresh.rename(store)
         finally:
-            fresh.unlink(missing_ok=True)
+            _remove(fresh)
         sync_folder(store.absolute().parent)
     finally:
         lock.release()
-    return copied, aside
+    return copied
 
 
 def _copy_file(source: Path, target: Path, told: Told) -> None:
@@ -104,6 +113,11 @@ def _copy_file(source: Path, target: Path, told: Told) -> None:
             writing.write(chunk)
             done += len(chunk)
             told(done, size)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _checked(copy: Path, named: Path) -> Copied:
@@ -123,6 +137,7 @@ def _checked(copy: Path, named: Path) -> Copied:
             with transaction(db):
                 # What a shared cache held of the store belongs to the time that came after this copy was made.
                 ask("DELETE FROM item WHERE tbl IN (SELECT id FROM name WHERE text = 'cache')", ())
+            checkpoint(db, "truncate")
             [(events,)] = ask("SELECT count(*) FROM log", ())
         finally:
             db.close()
@@ -146,6 +161,12 @@ def _set_aside(store: Path) -> Path | None:
 
 def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
+
+
+def _remove(copy: Path) -> None:
+    """Take an unfinished copy away, with what a look into it may have left beside it."""
+    for ending in ("", "-wal", "-shm"):
+        _beside(copy, ending).unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

@@ -12,18 +12,12 @@ from threadline.kernel.operation import Operation
 from threadline.settings import Settings
 from threadline.surfaces.http.rate import SharedLimits
 
-
 Told = Callable[[int, int], None]
 """How much is done of how much."""
 
 
-class Copied(NamedTuple):
-    """A copy of the embedded store that was found whole."""
-
-    events: int
-    file_bytes: int
-    aside: Path | None = None
-    """Where a store is now in whose place the copy was put."""
+Copied = tuple[int, int, Path | None]
+"""Events and bytes of a copy that was found whole, and where the store is now in whose place it was put."""
 
 
 class Composition(NamedTuple):
@@ -35,11 +29,11 @@ class Composition(NamedTuple):
     """The dispatcher of an engine, with the senders there are."""
     operations: Callable[[], tuple[Operation, ...]]
     """Every operation there is; needs no store."""
+    back_up: Callable[[Settings, Path, Told], Copied]
+    """(settings, file, told) -> the embedded store, copied into a file."""
+    restore: Callable[[Settings, Path, Told, bool], Copied]
+    """(settings, backup, told, replace) -> the backup, put in the place of the embedded store."""
     open_limits: Callable[[Settings], SharedLimits | None] = lambda settings: None
     """The rate limits that processes share, if the settings name a place for them."""
     migrate: Callable[[Settings], Sequence[str]] = lambda settings: ()
     """Makes what the store is kept in, or brings it up to date; the steps that were taken."""
-    back_up: Callable[[Settings, Path, Told], Copied] | None = None
-    """(settings, file, told) -> the embedded store copied into a file."""
-    restore: Callable[[Settings, Path, bool, Told], Copied] | None = None
-    """(settings, file, replace, told) -> a backup put in the store's place."""

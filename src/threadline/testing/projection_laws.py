@@ -26,7 +26,7 @@ _PERSON = "f" * 32
 
 
 def any_order_gives_an_equal_state(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
-    """Folding commutes. One that is declared as ordered is folded anew where it does not say that this can be spared."""
+    """Folding commutes. An ordered one is folded anew where it does not say that this can be spared."""
     expected = _written(_timeless(projection, _folded(projection, events)))
     for _ in range(3):
         shuffled = random.sample(list(events), len(events))

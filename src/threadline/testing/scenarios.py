@@ -23,6 +23,7 @@ TYPES = (
     "campaign_engaged", "conversation_started", "conversation_ended", "sentiment_detected", "discount_requested",
     "page", "app_action", "app_action", "interest_detected", "product_viewed",
     "agent_insight", "fact_remembered", "fact_retracted", "form_submitted",
+    "tool_used", "app_opened", "points_spend_requested", "points_earned", "points_adjusted",
 )  # fmt: skip
 """What may happen; a type that stands twice happens twice as often."""
 
@@ -106,6 +107,8 @@ def _properties(random: Random, type: str) -> Plain:
     if type == "form_submitted":
         answers = {"How big?": random.choice((41, "42", None)), "Où ça?": "Orléans"}
         return {"form": random.choice(("sizes", " sizes ", 7)), "answers": answers}
+    if type.startswith("points_"):
+        return {"points": random.choice((1, 5, 12, -3, 0, True, "7", None)), "rule": random.choice(("tool_used", 7))}
     if type == "app_action":
         return _action(random)
     if type == "interest_detected":

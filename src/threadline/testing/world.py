@@ -19,10 +19,10 @@ DEVICES_MAX = 3
 """Devices of one person; below the limit of anonymous ids, so that no merge of this world is refused."""
 
 KNOWN_MIX = {
-    "product_viewed": 26, "page": 22, "campaign_delivered": 8, "purchase_completed": 7, "sentiment_detected": 6,
+    "product_viewed": 26, "page": 20, "campaign_delivered": 8, "purchase_completed": 7, "sentiment_detected": 6,
     "conversation_started": 5, "conversation_ended": 5, "campaign_engaged": 4, "interest_detected": 4, "identify": 3,
     "purchase_abandoned": 3, "product_asked": 2, "discount_requested": 2, "form_submitted": 1,
-    "purchase_refunded": 1, "subscription_created": 1,
+    "purchase_refunded": 1, "subscription_created": 1, "agent_insight": 1, "objection_raised": 1,
 }  # fmt: skip
 """Events of somebody who has signed in, in per cent."""
 

@@ -158,7 +158,18 @@ def _subscription_created(random: Random) -> Payload:
     return {"plan": random.choice(("plus", "pro")), "total": _money(random), "currency": random.choice(_CURRENCIES)}
 
 
+def _agent_insight(random: Random) -> Payload:
+    key, value = random.choice((("size", "42"), ("style", "light"), ("season", "winter"), ("season", "summer")))
+    return {"type": "preference", "key": key, "value": value, "confidence": random.randrange(30, 90) / 100}
+
+
+def _objection_raised(random: Random) -> Payload:
+    objection = random.choice(("price", "delivery time", "return policy"))
+    return {"objection": objection, "text": f"The {objection} does not suit me.", "channel": random.choice(_CHANNELS)}
+
+
 _BUILDERS: dict[str, Callable[[Random], Payload]] = {
+    "agent_insight": _agent_insight,
     "campaign_delivered": _campaign_delivered,
     "campaign_engaged": _campaign_engaged,
     "conversation_ended": _conversation_ended,
@@ -167,6 +178,7 @@ _BUILDERS: dict[str, Callable[[Random], Payload]] = {
     "form_submitted": _form_submitted,
     "identify": _identify,
     "interest_detected": _interest_detected,
+    "objection_raised": _objection_raised,
     "page": _page,
     "product_asked": _product_asked,
     "product_viewed": _product_viewed,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from threadline.capabilities.interests.events import ACTION, INTEREST_DETECTED, PRODUCT_VIEWED
+from threadline.capabilities.events.events import INTEREST_DETECTED, PRODUCT_VIEWED
+from threadline.capabilities.interests.events import ACTION
 from threadline.kernel.canonical import digest64
 from threadline.kernel.time import DAY
 

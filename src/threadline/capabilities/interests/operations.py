@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -44,7 +44,10 @@ class InterestsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     topic: TopicName | None = None
     scope: ScopeName | None = None
     application: ApplicationId | None = None
-    mode: Annotated[Mode | None, Meta(description="In place of the one that is declared for the topic.")] = None
+    mode: Annotated[
+        Literal["declared", "periods", "decay"],
+        Meta(description="declared: as the definitions say of each topic."),
+    ] = "declared"
     half_life: HalfLife | None = None
     as_of: Annotated[Time | None, Meta(description="The instant to read them at; without it the present.")] = None
     limit: Annotated[int, Meta(description="Values per topic, the heaviest.", ge=1, le=10_000)] = 100
@@ -94,7 +97,7 @@ def _interests(interests: Interests, context: Context, params: InterestsParams) 
     person = context.engine.person(context.workspace, params.id)
     ranked = rank(
         interests, _state(context, person, at), at, topic=params.topic, application=params.application,
-        mode=params.mode, half_life=half_life,
+        mode=None if params.mode == "declared" else params.mode, half_life=half_life,
     )  # fmt: skip
     topics = [_topic_view(name, each, half_life, params) for name, each in ranked.items()]
     return InterestsResult(

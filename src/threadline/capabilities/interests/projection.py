@@ -106,10 +106,6 @@ def _begin(topics: dict[str, int], topic: str, day: int) -> None:
 
 def _count(cell: list[int], slot: int, most: int) -> None:
     """Count one action; ``most`` bounds what one slot counts, 0 does not."""
-    if cell[-2] == slot:
-        if not most or cell[-1] < most:
-            cell[-1] += 1
-        return
     place = len(cell) - 2
     while place >= 0 and cell[place] > slot:
         place -= 2

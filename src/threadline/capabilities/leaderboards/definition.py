@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from threadline.capabilities.points.calendar import Calendar, day_text, month_of, month_text, week_of
-from threadline.kernel.time import DAY
 
 ALL: Final = "all"
-KEPT = {"day": 8, "week": 2, "month": 2, ALL: 1}
-"""How many of each period are kept in rows: those that an event of up to seven days ago may still change."""
+KEPT = {"day": 2, "week": 2, "month": 2, ALL: 1}
+"""How many of each period are kept in rows, counted back from the person's newest; older ones are read from the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +112,3 @@ def is_kept(period: Period, today: int) -> bool:
 def span_of(kind: str) -> int:
     """How far apart, in numbers of periods, the newest and the first that is no longer kept are."""
     return KEPT[kind] * 7 if kind == "week" else KEPT[kind]
-
-
-assert KEPT["day"] * DAY > 7 * DAY, "what may still earn must still find its row"

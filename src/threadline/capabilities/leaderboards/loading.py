@@ -36,8 +36,8 @@ def read_boards(definitions: Definitions) -> Boards:
     if rows > BOARD_ROWS_PER_PERSON_MAX:
         definitions.problems.append(
             f"{next(iter(boards.values())).place}: the leaderboards may keep {rows} rows of one person, "
-            f"{BOARD_ROWS_PER_PERSON_MAX} may be; a day takes 8, a week or a month 2, all time 1, and each again for "
-            "`per` and for every tag: leave out what nobody looks at"
+            f"{BOARD_ROWS_PER_PERSON_MAX} may be; days, weeks and months take 2 each, all time 1, and all of them "
+            "again for `per` and for every tag: leave out what nobody looks at"
         )
     return Boards(tuple(boards[name] for name in sorted(boards)), "UTC" if points is None else points.timezone)
 

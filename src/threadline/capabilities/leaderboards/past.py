@@ -6,10 +6,11 @@ import heapq
 from collections.abc import Iterator
 from typing import Any
 
-from threadline.capabilities.leaderboards.definition import BoardDefinition, Period
+from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Period
 from threadline.capabilities.leaderboards.policy import measured
-from threadline.capabilities.points.calendar import Calendar
+from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.ledger import DAYS_KEPT
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context
@@ -21,12 +22,13 @@ def everybody(
 ) -> Iterator[tuple[Any, int]]:
     """Each person of a workspace with their score, which is 0 for who is not of the scope. Reads everyone."""
     kind, _, value = scope.partition("=")
+    # A period's points count for the region of today, as they do in rows; an instant is shown with its own regions.
+    then = at if period.kind == ALL else context.now
     for person in context.engine.all_people(context.workspace):
-        if scope and not _is_of(context, person, at, kind, value):
+        if scope and not _is_of(context, person, then, kind, value):
             yield person, 0
         elif board.path == ("points", "earned"):
-            start, stop = period.bounds(calendar)
-            yield person, SCALE * _earned(context, person, start, at if stop is None else stop)
+            yield person, SCALE * _earned(context, person, period, at, calendar)
         else:
             view = context.engine.views(person, at, names=[board.path[0]]).get(board.path[0])
             yield person, measured(board, view).score
@@ -37,7 +39,14 @@ def _is_of(context: Context, person: Any, at: int, kind: str, value: str) -> boo
     return value in profile["tags"] if kind == "tag" else str(profile["traits"].get(kind)) == value
 
 
-def _earned(context: Context, person: Any, start: int | None, stop: int) -> int:
+def _earned(context: Context, person: Any, period: Period, at: int, calendar: Calendar) -> int:
+    start, stop = period.bounds(calendar)
+    if start is not None and calendar.day(start) > calendar.day(context.now) - DAYS_KEPT:
+        # The days of the ledger are in the person's state still: no need to read the log.
+        first, last = day_text(calendar.day(start)), day_text(calendar.day((stop or 0) - 1))
+        days = context.engine.views(person, context.now, names=["points"])["points"]["days"]
+        return sum(day["earned"] for day in days if first <= day["day"] <= last)
+    stop = at if stop is None else stop
     total, after = 0, None
     while True:
         page = context.engine.events(

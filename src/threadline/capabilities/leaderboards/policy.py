@@ -90,8 +90,11 @@ def measured(board: BoardDefinition, view: Any) -> Measured:
     return Measured(score or 0, end, None if board.expiring else _instant(beside.get("changes_at")))
 
 
-def _instant(text: Any) -> int | None:
+def _instant(told: Any) -> int | None:
+    """An instant as views tell them: as text, or in microseconds."""
+    if type(told) is int:
+        return told
     try:
-        return parse_time(text) if isinstance(text, str) else None
+        return parse_time(told) if isinstance(told, str) else None
     except InvalidValue:
         return None

@@ -8,8 +8,8 @@ A piece is a list whose first four places are alike for all derivations:
     3  its words
 
 The words of a derivation that keeps sources apart (``says``) are ``{source: [instant, id, value, confidence,
-expires_at, premises]}``, the newest of each source; those of any other are the values of its last fields and constants in
-the newest event, with confidence and expiry where events tell these. From place 4 on stand the cells of its other
+expires_at, premises]}``, the newest of each source; those of any other are the values of its last fields and constants
+in the newest event, with confidence and expiry where events tell these. From place 4 on stand the cells of its other
 fields, in their order.
 """
 

@@ -28,6 +28,7 @@ State = dict[str, Any]
 ``hours``  hour -> how many events earned, of as many days
 ``cools``  rule with a cooldown -> its newest instants
 ``flags``  kind/of -> when, of the newest anomalies
+``streak`` the day on which the streaks were looked at last, and how long the longest was
 """
 
 EARNED, SPENT, GIVEN, TAKEN, EXPIRED = range(5)
@@ -45,7 +46,16 @@ _NAME_LENGTH_MAX = 200
 
 def empty() -> State:
     """The state of somebody who has no points."""
-    return {"sums": [0, 0, 0, 0, 0], "days": {}, "lots": {}, "caps": {}, "hours": {}, "cools": {}, "flags": {}}
+    return {
+        "sums": [0, 0, 0, 0, 0],
+        "days": {},
+        "lots": {},
+        "caps": {},
+        "hours": {},
+        "cools": {},
+        "flags": {},
+        "streak": [],
+    }
 
 
 def fold(calendar: Calendar, state: State, recorded: Recorded) -> State:
@@ -109,6 +119,9 @@ def _add(table: dict[str, int], number: int, span: int, amount: int) -> None:
 def _count(state: State, properties: dict[str, Any], day: int, at: int) -> None:
     """Count an event that earned towards the limits of its rule and of its hour."""
     _add(state["hours"], at // HOUR, CAPS_KEPT * 24, 1)
+    seen = properties.get("streak")
+    if type(seen) is list and len(seen) == 2 and all(type(each) is int for each in seen):
+        state["streak"] = max(state["streak"], seen)
     rule = properties.get("rule")
     if type(rule) is not str or len(rule) > _NAME_LENGTH_MAX:
         return
@@ -188,6 +201,15 @@ def next_expiry(state: State, calendar: Calendar, expires_after: int | None, at:
         if came > taken and ends_at > at:
             return ends_at, came - taken
     return None
+
+
+def is_jump(state: State, today: int, streak: int) -> bool:
+    """Whether a streak has grown by more than the days that went by, as when a day of long ago is told today."""
+    if not state["streak"]:
+        return False
+    day, length = state["streak"]
+    # One day more, because days of a streak are the person's and these are the calendar's.
+    return bool(streak - length > today - day + 1)
 
 
 def is_spike(state: State, day: int, points: int, times: int, days_min: int) -> bool:

@@ -20,7 +20,7 @@ from threadline.capabilities.points.events import (
     amount_of,
     is_trusted,
 )
-from threadline.capabilities.points.ledger import State, is_spike, lot_ends, overdue, spendable
+from threadline.capabilities.points.ledger import State, is_jump, is_spike, lot_ends, overdue, spendable
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish
 from threadline.kernel.time import HOUR, format_time
@@ -79,8 +79,15 @@ def _award(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
         said |= {"base": rule.points, "times": factor}
     if rule.cooldown is not None:
         said["cooldown"] = rule.cooldown
+    today = calendar.day(recorded.recorded_at)
+    looked = not event.historical and (day < today or str(today) not in state["days"])
+    streak = _longest_alive(known) if looked else 0
+    if streak:
+        said["streak"] = [today, streak]
     wishes: list[Wish] = [Emit(type=POINTS_EARNED, key="earned", occurred_at=at, properties=said)]
     wishes += _arm(points, calendar, day, known)
+    if streak and is_jump(state, today, streak):
+        wishes += _flag(state, "streak_jump", day_text(today), at)
     if is_spike(state, day, amount, points.spike_times, SPIKE_DAYS_MIN):
         wishes += _flag(state, "points_spike", day_text(day), at)
     return wishes
@@ -104,6 +111,15 @@ def _amount(points: Points, rule: Rule, known: Known) -> tuple[int, str]:
     if best is None:
         return rule.points, ""
     return min(max(multiplied(rule.points, best), 1), AMOUNT_MAX), str(best)
+
+
+def _longest_alive(known: Known) -> int:
+    """How long the longest of the person's streaks is now; looked at once a day, and when an event comes late."""
+    view = known.view("streaks")
+    lengths = (
+        [each.get("current") for each in view.values() if isinstance(each, dict)] if isinstance(view, dict) else []
+    )
+    return max((length for length in lengths if type(length) is int), default=0)
 
 
 def _flag(state: State, kind: str, of: str, at: int) -> list[Wish]:

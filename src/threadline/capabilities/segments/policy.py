@@ -101,16 +101,17 @@ class _Reaction:
         turns = _Turns(known.get(SEGMENTS.name, {}))
         moment = Moment(known, due)
         for _ in range(STEPS_MAX):
-            self._take(self._segments, moment, moment.at, turns)
-            ahead = moment.changes(self._segments)
-            if ahead is None or ahead >= known.at:
+            self._take(self._segments, moment, min(moment.at, known.at - 1), turns)
+            if turns.more or moment.at == known.at:
                 break
-            moment = Moment(known, ahead)
-        # Events that came after the instant of the timer count as well by now.
-        moment = Moment(known, known.at)
-        self._take(self._segments, moment, known.at - 1, turns)
-        again = known.at if turns.more else next_turn(self._segments, moment, known)
-        return turns.wishes if again is None else [*turns.wishes, Timer(key=TIMER, due_at=again)]
+            ahead = moment.changes(self._segments)
+            # The last look is at the present: events that came after the instant of the timer count by now.
+            moment = Moment(known, known.at if ahead is None else min(ahead, known.at))
+        again: int | None = moment.at
+        if not turns.more and moment.at == known.at:
+            again = next_turn(self._segments, moment, known)
+        # A timer of one instant fires once: what is left of that instant is told a microsecond later.
+        return turns.wishes if again is None else [*turns.wishes, Timer(key=TIMER, due_at=max(again, due + 1))]
 
     def _take(self, segments: Sequence[Segment], moment: Moment, at: int, turns: _Turns) -> None:
         for segment in segments:

@@ -10,7 +10,7 @@ from threadline.capabilities.conditions.fields import PROFILE, told
 from threadline.capabilities.segments.definition import Segment
 
 STEPS_MAX = 64
-"""Instants looked at ahead before a timer is set to look again from there."""
+"""Instants looked at in one go before a timer is set to go on from there."""
 
 
 class Sight(Protocol):

@@ -104,6 +104,7 @@ def _date(day: int) -> date:
     return date.fromordinal(min(max(day + _EPOCH_ORDINAL, 1), date.max.toordinal()))
 
 
+@lru_cache(maxsize=32_768)
 def date_of(day: int) -> str:
     """A day as ``2026-03-01``."""
     return _date(day).isoformat()

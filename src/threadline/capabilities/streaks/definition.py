@@ -113,9 +113,11 @@ class StreakSet:
             return Tally(source, grace=streak.grace)
         return Tally(source, streak.cadence, streak.times, streak.grace)
 
-    def part(self, streak: Streak) -> str:
-        """The name of the part of the state that holds a streak's tally."""
-        return f"t{self.tallies.index(self.tally(streak))}"
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[str, Tally]]:
+        """By streak: the part of the state that holds its tally, and the tally."""
+        tallies = {streak.name: self.tally(streak) for streak in self.streaks}
+        return {name: (f"t{self.tallies.index(tally)}", tally) for name, tally in tallies.items()}
 
     @cached_property
     def fingerprint(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -75,11 +76,11 @@ class Plan:
     def compile(self, type: str) -> Callable[[State, Recorded], State] | None:
         """The fold for events of one type; None if they count for nothing."""
         if type in OURS:
-            return lambda state, recorded: told.fold(self, state, recorded)
+            return partial(told.fold, self)
         counted = self.counted(type)
         if counted.active is None and not counted.feeds:
             return None
-        return lambda state, recorded: self._fold(counted, state, recorded)
+        return partial(self._fold, counted)
 
     def fold(self, state: State, recorded: Recorded) -> State:
         """The same for events of any type."""

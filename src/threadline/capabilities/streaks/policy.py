@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
+from threadline.capabilities.streaks.civil import days_left_out
 from threadline.capabilities.streaks.days import pairs
 from threadline.capabilities.streaks.definition import Streak, StreakSet
 from threadline.capabilities.streaks.events import OURS, STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED
 from threadline.capabilities.streaks.fold import HEAD, State, part
 from threadline.capabilities.streaks.projection import NAME
-from threadline.capabilities.streaks.told import HOPS
-from threadline.capabilities.streaks.whereabouts import CHANGES, hops_within_a_day
+from threadline.capabilities.streaks.told import AMNESTY, HOPS, MILESTONES
+from threadline.capabilities.streaks.whereabouts import CHANGES, LEAPS, ZONES, Head, hops_within_a_day
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import Emit, Known, Policy, Wish
 from threadline.kernel.time import DAY
@@ -25,11 +25,11 @@ HOPS_MAX = 2
 
 def policy(streaks: StreakSet) -> Policy:
     """The policy of these streaks. It sees every event, so it first looks whether there is anything to reckon."""
-    watched = tuple((streak, streaks.part(streak)) for streak in streaks.streaks if streak.milestones)
+    watched = tuple(_Watched(streaks, streak) for streak in streaks.streaks if streak.milestones)
     return Policy(name=NAME, handles=None, react=partial(_react, watched))
 
 
-def _react(watched: Sequence[tuple[Streak, str]], recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _react(watched: Sequence[_Watched], recorded: Recorded, known: Known) -> Sequence[Wish]:
     event = recorded.event
     if event.source_type == "internal" or event.type in OURS:
         return ()
@@ -40,13 +40,13 @@ def _react(watched: Sequence[tuple[Streak, str]], recorded: Recorded, known: Kno
     wishes: list[Wish] = []
     if len(head[CHANGES]) > 2 * HOPS_MAX and event.occurred_at in head[CHANGES]:
         wishes += _hopping(head, state, event)
-    for streak, name in watched:
-        if _may_have_grown(state.get(name), streak.milestones[0]):
-            wishes += _reached(streak, known, event)
+    for each in watched:
+        if each.may_have_reached(state, head, known.at):
+            wishes += _reached(each.streak, known, event)
     return wishes
 
 
-def _hopping(head: list[Any], state: State, event: Event) -> Iterator[Wish]:
+def _hopping(head: Head, state: State, event: Event) -> Iterator[Wish]:
     zones = hops_within_a_day(head, event.occurred_at)
     told_at = part(state, HOPS)
     if len(zones) > HOPS_MAX and (told_at is None or abs(event.occurred_at - told_at) >= DAY):
@@ -54,12 +54,34 @@ def _hopping(head: list[Any], state: State, event: Event) -> Iterator[Wish]:
         yield Emit(type=ZONE_HOPPING_DETECTED, key="hopping", occurred_at=event.occurred_at, properties=said)
 
 
-def _may_have_grown(sets: Any, least: int) -> bool:
-    """Whether the event may have done a period: it has touched the sets, and they hold enough for a milestone."""
-    if sets is None or sets.__class__ is msgspec.Raw:
-        return False
-    held = sum(last - first + 1 for each in sets for first, last in pairs(each))
-    return held >= least
+class _Watched:
+    """A streak with milestones, and how to see at a glance that none of them can have been reached."""
+
+    __slots__ = ("least", "name", "plain", "streak", "top")
+
+    def __init__(self, streaks: StreakSet, streak: Streak) -> None:
+        self.streak = streak
+        self.name = streaks.parts[streak.name][0]
+        self.least = streak.milestones[0]
+        self.top = streak.times - 1 if streak.counting == "events" else 0
+        bridged = streak.grace or streak.freezes.max or streaks.calendar.amnesty
+        self.plain = streak.cadence == "day" and not bridged
+        """Whether a run is simply one range of days."""
+
+    def may_have_reached(self, state: State, head: Head, at: int) -> bool:
+        """Whether the event may have made a run as long as a milestone that was not told in it."""
+        sets = state.get(self.name)
+        if sets is None or sets.__class__ is msgspec.Raw:
+            return False  # the event has done nothing for this streak
+        done = sets[self.top]
+        if not self.plain or head[LEAPS] or AMNESTY in state or any(map(days_left_out, head[ZONES])):
+            return sum(last - first + 1 for each in sets for first, last in pairs(each)) >= self.least
+        # Wherever the person is, it is at most a day later there.
+        if not done or done[-1] - done[-2] + 1 < self.least or done[-1] < at // DAY - 2:
+            return False
+        told = (part(state, MILESTONES) or {}).get(self.streak.name, {})
+        lengths = (length for length in self.streak.milestones if length <= done[-1] - done[-2] + 1)
+        return any(told.get(str(length), done[-2] - 1) < done[-2] for length in lengths)
 
 
 def _reached(streak: Streak, known: Known, event: Event) -> Iterator[Wish]:

@@ -33,8 +33,7 @@ class Standing(NamedTuple):
     """How one streak stands at an instant."""
 
     course: Course
-    closed: int
-    """The last period that can no longer be done."""
+    sets: list[Ranges]
     running: int
     """The period that the instant lies in."""
     settled: bool
@@ -58,13 +57,13 @@ class Reader:
         return {streak.name: self._shown(streak, state, now) for streak in self.plan.streaks.streaks}
 
     def due(self, state: State, now: int) -> int | None:
-        """The next instant at which a streak changes by time alone: where periods end, while there is anything to end."""
+        """The next instant at which a streak changes by time alone: while something can end, at the ends of periods."""
         zone = self.zone(state, now)
         instants = []
         for streak in self.plan.streaks.streaks:
             standing = self.standing(streak, state, now)
             running = standing.running
-            begun = progress(streak, self.sets(streak, state), running, self.calendar.week_start)
+            begun = progress(streak, standing.sets, running, self.calendar.week_start)
             if standing.current or begun:
                 ends = (self._ends(streak, zone, each, late) for each in (running - 1, running) for late in (0, 1))
                 instants += [at for at in ends if now < at < LATEST]
@@ -88,7 +87,8 @@ class Reader:
     def standing(self, streak: Streak, state: State, now: int) -> Standing:
         """How a streak stands."""
         zone, week_start = self.zone(state, now), self.calendar.week_start
-        done = done_periods(streak, self.sets(streak, state), week_start)
+        sets = self.sets(streak, state)
+        done = done_periods(streak, sets, week_start)
         excused = self._excused(streak, state)
         running = self._running(streak, zone, now)
         closed = running - 1 if now >= self._ends(streak, zone, running - 1, 1) else running - 2
@@ -96,12 +96,12 @@ class Reader:
         course = run_course(done, excused, streak.freezes, granted, closed)
         open_periods = range(closed + 1, running + 1)
         settled = all(holds(done, each) or holds(excused, each) for each in open_periods)
-        return Standing(course, closed, running, settled)
+        return Standing(course, sets, running, settled)
 
     def sets(self, streak: Streak, state: State) -> list[Ranges]:
         """The sets of the tally that a streak is reckoned from."""
-        tally = self.plan.streaks.tally(streak)
-        kept = part(state, self.plan.streaks.part(streak))
+        name, tally = self.plan.streaks.parts[streak.name]
+        kept = part(state, name)
         return kept or [[] for _ in range(tally.levels * (2 if tally.grace else 1))]
 
     def _running(self, streak: Streak, zone: str, now: int) -> int:
@@ -170,7 +170,7 @@ class Reader:
         if course.ends is not None and current:
             at = self._ends(streak, self.zone(state, now), course.ends, 1)
             expires_at = format_time(min(at, LATEST))
-        sets = self.sets(streak, state)
+        sets = standing.sets
         ended = course.runs[:-1] if course.alive else course.runs
         active = [each[-1] for each in sets if each]
         return {

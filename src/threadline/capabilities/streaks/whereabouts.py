@@ -15,7 +15,7 @@ from typing import Any
 
 from threadline.capabilities.streaks.civil import local_day, offset, zone_of
 from threadline.kernel.event import Event
-from threadline.kernel.time import DAY
+from threadline.kernel.time import DAY, HOUR
 
 Head = list[Any]
 """Part of the state: the lists and values that stand at the places below."""
@@ -28,6 +28,8 @@ a tally its largest member (see `fold.py`)."""
 CHANGES_MAX = 32
 """Changes of zone that are remembered, the newest; a late event from before them has the log read again."""
 LEAPS_MAX = 32
+LEAP_FROM = 12 * HOUR
+"""How far a change of zone must put the clock forward to leap over a day."""
 LEAP_EVERY_DAYS = 7
 """A day that was leapt over is forgiven once in so many days: crossing the date line is not something done daily."""
 
@@ -105,9 +107,11 @@ def _zone_of_event(head: Head, event: Event, default: str) -> str:
 
 
 def _note_leap(leaps: list[int], before: str, after: str, at: int) -> None:
-    day = local_day(before, at) + 1
-    # Whoever goes from Los Angeles to Auckland has a date less in their life: nobody could be active on it.
-    if local_day(after, at) > day and all(abs(day - other) >= LEAP_EVERY_DAYS for other in leaps):
+    # Whoever flies from Los Angeles to Auckland has most of a date less in their life: the one before they land.
+    if offset(after, at) - offset(before, at) < LEAP_FROM:
+        return
+    day = local_day(after, at) - 1
+    if day >= local_day(before, at) and all(abs(day - other) >= LEAP_EVERY_DAYS for other in leaps):
         leaps.append(day)
         del leaps[:-LEAPS_MAX]
 

@@ -19,7 +19,6 @@ def migrate(session: Session) -> None:
     settings = session.settings()
     steps = session.composition.migrate(settings)
     for step in steps:
-        session.console.print(f"taken: {step}", highlight=False, markup=False)
+        click.echo(f"taken: {step}")
     if not steps:
-        shown = without_secret(settings.store)
-        session.console.print(f"{shown} is up to date; nothing was to be done.", highlight=False, markup=False)
+        click.echo(f"{without_secret(settings.store)} is up to date; nothing was to be done.")

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
@@ -19,7 +18,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.moving import Move
 from threadline.engine.moving import Progress as Told
 from threadline.kernel.errors import InvalidSetting
-from threadline.settings import Settings, definitions_file, load, without_secret
+from threadline.settings import Settings, load, without_secret
 from threadline.surfaces.cli.session import Session
 
 LEVEL_SECONDS = 60.0
@@ -43,19 +42,18 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
     To move with little time off: run it with --follow beside the server, stop the server, run it without --follow,
     then start the server on the new store. Start nothing on the new store before: it would send what is due.
     """
-    settings = _settings(session, source)
-    if "://" not in settings.store and not Path(settings.store).exists():
-        raise InvalidSetting(f"there is no store at {settings.store}")
-    into = msgspec.structs.replace(_settings(session, target), definitions=str(definitions_file(settings) or ""))
+    settings, into = _settings(session, source), _settings(session, target)
     if "memory:" in (settings.store, into.store) or settings.store == into.store:
         names = f"{without_secret(source)} cannot be moved to {without_secret(target)}"
         raise InvalidSetting(f"{names}: name two stores, both of which last")
+    if "://" not in settings.store and not Path(settings.store).exists():
+        raise InvalidSetting(f"there is no store at {settings.store}")
     with (
         _opened(session, settings, readonly=follow) as old,
         _opened(session, into, readonly=False) as new,
         _bar(old) as told,
     ):
-        begun = Move(old.store, new.store, old.catalogue, without_secret(source), told)
+        begun = Move(old.store, new.store, old.catalogue, _name(settings), told)
         if follow:
             begun.follow(_stopped(), time.monotonic, level_seconds=level_seconds)
             moved = None
@@ -74,6 +72,11 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
 def _settings(session: Session, store: str) -> Settings:
     """Those in force, for this store, without a cache: what passes it by here would not be told to it."""
     return load({"store": store, "cache": ""}, onto=session.settings())
+
+
+def _name(settings: Settings) -> str:
+    """What the source is called where a move is resumed: the same, however it was written."""
+    return without_secret(settings.store) if "://" in settings.store else str(Path(settings.store).resolve())
 
 
 @contextmanager

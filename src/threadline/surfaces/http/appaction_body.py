@@ -34,7 +34,8 @@ class AppActionScope(msgspec.Struct, kw_only=True):
     """What the action was about, such as an article or a category."""
 
     topic: Annotated[str, Meta(description="Also read as `scopeTopic`.", max_length=SCOPE_LENGTH_MAX)] = ""
-    value: Annotated[str, Meta(description="Also read as `scopeValue`.", max_length=ACTION_VALUE_LENGTH_MAX)] = ""
+    value: Annotated[str, Meta(description="Also read as `scopeValue`.", max_length=ACTION_VALUE_LENGTH_MAX)] | int = ""
+    """A number counts as its text: that is what databases call their articles."""
 
 
 class AppAction(msgspec.Struct, kw_only=True, rename="camel"):
@@ -99,8 +100,9 @@ def _scope(told: object) -> object:
         for name in ("topic", "value")
         if name in lowered or f"scope{name}" in lowered
     }
-    # Numbers are what databases call their articles.
-    return {name: str(value) if type(value) is int else value for name, value in scope.items()}
+    if type(scope.get("value")) is int:
+        scope["value"] = str(scope["value"])
+    return scope
 
 
 def event_of(
@@ -111,17 +113,18 @@ def event_of(
     Raises `InvalidValue` for what no interest can be read from.
     """
     topic = action.topic.strip()
-    texts = [topic, action.application_id, *(text for scope in action.scopes for text in (scope.topic, scope.value))]
+    scopes = [(scope.topic, str(scope.value)) for scope in action.scopes]
+    texts = [topic, action.application_id, *(text for scope in scopes for text in scope)]
     if not topic or any(SEPARATOR in text for text in texts):
         raise InvalidValue("`topic` is blank, or a text holds the control character U+001F")
     properties: dict[str, Any] = {
         "topic": topic,
-        "scopes": [{"topic": scope.topic, "value": scope.value} for scope in action.scopes],
+        "scopes": [{"topic": name, "value": value} for name, value in scopes],
         "action_id": action.action_id,
     }
     if action.application_id:
         properties["application_id"] = action.application_id
-    campaign = _campaign(action)
+    campaign = _campaign(dict(scopes), action.utm)
     said = parse_time(action.occurred_at) if action.occurred_at else None
     at, marks = place_in_time(said, None, received_at)
     actor = identifiers[0]
@@ -142,10 +145,11 @@ def event_of(
     )
 
 
-def _campaign(action: AppAction) -> dict[str, str]:
+def _campaign(scopes: Mapping[str, str], utm: Mapping[str, str]) -> dict[str, str]:
     """The campaign of an action: what ``utm`` tells, else scopes that are named as UTM parameters are."""
-    told = {scope.topic.lower(): scope.value for scope in action.scopes}
-    told.update((name.lower() if name.lower().startswith("utm_") else f"utm_{name.lower()}", value)
-                for name, value in action.utm.items())  # fmt: skip
+    told = {name.lower(): value for name, value in scopes.items()}
+    for name, value in utm.items():
+        name = name.lower()
+        told[name if name.startswith("utm_") else f"utm_{name}"] = value
     told.setdefault("utm_campaign", told.get("utm_name", ""))
     return {field: told[name] for name, field in _UTM.items() if told.get(name)}

@@ -12,7 +12,7 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import path_names
 from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
-from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES
+from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 
@@ -37,6 +37,7 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
     listed = [operation for operation in operations if "http" in operation.shown_on]
     types = _types(listed)
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    allow_null(components)
     schema_of = dict(zip(map(id, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operation in listed:

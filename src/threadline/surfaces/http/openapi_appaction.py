@@ -11,10 +11,21 @@ from threadline.surfaces.http.appaction import (
     AppActionReceipt,
     WeighedValue,
 )
-from threadline.surfaces.http.appaction_body import AppAction, TopicQuestion
+from threadline.surfaces.http.appaction_body import AppAction, AppActionScope, TopicQuestion
 
 APPACTION_TYPES: tuple[type, ...] = (AppAction, AppActionReceipt, TopicQuestion, WeighedValue)
 """What the descriptions refer to."""
+
+
+def allow_null(schemas: dict[str, Any]) -> None:
+    """Say of the bodies that a field which may be absent may also be null, as many clients write it."""
+    for body in (AppAction, AppActionScope, TopicQuestion):
+        schema = schemas[body.__name__]
+        for name, field in schema["properties"].items():
+            if name not in schema.get("required", ()) and {"type": "null"} not in field.get("anyOf", ()):
+                about = {key: field.pop(key) for key in ("description", "default") if key in field}
+                schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
+
 
 _USER: list[dict[str, list[str]]] = [{"userToken": []}]
 _ACTION = {

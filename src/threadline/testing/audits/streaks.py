@@ -74,9 +74,11 @@ def _dated(events: list[Told]) -> tuple[Dated, dt.tzinfo, set[dt.date]]:
         if _zone(named) is not None and named != name:
             if name is not None:
                 changed_at = at
-                before, after = _date(at, _zone(name) or dt.UTC), _date(at, _zone(named) or dt.UTC)
-                if after > before + _ONE and all(abs((before + _ONE - other).days) >= 7 for other in leapt):
-                    leapt.add(before + _ONE)
+                before, after = (_clock(at, _zone(each) or dt.UTC) for each in (name, named))
+                cut = after.date() - _ONE
+                forward = after.replace(tzinfo=None) - before.replace(tzinfo=None) >= dt.timedelta(hours=12)
+                if forward and cut >= before.date() and all(abs((cut - other).days) >= 7 for other in leapt):
+                    leapt.add(cut)
             name = named
         day = _date(at, _zone(name) or dt.UTC)
         lately = {other for when, other in dated if when > at - _HOURS_24}
@@ -97,8 +99,12 @@ def _zone(name: Any) -> dt.tzinfo | None:
         return None
 
 
+def _clock(at: int, zone: dt.tzinfo) -> dt.datetime:
+    return (_EPOCH + dt.timedelta(microseconds=at)).astimezone(zone)
+
+
 def _date(at: int, zone: dt.tzinfo) -> dt.date:
-    return (_EPOCH + dt.timedelta(microseconds=at)).astimezone(zone).date()
+    return _clock(at, zone).date()
 
 
 def _bridged(earlier: dt.date, later: dt.date, leapt: set[dt.date]) -> bool:

@@ -1,0 +1,59 @@
+"""``threadline backup`` and ``restore``: the embedded store in one file, and back from it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.composition import Told
+
+
+@click.command()
+@click.argument("into", metavar="BACKUP", type=click.Path(dir_okay=False, path_type=Path))
+@store_option
+@click.pass_obj
+def backup(session: Session, into: Path) -> None:
+    """Copy the embedded store, as it is at this instant, into BACKUP, beside a server that goes on writing.
+
+    The copy is checked before it gets its name. A BACKUP that is there already is not overwritten.
+    """
+    began = time.monotonic()
+    with _bar("Copying") as told:
+        events, size, _ = session.composition.back_up(session.settings(), into, told)
+    seconds = time.monotonic() - began
+    session.console.print(f"{into}: {events:,} events, {size:,} bytes, whole; {seconds:.1f} s.", highlight=False)
+
+
+@click.command()
+@click.argument("backup", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Set a store aside that is there; it is kept under another name.")
+@store_option
+@click.pass_obj
+def restore(session: Session, backup: Path, replace: bool) -> None:
+    """Put BACKUP in the place of the embedded store, once it has been found whole.
+
+    Stop the server first: a store in use is not touched. What was sent after the backup was made is due again.
+    """
+    settings = session.settings()
+    with _bar("Copying") as told:
+        events, size, aside = session.composition.restore(settings, backup, told, replace)
+    session.console.print(f"{settings.store}: {events:,} events, {size:,} bytes, whole.", highlight=False)
+    if aside is not None:
+        session.console.print(f"The store that was there is {aside} now.", highlight=False)
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Told]:
+    """On stderr, so that what is printed can be piped."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,141 @@
+"""What users may declare about streaks, how mistakes are told, and what makes a state fold anew."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from threadline.app import catalogue
+from threadline.capabilities.definitions import Definitions, schema
+from threadline.capabilities.streaks import StreakSet, projection, read_streaks
+from threadline.capabilities.streaks.events import OURS
+from threadline.capabilities.streaks.reading import KEYS
+from threadline.capabilities.streaks.schema import sections
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.time import HOUR
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "streaks.md").read_text(encoding="utf-8")
+
+
+def read(*texts: str) -> StreakSet:
+    definitions = Definitions([(f"{number}.yaml", text) for number, text in enumerate(texts)])
+    streaks = read_streaks(definitions)
+    definitions.refuse()
+    return streaks
+
+
+def test_what_ships() -> None:
+    shipped = read()
+    (daily,) = shipped.streaks
+    assert (daily.name, daily.cadence, daily.times, daily.milestones) == ("daily", "day", 1, (7, 30, 100, 365))
+    assert shipped.calendar.active.excluded == ("campaign_delivered", "campaign_ignored", "tag_added", "tag_removed")
+
+
+def test_the_examples_of_the_page() -> None:
+    examples = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    streaks = read(*examples)
+    assert sorted(streaks.by_name) == ["lessons", "weekly_training"]
+    lessons, training = (streaks.by_name[name] for name in ("lessons", "weekly_training"))
+    assert (lessons.counting, lessons.grace, lessons.freezes.every, training.counting) == (
+        "events",
+        2 * HOUR,
+        7,
+        "days",
+    )
+    calendar = streaks.calendar
+    assert (calendar.timezone, calendar.day_start, calendar.week_start) == ("Europe/Rome", 4 * HOUR, 0)
+    assert len(calendar.amnesty) == 1
+
+
+def test_every_option_and_event_is_in_the_page() -> None:
+    named = set(re.findall(r"`([a-z_]+)`", PAGE))
+    calendar = next(section for section in sections() if section.name == "calendar")
+    assert set(KEYS) | set(calendar.schema["properties"]) | OURS <= named
+
+
+@pytest.mark.parametrize("quoted", ["04:30", "'04:30'"])
+def test_a_time_of_day_is_read_as_it_is_written(quoted: str) -> None:
+    # YAML 1.1 reads 04:30 as 270 and 10:30 as 630.
+    assert read(f"calendar: {{day_start: {quoted}}}").calendar.day_start == 4 * HOUR + HOUR // 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("streaks:\n  Lessons: {}", "0.yaml:2: 'Lessons' is no name of a streak"),
+        ("streaks:\n  other: false", "0.yaml:2: streak 'other' does not ship and cannot be left out"),
+        ("streaks:\n  a:\n    cadens: day", "0.yaml:3: streak 'a': unknown key 'cadens'; did you mean 'cadence'?"),
+        ("streaks:\n  a:\n    cadence: dai", "0.yaml:3: streak 'a': `cadence`: unknown 'dai'; did you mean 'day'?"),
+        ("streaks:\n  a:\n    except: [b]", "0.yaml:3: streak 'a': `except` goes with `events`"),
+        ("streaks:\n  a: {cadence: week, times: 8}", "0.yaml:2: streak 'a': a week has at most 7 days"),
+        ("streaks:\n  a: {times: 2, counting: days}", "0.yaml:2: streak 'a': a day has at most 1 days"),
+        ("streaks:\n  a: {times: 32}", "0.yaml:2: streak 'a': a day has at most 31 events"),
+        ("streaks:\n  a: {times: 0}", "0.yaml:2: streak 'a': `times` must be a whole number from 1 on"),
+        ("streaks:\n  a: {grace: 13h}", "0.yaml:2: streak 'a': `grace` is a duration up to 12h"),
+        ("streaks:\n  a: {grace: soon}", "0.yaml:2: streak 'a': `grace` is a duration up to 12h"),
+        ("streaks:\n  a: {freezes: {start: 1}}", "0.yaml:2: streak 'a': `freezes` needs `max`"),
+        ("streaks:\n  a: {freezes: {start: 3, max: 2}}", "0.yaml:2: streak 'a': `freezes`: `start` is more than `max`"),
+        ("streaks:\n  a: {milestones: [7, x]}", "0.yaml:2: streak 'a': `milestones` must be a whole number"),
+        ("streaks:\n  a: {events: threadline.person_merged}", "0.yaml:2: streak 'a': `events`: 'threadline."),
+        ("calendar: {day_start: noon}", "0.yaml:1: `day_start` is a time of day, such as 04:00"),
+        ("calendar: {week_starts_on: sonday}", "`week_starts_on` is a day of the week; did you mean 'sunday'?"),
+        ("calendar: {amnesty: {from: 2026-03-01}}", "0.yaml:1: `amnesty` is a list"),
+        ("calendar: {amnesty: [{from: 2026-03-01}]}", "0.yaml:1: an amnesty needs `to`"),
+        ("calendar: {amnesty: [{from: 2026-03-02, to: 2026-03-01}]}", "0.yaml:1: an amnesty is 1 to 366 days long"),
+        (
+            "calendar: {amnesty: [{from: 2026-03-01, to: 2026-03-01, streaks: daly}]}",
+            "names streak 'daly'; did you mean 'daily'?",
+        ),
+        ("calendar: {dayend: 1}", "0.yaml:1: `calendar`: unknown key 'dayend'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named_where_they_stand(text: str, message: str) -> None:
+    with pytest.raises(InvalidDefinition) as refused:
+        read(text)
+    assert message in str(refused.value)
+
+
+def test_what_may_stand_once_only() -> None:
+    with pytest.raises(InvalidDefinition, match=r"1.yaml:1: streak 'a' is declared at 0.yaml:1 already"):
+        read("streaks: {a: {}}", "streaks: {a: {}}")
+    with pytest.raises(InvalidDefinition, match=r"1.yaml:1: section 'calendar' is declared at 0.yaml:1 already"):
+        read("calendar: {}", "calendar: {}")
+
+
+def test_a_state_is_folded_anew_only_for_what_it_holds() -> None:
+    shipped = projection(read()).fingerprint
+    same = [
+        "streaks: {daily: {freezes: {max: 2, every: 7}, milestones: [3]}}",
+        "calendar: {amnesty: [{from: 2026-03-01, to: 2026-03-02}]}",
+    ]
+    other = [
+        "streaks: {daily: {grace: 1h}}",
+        "streaks: {daily: {times: 2}}",
+        "streaks: {daily: {events: page}}",
+        "streaks: {second: {cadence: week}}",
+        "calendar: {day_start: '04:00'}",
+        "calendar: {active: {events: page}}",
+        "timezone: Europe/Rome",
+    ]
+    assert [projection(read(text)).fingerprint == shipped for text in same] == [True] * len(same)
+    prints = [projection(read(text)).fingerprint for text in other]
+    assert shipped not in prints
+    assert len(set(prints)) == len(prints)
+
+
+def test_streaks_that_count_alike_share_what_is_kept() -> None:
+    streaks = read("streaks: {weekly: {cadence: week, times: 3}, monthly: {cadence: month}, twice: {times: 2}}")
+    assert len(streaks.streaks) == 4
+    assert len(streaks.tallies) == 2
+
+
+def test_the_schema_takes_what_the_reader_takes() -> None:
+    made = schema(catalogue().sections)
+    assert {"streaks", "calendar"} <= set(made["properties"])
+    assert set(made["$defs"]["streak"]["properties"]) == set(KEYS)
+    keys = {key for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) for key in yaml.safe_load(text)}
+    assert keys <= set(made["properties"])

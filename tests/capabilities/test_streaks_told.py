@@ -1,0 +1,352 @@
+"""Streaks through an engine: the people of the domain, what is told once, what a late event changes, who is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import threadline
+from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
+from threadline.surfaces.python import Threadline
+
+MILESTONE, HOPPING = "streak_milestone_reached", "zone_hopping_detected"
+
+
+class Stage:
+    """An application in memory whose clock stands where the last event was told."""
+
+    def __init__(self, folder: Path, definitions: str = "") -> None:
+        self.now = parse_time("2026-03-01T00:00:00Z")
+        self._keys = 0
+        file = folder / "threadline.yaml"
+        file.write_text(definitions)
+        self.app: Threadline = threadline.open("memory:", definitions=file, clock=lambda: self.now)
+
+    def tell(self, type: str, at: str, who: str = "ada", **fields: Any) -> dict[str, Any]:
+        """Tell of an event at once; with ``late=True`` the clock stays where it is."""
+        self._keys += 1
+        instant = parse_time(at)
+        if not fields.pop("late", False):
+            self.now = max(self.now, instant + SECOND)
+        if "zone" in fields:
+            fields["context"] = {"timezone": fields.pop("zone")}
+        event = {"type": type, "occurred_at": format_time(instant), "identifiers": {"user_id": who}}
+        (receipt,) = self.app.record([{"key": f"key-{self._keys}", **event, **fields}])
+        return receipt
+
+    def days(self, *days: int, who: str = "ada", hour: int = 12, **fields: Any) -> None:
+        """Active on these days of March at an hour, UTC."""
+        for day in days:
+            self.tell("lesson", f"2026-03-{day:02}T{hour:02}:00:00Z", who, **fields)
+
+    def streak(self, who: str = "ada", name: str = "daily", at: str = "") -> dict[str, Any]:
+        """One streak as callers read it, at the clock's instant or at another not before it."""
+        if at:
+            self.now = max(self.now, parse_time(at))
+        answer: dict[str, Any] = self.app.streaks(f"user_id:{who}", **({"as_of": at} if at else {}))["streaks"][name]
+        return answer
+
+    def told(self, type: str, who: str = "ada") -> list[dict[str, Any]]:
+        """The properties of all events of a type, in the order in which they occurred."""
+        page = self.app.events(f"user_id:{who}", order="asc", type=type, limit=1_000)
+        return [each["properties"] for each in page["events"]]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Callable[[str], Stage]:
+    return lambda definitions="": Stage(tmp_path, definitions)
+
+
+# --- the people of the domain -----------------------------------------------------------------
+
+
+def test_gap_and_restart(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.days(1, 2, 3, 4, 6, 7)
+    shown = on.streak()
+    assert (shown["current"], shown["longest"], shown["run"]["from"]) == (2, 4, "2026-03-06")
+    assert shown["history"] == [{"from": "2026-03-01", "to": "2026-03-04", "length": 4, "frozen": 0}]
+
+
+def test_near_midnight(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    for at in ("2026-03-02T02:59:59.999999Z", "2026-03-02T03:00:00Z", "2026-03-03T03:00:00Z"):
+        on.tell("lesson", at, zone="America/Sao_Paulo")
+    shown = on.streak()
+    assert (shown["current"], shown["run"]["from"], shown["run"]["to"]) == (3, "2026-03-01", "2026-03-03")
+    assert on.streak(at="2026-03-05T02:59:59.999999Z")["current"] == 3
+    assert on.streak(at="2026-03-05T03:00:00Z")["current"] == 0
+
+
+def test_daylight_saving(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    # Half past eleven in the evening, every day, over the change on March 8: 24 hours apart, then 23, then 24.
+    for at in ("2026-03-07T04:30Z", "2026-03-08T04:30Z", "2026-03-09T03:30Z", "2026-03-10T03:30Z"):
+        on.tell("lesson", at, zone="America/New_York")
+    assert on.streak()["current"] == 4
+
+
+def test_fifteen_sends_that_are_three_events(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.now = parse_time("2026-03-03T13:00:00Z")
+    statuses = [
+        on.tell("lesson", f"2026-03-0{number + 1}T12:00:00Z", key=f"event-{number}", late=True)["status"]
+        for _ in range(5)
+        for number in range(3)
+    ]
+    assert statuses.count("accepted") == 3
+    assert statuses.count("duplicate") == 12
+    assert on.streak()["current"] == 3
+    assert [day["events"] for day in on.app.daily_activity("user_id:ada")["days"]] == [1, 1, 1]
+
+
+def test_thirteen_hours_ahead(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    for at in ("2026-03-01T10:30:00Z", "2026-03-01T11:30:00Z", "2026-03-03T10:59:59Z"):
+        on.tell("lesson", at, zone="Pacific/Tongatapu")
+    shown = on.streak()
+    assert (shown["current"], shown["run"]["from"], shown["run"]["to"]) == (3, "2026-03-01", "2026-03-03")
+
+
+def test_a_burst_of_unknown_types(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    for number in range(105):
+        at = parse_time("2026-03-01T09:00:00Z") + number * MINUTE // 2
+        on.tell(f"never heard of {number}", format_time(at))
+    assert on.streak()["current"] == 1
+    (day,) = on.app.daily_activity("user_id:ada")["days"]
+    first = on.app.events("user_id:ada", order="asc", limit=1)["events"][0]
+    assert (day["date"], day["events"], day["first_event"]) == ("2026-03-01", 105, first["id"])
+    assert day["first_at"] == "2026-03-01T09:00:00.000000Z"
+
+
+# --- a late event -----------------------------------------------------------------------------
+
+FREEZES = "streaks: {daily: {milestones: [2, 5], freezes: {start: 1, max: 1}}}"
+
+
+def test_a_late_event_repairs_gives_back_a_freeze_and_takes_nothing_away(stage: Callable[..., Stage]) -> None:
+    on = stage(FREEZES)
+    for day in (1, 2, 3, 5, 6):
+        on.tell("conversation_started", f"2026-03-{day:02}T12:00:00Z")
+    shown = on.streak()
+    assert (shown["current"], shown["run"]["frozen"], shown["freezes"]) == (5, 1, 0)
+    milestones, points = on.told(MILESTONE), on.told("points_earned")
+    assert [each["length"] for each in milestones] == [2, 5]
+    assert len(points) == 5
+    on.tell("lesson", "2026-03-04T12:00:00Z", late=True)
+    shown = on.streak()
+    assert (shown["current"], shown["run"]["frozen"], shown["freezes"]) == (6, 0, 1)
+    assert (on.told(MILESTONE), on.told("points_earned")) == (milestones, points)
+
+
+def test_a_late_event_mends_a_streak_that_had_ended(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.days(1, 2, 4, 5)
+    assert on.streak()["current"] == 2
+    on.days(3, late=True)
+    assert (on.streak()["current"], on.streak()["history"]) == (5, [])
+
+
+def test_the_past_is_read_as_it_was(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.days(1, 2, 3, 6)
+    assert [on.streak(at=f"2026-03-0{day}T13:00:00Z")["current"] for day in (1, 2, 3, 4, 5, 6)] == [1, 2, 3, 3, 0, 1]
+    with pytest.raises(InvalidValue, match="ahead"):
+        on.app.streaks("user_id:ada", as_of="2027-01-01T00:00:00Z")
+    with pytest.raises(NotFound):
+        on.app.streaks("user_id:nobody")
+
+
+# --- milestones -------------------------------------------------------------------------------
+
+
+def test_a_milestone_is_told_once_in_each_run(stage: Callable[..., Stage]) -> None:
+    on = stage("streaks: {daily: {milestones: [2, 3]}}")
+    on.days(1, 2, 2, 3, 4)
+    assert on.told(MILESTONE) == [
+        {"streak": "daily", "length": 2, "day": "2026-03-02"},
+        {"streak": "daily", "length": 3, "day": "2026-03-03"},
+    ]
+    on.days(6, 7)
+    assert [each["day"] for each in on.told(MILESTONE)] == ["2026-03-02", "2026-03-03", "2026-03-07"]
+    # The two runs become one, in which all of it has been told already.
+    on.days(5, late=True)
+    assert on.streak()["current"] == 7
+    assert len(on.told(MILESTONE)) == 3
+    told = on.streak()["milestones"]
+    assert told == [{"length": 2, "day": "2026-03-07"}, {"length": 3, "day": "2026-03-03"}]
+
+
+def test_what_is_long_past_when_it_becomes_known_reaches_no_milestone(stage: Callable[..., Stage]) -> None:
+    on = stage("streaks: {daily: {milestones: [2]}}")
+    on.now = parse_time("2026-06-01T00:00:00Z")
+    on.days(1, 2, 3, late=True, historical=True)
+    assert (on.streak()["longest"], on.told(MILESTONE)) == (3, [])
+
+
+def test_a_late_event_may_reach_several_at_once(stage: Callable[..., Stage]) -> None:
+    on = stage("streaks: {daily: {milestones: [3, 4, 5]}}")
+    on.days(1, 2, 4, 5)
+    on.days(3, late=True)
+    assert sorted(each["length"] for each in on.told(MILESTONE)) == [3, 4, 5]
+
+
+def test_nobody_can_put_milestones_into_our_mouth(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.tell(MILESTONE, "2026-03-01T12:00:00Z", properties={"streak": "daily", "length": 365, "day": "2026-03-01"})
+    on.days(2)
+    assert (on.streak()["milestones"], on.streak()["current"]) == ([], 1)
+
+
+def test_every_streak_has_its_own(stage: Callable[..., Stage]) -> None:
+    on = stage(
+        "streaks: {daily: false, lessons: {events: lesson, milestones: [2]},"
+        " weeks: {cadence: week, milestones: [2]}, twice: {events: lesson, times: 2, milestones: [1]}}"
+    )
+    on.days(1, 2, 9, 9)
+    assert [(each["streak"], each["length"]) for each in on.told(MILESTONE)] == [
+        ("lessons", 2), ("weeks", 2), ("twice", 1),
+    ]  # fmt: skip
+    answer = on.app.streaks("user_id:ada")["streaks"]
+    assert sorted(answer) == ["lessons", "twice", "weeks"]
+
+
+# --- zones ------------------------------------------------------------------------------------
+
+
+def test_hopping_is_flagged_once_a_day_and_refused_never(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    zones = ("UTC", "Asia/Tokyo", "America/New_York", "Europe/Rome", "Asia/Tokyo", "UTC")
+    for hour, zone in enumerate(zones):
+        assert on.tell("lesson", f"2026-03-02T{hour + 8:02}:00:00Z", zone=zone)["status"] == "accepted"
+    (flag,) = on.told(HOPPING)
+    assert flag == {"changes": 3, "zones": ["Asia/Tokyo", "America/New_York", "Europe/Rome"]}
+    assert on.app.daily_activity("user_id:ada")["zone"] == "UTC"
+
+
+def test_travelling_is_not_hopping(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    for day, zone in enumerate(("UTC", "Asia/Tokyo", "America/New_York", "Europe/Rome"), 2):
+        on.tell("lesson", f"2026-03-{day:02}T12:00:00Z", zone=zone)
+    assert on.told(HOPPING) == []
+
+
+def test_a_late_event_from_another_zone_moves_what_came_after_it(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.tell("lesson", "2026-03-01T12:00:00Z", zone="UTC")
+    on.tell("lesson", "2026-03-05T23:30:00Z")
+    assert on.streak()["last_active_on"] == "2026-03-05"
+    on.tell("lesson", "2026-03-03T12:00:00Z", zone="Asia/Tokyo", late=True)
+    assert on.streak()["last_active_on"] == "2026-03-06"
+    assert on.app.engine.refold_all() > 0
+    assert on.streak()["last_active_on"] == "2026-03-06"
+
+
+# --- what others tell -------------------------------------------------------------------------
+
+
+def test_granted_freezes_are_spent_from_their_day_on(stage: Callable[..., Stage]) -> None:
+    on = stage("streaks: {daily: {freezes: {max: 5}}}")
+    on.days(1, 2, 5)
+    assert on.streak()["current"] == 1
+    on.tell("streak_freeze_granted", "2026-03-02T18:00:00Z", late=True, properties={"freezes": 2})
+    assert (on.streak()["current"], on.streak()["run"]["frozen"]) == (3, 2)
+    on.tell("streak_freeze_granted", "2026-03-05T18:00:00Z", properties={"streak": "daily"})
+    assert on.streak()["freezes"] == 1
+    for properties in ({"streak": "other"}, {"freezes": -1}, {"freezes": "3"}, {"streak": 7}):
+        on.tell("streak_freeze_granted", "2026-03-05T19:00:00Z", properties=properties)
+    assert on.streak()["freezes"] == 1
+
+
+def test_amnesty_for_one_person(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.days(1, 2, 5)
+    on.tell("streak_amnesty_granted", "2026-03-05T18:00:00Z", properties={"from": "2026-03-03", "to": "2026-03-04"})
+    assert on.streak()["current"] == 3
+    for properties in ({}, {"from": "2026-03-09", "to": "2026-03-08"}, {"from": 1, "to": 2}):
+        on.tell("streak_amnesty_granted", "2026-03-05T18:00:00Z", properties=properties)
+    assert on.streak()["current"] == 3
+
+
+def test_what_only_happens_to_a_person_is_no_activity(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    for type in ("campaign_delivered", "tag_added", "tag_removed", "streak_freeze_granted"):
+        on.tell(type, "2026-03-01T12:00:00Z", properties={"campaign_id": "c", "tag": "t"})
+    assert (on.streak()["current"], on.streak()["last_active_on"]) == (0, None)
+    on = stage("calendar: {active: {events: [campaign_delivered]}}")
+    on.tell("campaign_delivered", "2026-03-01T12:00:00Z")
+    on.tell("lesson", "2026-03-02T12:00:00Z")
+    assert on.streak()["last_active_on"] == "2026-03-01"
+
+
+# --- days -------------------------------------------------------------------------------------
+
+
+def test_days_with_what_was_earned_on_them(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.tell("conversation_started", "2026-03-01T15:30:00Z", zone="Asia/Tokyo")
+    on.tell("tool_used", "2026-03-01T14:30:00Z", zone="Asia/Tokyo", late=True)
+    on.tell("tool_used", "2026-03-03T14:30:00Z", zone="Asia/Tokyo")
+    answer = on.app.daily_activity("user_id:ada")
+    assert (answer["zone"], answer["today"]) == ("Asia/Tokyo", "2026-03-03")
+    assert [(day["date"], day["events"], day["points"]) for day in answer["days"]] == [
+        ("2026-03-01", 1, 5), ("2026-03-02", 1, 10), ("2026-03-03", 1, 5),
+    ]  # fmt: skip
+    chosen = on.app.daily_activity("user_id:ada", since="2026-03-02", until="2026-03-02")["days"]
+    assert [day["date"] for day in chosen] == ["2026-03-02"]
+    for since, until in (("2026-03-03", "2026-03-02"), ("2020-01-01", "2026-03-01"), ("yesterday", "")):
+        with pytest.raises(InvalidValue):
+            on.app.daily_activity("user_id:ada", since=since, until=until)
+
+
+def test_days_of_more_than_a_year_ago_are_sets_only(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    begin = parse_time("2024-01-01T12:00:00Z")
+    for day in range(0, 800, 2):
+        on.tell("lesson", format_time(begin + day * DAY))
+    on.now = begin + 799 * DAY + SECOND
+    assert len(on.streak()["history"]) == 20
+    long_ago = on.app.daily_activity("user_id:ada", since="2024-01-01", until="2024-03-01")
+    assert long_ago["days"] == []
+    lately = on.app.daily_activity("user_id:ada", since="2025-02-10")
+    assert len(lately["days"]) == 197
+    # The sets know all of it: one missing day after the other is filled in, and the whole is one streak.
+    for day in range(1, 800, 2):
+        on.tell("lesson", format_time(begin + day * DAY), late=True)
+    assert on.streak()["current"] == 800
+
+
+# --- merging ----------------------------------------------------------------------------------
+
+
+def test_merge_makes_one_streak_of_two_and_unmerge_two_again(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.days(1, 3, 5, who="ada", zone="Asia/Tokyo", hour=20)
+    on.days(2, 4, 6, who="bob", zone="America/New_York", hour=2)
+    before = [on.streak(who) for who in ("ada", "bob")]
+    # Five in the morning of the next day in Tokyo, nine in the evening of the day before in New York.
+    assert [shown["last_active_on"] for shown in before] == ["2026-03-06", "2026-03-05"]
+    engine = on.app.engine
+    survivor, _ = engine.merge("default", "user_id:ada", "user_id:bob", request="m", force=True)
+    joined = on.streak()
+    assert (joined["longest"], joined["last_active_on"]) == (6, "2026-03-06")
+    merge = on.app.events(survivor, type="threadline.person_merged")["events"][0]["id"]
+    engine.unmerge("default", merge, request="u")
+    assert [on.streak(who) for who in ("ada", "bob")] == before
+
+
+def test_expiry_is_a_moment(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    on.days(1, 2)
+    shown = on.streak()
+    assert (shown["current"], shown["at_risk"], shown["expires_at"]) == (2, False, "2026-03-04T00:00:00.000000Z")
+    assert on.streak(at="2026-03-03T00:00:00Z")["at_risk"] is True
+    assert on.streak(at="2026-03-03T23:59:59.999999Z")["current"] == 2
+    on.now = parse_time("2026-03-04T00:00:00Z") + 3 * HOUR
+    over = on.streak(at="2026-03-04T00:00:00Z")
+    assert (over["current"], over["at_risk"], over["expires_at"], over["longest"]) == (0, False, None, 2)

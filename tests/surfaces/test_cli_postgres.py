@@ -1,0 +1,157 @@
+"""The command line on a shared store: migrating it, serving it and working on it from several processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import threadline
+from tests.servers import postgres
+from threadline.app import composition, open_engine
+from threadline.engine.dispatch import LEASE
+from threadline.engine.packing import unpack
+from threadline.kernel.store import scan_pages
+from threadline.kernel.time import DAY, system_clock
+from threadline.surfaces.cli.program import run
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+WRITE_KEY = "wk_shared"
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    made = postgres.server("18").url(postgres.schema_of(tmp_path))
+    monkeypatch.setenv("THREADLINE_STORE", made)
+    monkeypatch.setenv("THREADLINE_WRITE_KEYS", f"shop={WRITE_KEY}")
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def call(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capfd.readouterr()
+    code = run(composition(), arguments)
+    return code, *capfd.readouterr()
+
+
+def test_migrate_makes_the_tables_once(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, error = call(capfd, "people")
+    assert code == 1
+    assert "no Threadline schema" in error
+    assert "threadline migrate" in error
+    assert call(capfd, "migrate")[:2] == (0, "taken: 1: tables of items and events\n")
+    code, out, _ = call(capfd, "migrate")
+    assert code == 0
+    assert out.endswith("is up to date; nothing was to be done.\n")
+    assert call(capfd, "people")[0] == 0
+
+
+def test_a_file_needs_no_migration(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = call(capfd, "migrate", "--file", str(tmp_path / "x.db"))
+    assert (code, out) == (0, f"{tmp_path / 'x.db'} is up to date; nothing was to be done.\n")
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_an_unknown_store_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    for command in ("migrate", "people"):
+        code, _, error = call(capfd, command, "--file", "mysql://host/db")
+        assert code == 1
+        assert "mysql:// is not a store we know" in error
+
+
+def test_what_looks_after_a_store_works_on_a_shared_one(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert call(capfd, "migrate")[0] == 0
+    with threadline.open() as one, threadline.open() as other:
+        one.track("42", "purchase_completed", {"total": 29.33, "currency": "EUR"}, key="order-1")
+        other.track("42", "purchase_completed", {"total": 1, "currency": "EUR"}, key="order-2")
+        # None of these needs the store to itself.
+        code, out, _ = call(capfd, "verify", "--jobs", "2")
+        assert code == 0
+        assert "1 people with 2 events verified: 0 faults" in out
+        code, out, _ = call(capfd, "refold", "--jobs", "2")
+        assert (code, "1 people refolded from 2 events" in out) == (0, True)
+        code, out, _ = call(capfd, "doctor")
+        assert code == 0
+        assert "2 events" in out
+        assert "last event" in out
+        assert not re.search(r"\block\b|\bdisk\b", out), "these are the business of a file"
+        code, out, _ = call(capfd, "features", "user_id:42", "--json")
+        assert json.loads(out)["features"]["monetary_total"]["value"] == 30.33
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+class Program:
+    """A command that runs until it is told to stop."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "threadline", *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": SOURCE},
+        )
+        assert self.process.stdout is not None
+        self.ready = next(json.loads(line) for line in self.process.stdout if line.startswith("{"))
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Program]]:
+    started: list[Program] = []
+
+    def start(*arguments: str) -> Program:
+        started.append(Program(*arguments))
+        return started[-1]
+
+    yield start
+    for program in started:
+        program.process.kill()
+        program.process.wait()
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.05)
+
+
+def test_servers_and_workers_share_a_store(
+    url: str, capfd: pytest.CaptureFixture[str], start: Callable[..., Program]
+) -> None:
+    assert call(capfd, "migrate")[0] == 0
+    servers = [start("serve", "--port", "0") for _ in range(2)]
+    worker = start("work")
+    assert "geheim" not in json.dumps([program.ready for program in (*servers, worker)])
+    sent = system_clock() - 8 * DAY
+    with threadline.open() as tl:
+        # A campaign of eight days ago that nobody reacted to: its timer has been due for a day.
+        tl.track("42", "campaign_delivered", {"campaign_id": "spring"}, key="c", occurred_at=sent)
+        for number, server in enumerate(servers * 3):
+            message = {"userId": "42", "event": "Order Completed", "messageId": f"m{number}", "properties": {}}
+            answer = httpx.post(f"{server.ready['url']}/v1/track", json=message, auth=(WRITE_KEY, ""))
+            assert answer.status_code == 200
+        until(lambda: tl.events("user_id:42", type="campaign_ignored")["events"] != [])
+        time.sleep(1.5)  # time enough for the others to do it once more
+        events = tl.events("user_id:42")["events"]
+    assert [event["type"] for event in events].count("campaign_ignored") == 1
+    assert [program.stop() for program in (*servers, worker)] == [0, 0, 0]
+    engine = open_engine(url)
+    leases = [unpack(item.value) for item in scan_pages(engine.store, LEASE)]
+    assert leases, "somebody held a lease while it fired the timer"
+    assert {until_when for _, until_when in leases} == {0}, "and gave it back in the end"
+    engine.close()

@@ -1,0 +1,144 @@
+"""Commands on whole stores: move, backup and restore, as an operator runs them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import threadline
+from threadline.app import composition
+from threadline.surfaces.cli.program import run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with one purchase; commands find it by the environment."""
+    path = tmp_path / "x.db"
+    tell(path, "order-1")
+    monkeypatch.setenv("THREADLINE_STORE", str(path))
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+def tell(path: Path, key: str) -> None:
+    with threadline.open(path) as tl:
+        tl.track("42", "purchase_completed", {"total": 29.33, "currency": "EUR"}, key=key)
+
+
+def call(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    capfd.readouterr()
+    code = run(composition(), arguments)
+    found = capfd.readouterr()
+    return code, (found.out + found.err).replace("\n", " ")
+
+
+def spent(path: Path) -> object:
+    with threadline.open(path, readonly=True) as tl:
+        return tl.person("user_id:42")["features"]["monetary_total"]["value"]
+
+
+def test_a_store_is_backed_up_and_restored(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, said = call(capfd, "backup", "copy.db")
+    assert code == 0
+    assert said.startswith("copy.db: 1 events, ")
+    tell(store, "order-2")
+    assert spent(store) == 58.66
+    code, said = call(capfd, "restore", "copy.db")
+    assert code == 1
+    assert "--replace" in said
+    code, said = call(capfd, "restore", "copy.db", "--replace")
+    assert code == 0
+    assert "x.db.replaced-1" in said
+    assert (spent(store), spent(Path("x.db.replaced-1"))) == (29.33, 58.66)
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_other_stores_have_backups_of_their_own(
+    store: Path, command: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THREADLINE_STORE", "postgresql://ada:secret@127.0.0.1/x")
+    code, said = call(capfd, command, "copy.db")
+    assert code == 1
+    assert "no embedded store" in said
+    assert "secret" not in said
+
+
+def test_a_store_is_moved_once(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, said = call(capfd, "move", "sqlite:///x.db", "sqlite:///y.db")
+    assert code == 0
+    assert "1 events" in said
+    assert "same canonical dump" in said
+    assert spent(Path("y.db")) == 29.33
+    tell(Path("y.db"), "order-2")
+    code, said = call(capfd, "move", "sqlite:///x.db", "sqlite:///y.db")
+    assert code == 1
+    assert "moved there already" in said
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("x.db", "x.db", "two stores"),
+        ("x.db", "sqlite:///x.db", "two stores"),
+        ("memory:", "y.db", "two stores"),
+        ("x.db", "memory:", "two stores"),
+        ("absent.db", "y.db", "no store at absent.db"),
+        ("x.db", "mysql://y", "not a store we know"),
+    ],
+)
+def test_what_cannot_be_moved_is_told_and_makes_nothing(
+    store: Path, source: str, target: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, said = call(capfd, "move", source, target)
+    assert code == 1
+    assert message in said
+    assert not Path("absent.db").exists()
+    assert not Path("y.db").exists()
+
+
+def test_a_running_server_is_followed_and_then_cut_over(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with threadline.open(store) as tl:  # it holds the store, as a server does
+        code, said = call(capfd, "move", "x.db", "y.db")
+        assert code == 1
+        assert "open for writing in another process" in said
+        follower = subprocess.Popen(
+            [sys.executable, "-m", "threadline", "move", "x.db", "y.db", "--follow"],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(20):
+            tl.track("42", "purchase_completed", {"total": 1, "currency": "EUR"}, key=f"more-{number}")
+        patience = time.monotonic() + 30
+        while time.monotonic() < patience and (not Path("y.db").exists() or events(Path("y.db")) < 21):
+            time.sleep(0.1)
+        follower.send_signal(signal.SIGTERM)
+        assert "Stopped" in follower.communicate(timeout=30)[0]
+        assert follower.returncode == 0
+        tl.track("42", "purchase_completed", {"total": 1, "currency": "EUR"}, key="last")
+    code, said = call(capfd, "move", "x.db", "y.db")
+    assert code == 0
+    assert "22 events" in said
+    assert spent(Path("y.db")) == spent(store) == 50.33
+
+
+def events(path: Path) -> int:
+    from threadline.kernel.errors import ThreadlineError
+    from threadline.stores.sqlite import SqliteStore
+
+    try:
+        reading = SqliteStore(path, readonly=True)
+    except ThreadlineError:  # it is being made at this moment
+        return 0
+    try:
+        return reading.stats()["log_entries"]
+    finally:
+        reading.close()
