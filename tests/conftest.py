@@ -20,6 +20,10 @@ settings.register_profile(
 settings.register_profile(
     "ci", max_examples=200, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
+# For suites that are run once more on every store: there it is the store that is tried, not the folds.
+settings.register_profile(
+    "few", max_examples=2, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("THREADLINE_TEST_PROFILE", "fast"))
 
 

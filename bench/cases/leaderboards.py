@@ -26,6 +26,7 @@ PEOPLE = 1_000_000
 LIVING = 20_000
 """Those who have events, a state and everything else. Of the others only the rows are there: a board reads no more of
 anybody, and recording a million people takes longer than all other cases."""
+RANK = "rank of a person"
 BATCH = 100
 ROUNDS = 40
 BOARDS = "leaderboards: {points: {score: points.earned, periods: [week, all]}}\n"
@@ -38,7 +39,7 @@ def measure(stage: Stage) -> list[Row]:
     rows = [Row(f"first question about a board of {PEOPLE:,}, which reads it", first, "s")]
     rows.append(Row("memory for its counts", megabytes, "MB"))
     for name, latencies in found.items():
-        goal = Goal("ours", most=5.0)
+        goal = Goal("ours", most=5.0) if name == RANK else None
         rows.append(Row(f"{name}, p50", quantile(latencies, 0.5), "ms"))
         rows.append(Row(f"{name}, p99", quantile(latencies, 0.99), "ms", goal=goal, note=f"{len(latencies):,} asked"))
     note = "theirs: the same engine without boards; every event earns points and moves two rows"
@@ -112,7 +113,7 @@ def _ask(engine: Any, source: random.Random, seconds: float) -> dict[str, Any]:
         return run("leaderboard_standing", id=who, name="points", period="week", around=around)
 
     questions: dict[str, Callable[[], Any]] = {
-        "rank of a person": lambda: standing(0),
+        RANK: lambda: standing(0),
         "rank and ten neighbours": lambda: standing(5),
         "first hundred": lambda: run("leaderboard", name="points", period="week", limit=100),
     }

@@ -35,12 +35,13 @@ class Share(NamedTuple):
     """What one of several processes tells: every so many events are its own, whoever they are about."""
 
     world: World
+    start: int
     number: int
     of: int
 
     def batches(self, count: int) -> list[list[Event]]:
         """The first so many batches."""
-        mine = islice(self.world.events(1 << 62), self.number, None, self.of)
+        mine = islice(self.world.events(1 << 62), self.start + self.number, None, self.of)
         return [list(islice(mine, BATCH)) for _ in range(count)]
 
 
@@ -51,7 +52,13 @@ class Ingest(NamedTuple):
     url: str
     share: Share
     seconds: float
+    filled: int = 0
+    """Batches before the clock starts."""
     rate: float = 0.0
+
+    def count(self) -> int:
+        """Batches that are made ready."""
+        return self.filled + round(self.seconds * (self.rate or FASTEST / self.share.of) / BATCH)
 
 
 def measure(stage: Stage) -> list[Row]:
@@ -67,13 +74,15 @@ def measure(stage: Stage) -> list[Row]:
 def _ingest(server: postgres.Server, stage: Stage, workers: int, goal: Goal | None) -> Row:
     url = server.made(f"ingest_{workers}")
     HandwrittenPostgres(url).make()
-    # Turns, so that a slow moment of the machine hits both.
     rates: dict[Opening, list[float]] = {Threadline: [], HandwrittenPostgres: []}
-    for turn in range(2):
+    start = 0
+    # Turns, so that a slow moment of the machine hits both; the second goes on where the first made an end.
+    for filled in (FILLED_BATCHES // workers, 0):
         for opening, found in rates.items():
-            part = stage.world.__class__(stage.world.seed + turn, stage.world.people, history=stage.world.history)
-            tasks = [Ingest(opening, url, Share(part, n, workers), stage.seconds / 2) for n in range(workers)]
+            shares = [Share(stage.world, start, number, workers) for number in range(workers)]
+            tasks = [Ingest(opening, url, share, stage.seconds / 2, filled) for share in shares]
             found.append(sum(_together(_write, tasks)))
+        start += BATCH * sum(task.count() for task in tasks)
     ours, theirs = (sum(found) / len(found) for found in rates.values())
     name = f"PostgreSQL: ingest by {workers} process{'es' * (workers > 1)}, batches of {BATCH}"
     return Row(name, ours, "events/s", theirs, goal, "beside a hand-written append by as many processes")
@@ -82,7 +91,9 @@ def _ingest(server: postgres.Server, stage: Stage, workers: int, goal: Goal | No
 def _reads(server: postgres.Server, stage: Stage, rate: float) -> Iterator[Row]:
     url = server.made("ingest_1")
     world = stage.world
-    tasks = [Ingest(Threadline, url, Share(world, n, WORKERS), stage.seconds, rate / WORKERS) for n in range(WORKERS)]
+    # Far behind what was told there already.
+    shares = [Share(world, round(2 * FASTEST * stage.seconds), number, WORKERS) for number in range(WORKERS)]
+    tasks = [Ingest(Threadline, url, share, stage.seconds, rate=rate / WORKERS) for share in shares]
     *_, found = _together(_write_or_read, [*(tasks if rate else []), (url, world, stage.seconds)])
     for name, latencies in found.items():
         beside = f"{rate:,.0f} events/s by {WORKERS} processes" if rate else "nothing"
@@ -106,9 +117,8 @@ def _write_or_read(task: Any, ready: Any) -> Any:
 def _write(task: Ingest, ready: Any) -> float:
     """Events per second of this process."""
     side = task.opening(task.url)
-    filled = 0 if task.rate else FILLED_BATCHES // task.share.of
-    batches = iter(task.share.batches(filled + round(task.seconds * (task.rate or FASTEST / task.share.of) / BATCH)))
-    for batch in islice(batches, filled):
+    batches = iter(task.share.batches(task.count()))
+    for batch in islice(batches, task.filled):
         side.record(batch)
     ready.wait()
     began, count = time.perf_counter(), 0

@@ -15,7 +15,7 @@ from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Identifier
 from threadline.kernel.ranking import TABLE, Board, Place, board_of, place_of, row_of
 from threadline.kernel.store import scan_pages
-from threadline.kernel.time import DAY, HOUR, MINUTE, WEEK, format_time
+from threadline.kernel.time import DAY, HOUR, MINUTE, WEEK, format_time, parse_time
 from threadline.testing import scenarios
 
 BOARDS = """
@@ -373,3 +373,17 @@ def test_the_sort_of_a_row_is_its_place() -> None:
     assert [place.sort for place in in_order] == sorted(place.sort for place in places)
     key = Board("ws", "b.1", "week 2026-03-02", "country=a/b=c")
     assert all(board_of(row_of(key, place).partition) == key for place in places)
+
+
+def test_who_travels_keeps_the_streak_until_midnight_over_there() -> None:
+    stage = staged(STREAKS)
+    stage.now = STARTS_AT + 9 * HOUR
+    stage.tell("page", "ada", context={"timezone": "UTC"})
+    stage.tell("page", "ada", context={"timezone": "Asia/Tokyo"})  # the same day, and nothing more is counted
+    person = stage.engine.person("default", "user_id:ada")
+    told = stage.engine.views(person, stage.now + 1, names=["streaks"])["streaks"]["daily"]["expires_at"]
+    dies_at = parse_time(told)
+    stage.now = dies_at - 2
+    assert standing(stage, "ada", "streak")["score"] == 1
+    stage.now = dies_at - 1
+    assert standing(stage, "ada", "streak")["score"] == 0

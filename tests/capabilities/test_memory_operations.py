@@ -60,7 +60,8 @@ def test_all_by_type_and_one(shop: Asked) -> None:
 
 def test_memory_is_read_as_of_an_instant_and_as_it_was_known_then(shop: Asked) -> None:
     first = shop.now
-    shop.tell("purchase_completed", first + HOUR, user_id="ada", properties={"payment_method": "card"})
+    bought = {"payment_method": "card", "product_id": "a", "total": 5}
+    shop.tell("purchase_completed", first + HOUR, user_id="ada", properties=bought)
     shop.now += 2 * DAY
     shop.tell("purchase_completed", first + 2 * HOUR, user_id="ada", properties={"payment_method": "pix"})
     shop.now += DAY
@@ -69,6 +70,7 @@ def test_memory_is_read_as_of_an_instant_and_as_it_was_known_then(shop: Asked) -
     # On the next day the second purchase had happened, and nobody had told it yet.
     assert known(shop, as_of=late, known="now")["preference/payment_method"] == "pix"
     assert known(shop, as_of=late)["preference/payment_method"] == "card"
+    assert known(shop, as_of=late)["purchase/product:a"]["total_spent"] == 5.0
     shop_then = format_time(first + 2 * DAY + HOUR)
     assert known(shop, as_of=shop_then)["preference/payment_method"] == "pix"
     with pytest.raises(InvalidValue, match="as_of lies ahead"):
@@ -243,7 +245,7 @@ def test_a_search_answers_the_best_first(shop: Asked) -> None:
 
 
 def test_variables_are_type_key_and_path() -> None:
-    memory = {
+    memory: dict[str, Any] = {
         "purchase": {"last_transaction": fact("", "", {"product_name": "Tent", "lines": [{"n": 1}, {"n": 2}]})},
         "form": {"v1.0": fact("", "", {"a": 1}), "v1": fact("", "", {"0": {"a": 2}, "b": 3})},
         "retracted": [],

@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.laws import staging
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.streaks import days, projection, read_streaks
 from threadline.capabilities.streaks.civil import date_of
+from threadline.capabilities.streaks.events import STREAK_MILESTONE_REACHED
 from threadline.capabilities.streaks.fold import RECORD_SIZE
+from threadline.capabilities.streaks.policy import Watched, policy
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.projection import Projection
-from threadline.kernel.time import DAY, HOUR, MINUTE
+from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, MINUTE
 from threadline.testing import scenarios
 from threadline.testing.audits import streaks as audited
 from threadline.testing.projection_laws import LAWS
@@ -78,6 +81,20 @@ histories = st.builds(journeys, scenarios.randoms, st.integers(1, 60))
 def test_projection_laws(known: Projection, history: list[Event], random: Random) -> None:
     for law in LAWS:
         law(known, scenarios.recorded(history), random)
+
+
+@given(
+    instants=st.lists(st.sampled_from([EARLIEST, EARLIEST + DAY, 0, LATEST - DAY, LATEST]), max_size=5),
+    zones=st.lists(st.sampled_from(ZONES), min_size=5, max_size=5),
+    random=scenarios.randoms,
+)
+def test_the_ends_of_time(instants: list[int], zones: list[Any], random: Random) -> None:
+    told = [
+        Event(type="lesson_done", identifiers=(), occurred_at=at, key=str(number), context={"timezone": zone})
+        for number, (at, zone) in enumerate(zip(instants, zones, strict=False))
+    ]
+    for law in LAWS:
+        law(MANY, scenarios.recorded(told), random)
 
 
 @pytest.mark.parametrize("known", [SHIPPED, MANY], ids=["shipped", "many"])
@@ -163,3 +180,34 @@ def test_the_worst_state_is_bounded() -> None:
         state = SHIPPED.fold(state, Recorded(event, f"{number:032x}", "t", number + 1, number * 2 * DAY))
     size = len(msgspec.msgpack.encode(state))
     assert 20_000 < size < 50_000
+
+
+MILESTONES = """
+streaks:
+  daily: {milestones: [2, 3, 5]}
+  frozen: {milestones: [2, 4], freezes: {start: 1, every: 2, max: 2}}
+  weekly: {cadence: week, milestones: [1, 2]}
+  twice: {times: 2, grace: 3h, milestones: [1, 2]}
+"""
+
+
+def told_milestones(history: list[Event], size: int) -> list[tuple[int, str, int]]:
+    """What is told while these events, all of them from one zone, arrive in this order, half an hour apart."""
+    home = [msgspec.structs.replace(each, context={}) for each in history if not each.type.startswith("streak_")]
+    streaks = read_streaks(Definitions([("threadline.yaml", MILESTONES)]))
+    clock = iter(range(scenarios.NOW - 20 * DAY + 1, scenarios.NOW, 30 * MINUTE))
+    on = staging.engine(clock=lambda: next(clock), values=[projection(streaks), policy(streaks)], shipped=False)
+    on.record([staging.event("page", {"user_id": "u"}, "first", at=0)])
+    for start in range(0, len(home), size):
+        on.record(home[start : start + size])
+    events = on.events(on.person("default", "user_id:u"), types=frozenset({STREAK_MILESTONE_REACHED}), limit=1_000)
+    said = [(each.event.occurred_at, each.event.properties) for each in events]
+    return sorted((at, properties["streak"], properties["length"]) for at, properties in said)
+
+
+@given(history=histories, size=st.sampled_from([1, 7, 60]))
+def test_no_milestone_is_missed_by_the_glance_that_comes_first(history: list[Event], size: int) -> None:
+    told = told_milestones(history, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Watched, "may_have_reached", lambda self, state, head, at: True)
+        assert told_milestones(history, size) == told

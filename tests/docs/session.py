@@ -6,6 +6,7 @@ import doctest
 import json
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,9 +17,12 @@ from typing import Any
 import yaml
 
 from tests.docs.markdown import Snippet
+from tests.servers.postgres import schema_of, server
 
 PORT_IN_DOCS = "8787"
 """The port that the pages name; a free one takes its place, so that runs side by side do not meet."""
+POSTGRES_IN_DOCS = "postgresql://localhost/threadline"
+"""The database that the pages name; an empty one of a real server takes its place."""
 COMMAND_SECONDS_MAX = 60
 START_SECONDS_MAX = 30
 
@@ -43,6 +47,9 @@ class Session:
         code = snippet.code.replace(PORT_IN_DOCS, self.port)
         if snippet.not_run:
             return
+        if POSTGRES_IN_DOCS in code:
+            url = server("18").url(schema_of(self.folder))
+            code = code.replace(POSTGRES_IN_DOCS, shlex.quote(url) if snippet.language == "console" else url)
         if snippet.language == "python":
             self._python(code, snippet.line)
         elif snippet.language == "console":

@@ -213,7 +213,7 @@ def assert_points_are_true(on: Engine, now: int = NOW) -> None:
 def _line(recorded: Any) -> dict[str, Any]:
     event = recorded.event
     names = ("type", "source_type", "occurred_at", "marks", "historical", "properties")
-    own = {"id": recorded.id, "cause": recorded.cause, "recorded_at": recorded.recorded_at}
+    own = {"id": recorded.id, "cause": recorded.cause, "thread": recorded.thread, "recorded_at": recorded.recorded_at}
     return own | {name: getattr(event, name) for name in names}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import urllib3
 
 from tests.servers.dynamodb import ministack
 from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, Unavailable
-from threadline.kernel.store import Batch, Check, Delete, Key, Put, Store, feed_pages
+from threadline.kernel.store import Batch, Check, Delete, FeedEntry, Key, Put, Store, feed_pages
 from threadline.kernel.time import DAY, HOUR, SECOND, system_clock
 from threadline.stores import dynamodb_layout as layout
 from threadline.stores.dynamodb import DynamoStore, migrate
@@ -22,7 +23,7 @@ from threadline.stores.dynamodb_client import Client
 from threadline.testing.store_cases import KEY, OTHER_THREAD, THREAD, entry, put, record, verdicts
 from threadline.testing.store_laws import StoreLaws
 
-EXPIRY_SECONDS = 0.2
+EXPIRY_SECONDS = 1.0
 Answer = tuple[int, bytes]
 Before = Callable[[str, dict[str, Any], Callable[..., Answer]], Answer]
 
@@ -92,6 +93,19 @@ class Gate:
 # --- several processes ------------------------------------------------------------------------
 
 
+def told(store: DynamoStore, count: int, cursor: str = "") -> list[FeedEntry]:
+    """The feed after a cursor, once it has so many entries: other processes' commits show a little later."""
+    deadline = time.monotonic() + 20
+    while len(found := store.feed(cursor)) < count:
+        assert time.monotonic() < deadline, f"the feed has only {found}"
+        time.sleep(0.01)
+    return found
+
+
+def ids(pages: list[FeedEntry]) -> list[str]:
+    return [page.entry.id for page in pages]
+
+
 @pytest.mark.parametrize("operation", ["PutItem", "TransactWriteItems"])
 def test_a_writer_that_stood_still_is_passed_and_comes_after(
     stores: Callable[..., DynamoStore], operation: str, monkeypatch: pytest.MonkeyPatch
@@ -106,19 +120,13 @@ def test_a_writer_that_stood_still_is_passed_and_comes_after(
     task.start()
     assert gate.reached.wait(10)
     record(other, entry(3, OTHER_THREAD))
-    found: list[str] = []
-    while len(found) < 2:
-        found = [page.entry.id for page in other.feed()]
-    assert found == [entry(1).id, entry(3).id]
-    cursor = other.feed()[-1].cursor
+    found = told(other, 2)
+    assert ids(found) == [entry(1).id, entry(3).id]
     gate.opened.set()
     task.join(30)
     assert still.seen([entry(2).id])
-    rest: list[str] = []
-    while not rest:
-        rest = [page.entry.id for page in other.feed(cursor)]
-    assert rest == [entry(2).id]
-    assert [page.entry.id for page in feed_pages(other)] == [entry(1).id, entry(3).id, entry(2).id]
+    assert ids(told(other, 1, found[-1].cursor)) == [entry(2).id]
+    assert ids(list(feed_pages(other))) == [entry(1).id, entry(3).id, entry(2).id]
 
 
 def test_the_feed_waits_for_a_writer_that_is_at_work(url: str, stores: Callable[..., DynamoStore]) -> None:
@@ -133,10 +141,7 @@ def test_the_feed_waits_for_a_writer_that_is_at_work(url: str, stores: Callable[
     assert patient.feed() == []
     gate.opened.set()
     task.join(30)
-    found: list[str] = []
-    while len(found) < 2:
-        found = [page.entry.id for page in patient.feed()]
-    assert found == [entry(1).id, entry(2).id]
+    assert ids(told(patient, 2)) == [entry(1).id, entry(2).id]
     patient.close()
 
 
@@ -147,10 +152,7 @@ def test_a_thread_is_in_order_in_the_feed_whatever_the_clocks_say(stores: Callab
         version = item.version if item else 0
         assert store.commit([Batch([entry(number)], [Put(KEY, b"head", version)])]) == [None]
     for store in (ahead, behind):
-        found: list[int] = []
-        while len(found) < 4:
-            found = [page.entry.sequence for page in store.feed()]
-        assert found == [1, 2, 3, 4]
+        assert [page.entry.sequence for page in told(store, 4)] == [1, 2, 3, 4]
 
 
 def test_a_writer_who_comes_later_with_a_slow_clock_is_not_skipped(stores: Callable[..., DynamoStore]) -> None:
@@ -158,10 +160,33 @@ def test_a_writer_who_comes_later_with_a_slow_clock_is_not_skipped(stores: Calla
     record(first, entry(1))
     cursor = first.feed()[-1].cursor
     record(slow, entry(2, OTHER_THREAD))
-    found: list[str] = []
-    while not found:
-        found = [page.entry.id for page in first.feed(cursor)]
-    assert found == [entry(2).id]
+    assert ids(told(first, 1, cursor)) == [entry(2).id]
+
+
+def test_a_writer_who_registers_while_a_reader_reads_is_not_skipped(stores: Callable[..., DynamoStore]) -> None:
+    reader, fast, slow = stores(), stores(), stores(lambda: system_clock() - DAY)
+    begun: list[str] = []
+
+    def meanwhile(name: str, body: dict[str, Any], go: Callable[..., Answer]) -> Answer:
+        if name == "Query" and not begun:
+            begun.append(slow._journal.begin())
+            record(fast, entry(1))
+        return go()
+
+    spy(reader).before = meanwhile
+    assert reader.feed() == [], "the slow one may still come in before"
+    slow._journal.end(begun[0], answered=True)
+    assert ids(told(reader, 1)) == [entry(1).id]
+
+
+def test_a_writer_that_beats_is_waited_for_however_long_its_call_takes(stores: Callable[..., DynamoStore]) -> None:
+    reader, slow = stores(), stores()
+    position = slow._journal.begin()
+    until = time.monotonic() + 3 * EXPIRY_SECONDS
+    while time.monotonic() < until:
+        assert list(reader._journal.settled().words) == [position[16:]]
+        time.sleep(0.05)
+    slow._journal.end(position, answered=True)
 
 
 def test_a_reader_only_reads(url: str) -> None:
@@ -249,10 +274,7 @@ def test_when_patience_ends_nothing_is_half_done_and_the_feed_goes_on(stores: Ca
     spy(store).before = lambda name, body, go: go()
     record(store, entry(2))
     record(other, entry(3, OTHER_THREAD))
-    found: list[str] = []
-    while len(found) < 2:
-        found = [page.entry.id for page in other.feed()]
-    assert found == [entry(2).id, entry(3).id]
+    assert ids(told(other, 2)) == [entry(2).id, entry(3).id]
     record(store, entry(1))
 
 
@@ -319,15 +341,12 @@ def test_the_tail_of_the_feed_comes_by_the_stream(stores: Callable[..., DynamoSt
     record(writer, entry(1))
     cursor = ""
     for number in range(2, 8):
-        page = []
-        while not page:
-            page = reader.feed(cursor)
+        page = told(reader, 1, cursor)
         assert [each.entry for each in page] == [entry(number - 1)]
         cursor = page[-1].cursor
         spy(reader).requests.clear()
         record(writer, entry(number))
-    while not reader.feed(cursor):
-        pass
+    told(reader, 1, cursor)
     names = [name for name, _ in spy(reader).requests]
     assert "GetRecords" in names
     assert "BatchGetItem" not in names

@@ -156,7 +156,7 @@ def test_a_storm_loses_and_doubles_nothing(tmp_path: Path, seed: int) -> None:
 def settle(store: DynamoStore) -> None:
     """Wait until the writers that were killed hold up the feed no longer."""
     deadline = time.monotonic() + 20 * EXPIRY_SECONDS
-    while store._journal.settled().floors:
+    while store._journal.settled().words:
         assert time.monotonic() < deadline, "a dead writer was never expelled"
         time.sleep(0.1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from threadline.engine.ordered_counts import OrderedCounts
 from threadline.kernel.limits import BOARDS_COUNTED_MAX, PAGE_ITEMS_MAX
-from threadline.kernel.ranking import TABLE, Board, Place, board_of, partitions, place_of
+from threadline.kernel.ranking import TABLE, Board, Place, alike, board_of, partitions, place_like, place_of
 from threadline.kernel.store import Batch, Delete, Put, Store
 from threadline.kernel.time import SECOND, Clock
 
@@ -186,8 +187,8 @@ class Ranks:
                 with self._committing:
                     page = self.store.query(TABLE, partition, start=after and after + "\0", limit=PAGE_ITEMS_MAX)
                     with self._lock:
-                        for item in page:
-                            counts.change(place_of(item.key.sort), 1)
+                        for score, end in (met := Counter(alike(item.key.sort) for item in page)):
+                            counts.change(place_like(score, end), met[score, end])
                         full = len(page) == PAGE_ITEMS_MAX
                         after = page[-1].key.sort if page else after
                         read[partition] = after if full else _BEHIND_ALL

@@ -58,6 +58,16 @@ def place_of(sort: str) -> Place:
     return Place(SCORE_MAX - int(score, 16), person, None if end == _NEVER else int(end, 16) - (1 << 62))
 
 
+def alike(sort: str) -> tuple[str, str]:
+    """What two sorts have in common whose places differ by nothing but the person: counting goes by it, unread."""
+    return sort[:16], sort.rpartition(".")[2]
+
+
+def place_like(score: str, end: str) -> Place:
+    """A place with what `alike` gave, of nobody."""
+    return place_of(f"{score}..{end}")
+
+
 def row_of(board: Board, place: Place) -> Row:
     """The row of a place. All that is to be known stands in its key: a change is always another row."""
     epoch = _NEVER if place.expires_at is None else str(place.expires_at // EPOCH)

@@ -57,13 +57,18 @@ class Register(NamedTuple):
 
     generation: int
     """How many have ever registered."""
-    floors: dict[str, str]
-    """Writer -> no entry of it below this position is still open; with ``x`` before it once it is being expelled."""
+    words: dict[str, str]
+    """Writer -> ``floor.beat``: no entry of it below the floor is open, and how often it has said so. An ``x`` stands
+    before it once it is being expelled."""
 
     @property
     def horizon(self) -> str:
         """Below this position every entry is settled."""
-        return min((floor.lstrip(_EXPELLED) for floor in self.floors.values()), default=END)
+        return min(map(_floor, self.words.values()), default=END)
+
+
+def _floor(word: str) -> str:
+    return word.lstrip(_EXPELLED).partition(".")[0]
 
 
 class Journal:
@@ -82,11 +87,11 @@ class Journal:
         self._open: set[str] = set()
         self._doubtful: set[str] = set()
         """Positions whose calls ended without an answer; they are settled before the floor goes past them."""
-        self._idle_beats = 0
+        self._beats = self._idle_beats = 0
         self._beater: threading.Thread | None = None
         self._closing = threading.Event()
         self._silent: dict[str, tuple[str, float]] = {}
-        """Writer -> its floor and since when it has had it, as seen from here."""
+        """Writer -> its last word and since when it has said nothing else, as seen from here."""
         self._silent_lock = threading.Lock()
 
     # --- positions --------------------------------------------------------------------------
@@ -125,8 +130,7 @@ class Journal:
         mark = position[16:]
         item = {PK: {"S": journal_pk(mark)}, SK: {"S": position}, **pack_journal(batches)}
         self._client.call("PutItem", {"TableName": self._table, "Item": item, "ReturnConsumedCapacity": "TOTAL"})
-        floor = self.register().floors.get(mark, _EXPELLED)
-        if floor.startswith(_EXPELLED):
+        if self.register().words.get(mark, _EXPELLED).startswith(_EXPELLED):
             self._leave_involuntarily(mark)
             return False
         return True
@@ -211,13 +215,14 @@ class Journal:
                 mark, idle = self._mark, not self._open
                 self._idle_beats = self._idle_beats + 1 if idle else 0
                 leaving = idle and self._idle_beats > IDLE_BEATS
-                floor = min(self._open, default="") or self._tick()
+                self._beats += 1
+                word = f"{min(self._open, default='') or self._tick()}.{self._beats}"
                 self._registered = not leaving
             try:
                 if leaving:
                     self._update("REMOVE #w", mark, {})
                 else:
-                    values = {":f": {"S": floor}, ":x": {"S": _EXPELLED}}
+                    values = {":f": {"S": word}, ":x": {"S": _EXPELLED}}
                     condition = "attribute_exists(#w) AND NOT begins_with(#w, :x)"
                     self._update("SET #w = :f", mark, values, condition=condition)
             except Refused:
@@ -242,8 +247,8 @@ class Journal:
         """The register as it is now."""
         request = {"TableName": self._table, "Key": REGISTER, "ConsistentRead": True, "ReturnConsumedCapacity": "TOTAL"}
         item = self._client.call("GetItem", request).get("Item") or {}
-        floors = {name.removeprefix(_WRITER): each["S"] for name, each in item.items() if name.startswith(_WRITER)}
-        return Register(int(item.get(GENERATION, {}).get("N", "0")), floors)
+        words = {name.removeprefix(_WRITER): each["S"] for name, each in item.items() if name.startswith(_WRITER)}
+        return Register(int(item.get(GENERATION, {}).get("N", "0")), words)
 
     def settled(self) -> Register:
         """The register, with this process's own position as it is at this instant and the silent ones dealt with."""
@@ -251,26 +256,26 @@ class Journal:
             own = min((*self._open, self._tick())) if self._registered else ""
             mark = self._mark
         found = self.register()
-        if own and mark in found.floors and not found.floors[mark].startswith(_EXPELLED):
+        if own and not found.words.get(mark, _EXPELLED).startswith(_EXPELLED):
             # The floor in the register may be half a second old; nobody but us knows better.
-            found.floors[mark] = max(own, found.floors[mark])
-        for writer in self._silent_among({writer: floor for writer, floor in found.floors.items() if writer != mark}):
-            if self._expel(writer, found.floors[writer]):
-                del found.floors[writer]
+            found.words[mark] = max(own, _floor(found.words[mark]))
+        for writer in self._silent_among({writer: word for writer, word in found.words.items() if writer != mark}):
+            if self._expel(writer, found.words[writer]):
+                del found.words[writer]
         return found
 
-    def _silent_among(self, floors: dict[str, str]) -> list[str]:
+    def _silent_among(self, words: dict[str, str]) -> list[str]:
         now = time.monotonic()
         with self._silent_lock:
             seen = self._silent
             self._silent = {
-                writer: seen[writer] if seen.get(writer, ("", 0.0))[0] == floor else (floor, now)
-                for writer, floor in floors.items()
+                writer: seen[writer] if seen.get(writer, ("", 0.0))[0] == word else (word, now)
+                for writer, word in words.items()
             }
             return [
                 writer
-                for writer, (floor, since) in self._silent.items()
-                if floor.startswith(_EXPELLED) or now - since > self._expiry_seconds
+                for writer, (word, since) in self._silent.items()
+                if word.startswith(_EXPELLED) or now - since > self._expiry_seconds
             ]
 
     def entries(self, after: str, stop: str, limit: int) -> Iterator[tuple[str, list[list[PageKey]]]]:
@@ -297,15 +302,15 @@ class Journal:
 
     # --- expelling --------------------------------------------------------------------------
 
-    def _expel(self, writer: str, floor: str) -> bool:
+    def _expel(self, writer: str, word: str) -> bool:
         """Close what a silent writer has left open. Whoever else does the same at the same time does no harm."""
-        marked = floor if floor.startswith(_EXPELLED) else _EXPELLED + floor
+        marked = word if word.startswith(_EXPELLED) else _EXPELLED + word
         try:
-            values = {":x": {"S": marked}, ":f": {"S": floor}}
+            values = {":x": {"S": marked}, ":f": {"S": word}}
             self._update("SET #w = :x", writer, values, condition="#w = :f")
         except Refused:
             return False  # it has spoken after all, or somebody else is faster
-        for position, batches in self._part(journal_pk(writer), marked.lstrip(_EXPELLED)[:16], END, 100):
+        for position, batches in self._part(journal_pk(writer), _floor(word)[:16], END, 100):
             if position.endswith(writer):
                 self._close_pages(batches)
         self._update("REMOVE #w", writer, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,7 +11,8 @@ import msgspec
 
 from threadline.capabilities.leaderboards.definition import BoardDefinition, Boards
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
-from threadline.capabilities.leaderboards.projection import AT, END, NAME, SCORE, TURN, State
+from threadline.capabilities.leaderboards.projection import AT, END, NAME, SCORE, TURN, ZONE, State
+from threadline.capabilities.points.events import LEDGER
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import to_fixed
@@ -21,6 +23,8 @@ from threadline.kernel.time import parse_time
 
 _ALWAYS = frozenset({MERGED, SPLIT, TIMER_FIRED, LEADERBOARDS_REFRESHED})
 """After these any score may be another one."""
+_COUNTS_ONLY = re.compile(r"head|d-?[0-9]+")
+"""Parts of the state of streaks that say where the person was and how much was done on a day, not which days count."""
 
 
 class Measured(NamedTuple):
@@ -52,17 +56,25 @@ def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Known)
         return ()
     wishes: list[Wish] = []
     for board in watched:
-        if type in _ALWAYS or (known.touches(board.path[0], board.path[1:]) and _was_opened(board, known)):
+        if type in _ALWAYS or (known.touches(board.path[0], board.path[1:]) and _may_differ(board, recorded, known)):
             wishes += _told(board, recorded, known)
     return wishes
 
 
-def _was_opened(board: BoardDefinition, known: Known) -> bool:
-    """Whether the event has touched the streaks: most days are active days already, and nothing was unpacked."""
+def _may_differ(board: BoardDefinition, recorded: Recorded, known: Known) -> bool:
+    """Whether it is worth looking: most days are active days already, and a view of streaks is no trifle."""
     if board.path[0] != "streaks":
         return True
-    state = known.opened("streaks")
-    return any(part.__class__ is not msgspec.Raw for part in state.values())
+    event = recorded.event
+    if event.type in LEDGER:
+        return False  # what Threadline adds to the ledger is no activity
+    touched = (name for name, part in known.opened("streaks").items() if part.__class__ is not msgspec.Raw)
+    if not all(_COUNTS_ONLY.fullmatch(name) for name in touched):
+        return True
+    # The sets of days are as they were. The end of a streak may still move with the person's zone.
+    held = known[NAME]["scores"].get(board.name)
+    zone = event.context.get("timezone")
+    return held is None or zone not in (None, held[ZONE])
 
 
 def _told(board: BoardDefinition, recorded: Recorded, known: Known) -> Iterator[Wish]:
@@ -74,6 +86,9 @@ def _told(board: BoardDefinition, recorded: Recorded, known: Known) -> Iterator[
     same_end = found.end == end or (found.end is not None and end == at + LIFE_MAX <= found.end)
     if score != found.score or (score and not same_end):
         said = {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end}
+        zone = recorded.event.context.get("timezone")
+        if board.expiring and isinstance(zone, str):
+            said["zone"] = zone
         yield Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=said)
     if found.changes_at is not None:
         yield Timer(key=board.name, due_at=found.changes_at, unless_earlier=True)

@@ -23,9 +23,9 @@ TRAIT_LENGTH_MAX = 100
 
 State = dict[str, Any]
 """``sums``: kind of period -> number -> points earned; ``balance``: the sum of the ledger; ``scores``: board -> [turn,
-occurred_at, id, score, end]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest."""
+occurred_at, id, score, end, zone]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest."""
 
-TURN, AT, ID, SCORE, END = range(5)
+TURN, AT, ID, SCORE, END, ZONE = range(6)
 
 
 def boards_projection(boards: Boards) -> Projection:
@@ -99,7 +99,8 @@ class _Plan:
         until = min(end, at + LIFE_MAX) if type(end) is int else None
         held = state["scores"].get(board)
         if held is None or (held[TURN], held[AT], held[ID]) < (turn, at, recorded.id):
-            state["scores"][board] = [turn, at, recorded.id, score, until]
+            zone = said.get("zone")
+            state["scores"][board] = [turn, at, recorded.id, score, until, zone if isinstance(zone, str) else None]
 
     # --- rows ------------------------------------------------------------------------------
 

@@ -57,7 +57,6 @@ State = dict[str, Any]
 Pieces = dict[str, Any]
 """The pieces of one derivation by what tells them apart; values may be packed."""
 
-
 RETRACTED_FACTS = "!"
 """The part of the facts that were taken back."""
 
@@ -295,7 +294,7 @@ def _premises(value: Any) -> list[str] | None:
 
 # --- parts --------------------------------------------------------------------------------------
 
-_unpack = msgspec.msgpack.Decoder().decode
+unpack = msgspec.msgpack.Decoder().decode
 _unpack_pieces = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
 _pack = msgspec.msgpack.Encoder(order="sorted").encode
 
@@ -316,7 +315,7 @@ def _close(state: State, code: str, pieces: Pieces, packed: bool) -> None:
 def _piece(pieces: Pieces, part: str) -> Piece | None:
     piece: Any = pieces.get(part)
     if piece.__class__ is msgspec.Raw:
-        piece = pieces[part] = _unpack(piece)
+        piece = pieces[part] = unpack(piece)
     return piece  # type: ignore[no-any-return]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from threadline.capabilities.events.forms import instant
 from threadline.capabilities.memory.claims import (
     Claim,
@@ -17,7 +19,7 @@ from threadline.capabilities.memory.claims import (
     voided,
 )
 from threadline.capabilities.memory.definition import SOURCES
-from threadline.capabilities.memory.folding import RETRACTED_FACTS, Maker, State, fold_maker
+from threadline.capabilities.memory.folding import RETRACTED_FACTS, Maker, State, fold_maker, unpack
 from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FACT_EVENTS_MAX
@@ -80,9 +82,11 @@ class Reader:
         """The pieces by fact, and of each fact with a standing retraction its newest one."""
         pieces: Pieces = {}
         retracted: dict[FactId, list[Any]] = {}
-        for code, part in state.items():
+        for code, kept in state.items():
+            # Where an instant of the past is folded from the log, parts come as the folds left them.
+            part = unpack(kept) if kept.__class__ is msgspec.Raw else kept
             if code == RETRACTED_FACTS:
-                told = {split_id(id): standing(kept) for id, kept in part.items()}
+                told = {split_id(id): standing(entries) for id, entries in part.items()}
                 retracted = {fact: last for fact, last in told.items() if last is not None}
                 continue
             maker = self._by_code[code]

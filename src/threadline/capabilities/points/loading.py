@@ -123,7 +123,7 @@ class _Reader:
                 if rules.pop(name, None) is None:
                     document.fail(key, f"{name!r} earns nothing before {what}; remove the line")
                 continue
-            rule = self._rule(name, key, value)
+            rule = self._rule(name, key, value, rules.get(name))
             for type in rule.types:
                 self._check_type(type, rule, rules, key)
             rules[name] = rule
@@ -139,16 +139,21 @@ class _Reader:
         if other is not None:
             self._document.fail(key, f"{type!r} earns by {other.name!r} already; leave that out first, or this")
 
-    def _rule(self, name: str, key: yaml.Node, node: yaml.Node) -> Rule:
+    def _rule(self, name: str, key: yaml.Node, node: yaml.Node, before: Rule | None) -> Rule:
         document, what = self._document, f"`earn` of {name!r}"
+        before = before or Rule(name, 1)
         if not isinstance(node, yaml.MappingNode):
-            return Rule(name, self._amount(node, what))
+            return replace(before, points=self._amount(node, what))
         keys = document.mapping(node, what)
         document.known(keys, RULE_KEYS, what)
         if "points" not in keys:
             document.fail(key, f"{what} needs `points`")
-            return Rule(name, 1)
-        also = [document.text(each, f"`also` of {name!r}") for each in self._also(keys)]
+            return before
+        also = (
+            before.also
+            if "also" not in keys
+            else [document.text(each, f"`also` of {name!r}") for each in self._also(keys)]
+        )
         return Rule(
             name,
             self._amount(keys["points"][1], what),

@@ -19,7 +19,7 @@ def add(ranges: Ranges, number: int) -> bool:
         else:
             ranges += (number, number)
         if number - ranges[0] >= SPAN_MAX:
-            _forget(ranges, number - SPAN_MAX)
+            forget(ranges, number - SPAN_MAX)
         return True
     place = bisect_right(ranges, number)
     if place & 1 or (place and ranges[place - 1] == number) or ranges[-1] - number >= SPAN_MAX:
@@ -37,10 +37,12 @@ def add(ranges: Ranges, number: int) -> bool:
     return True
 
 
-def _forget(ranges: Ranges, newest: int) -> None:
-    while ranges[1] <= newest:
+def forget(ranges: Ranges, until: int) -> None:
+    """Take out every number up to this one."""
+    while ranges and ranges[1] <= until:
         del ranges[:2]
-    ranges[0] = max(ranges[0], newest + 1)
+    if ranges:
+        ranges[0] = max(ranges[0], until + 1)
 
 
 def holds(ranges: Ranges, number: int) -> bool:

@@ -124,11 +124,15 @@ class Plan:
         if sets is None:
             sets = state[feed.part] = [[] for _ in range(tally.levels * (2 if tally.grace else 1))]
         levels = sets[tally.levels :] if early else sets[: tally.levels]
+        if levels[0] and levels[0][-1] - unit >= days.SPAN_MAX:
+            return
         for level in levels:
             if days.add(level, unit):
                 break
-        if levels[-1]:
-            newest[slot] = levels[-1][-1]
+        # What is too old for the first level is too old for all of them, whenever they were reached.
+        for level in levels[1:]:
+            days.forget(level, levels[0][-1] - days.SPAN_MAX)
+        newest[slot] = levels[-1][-1] if levels[-1] else None
 
     def in_place(self, state: State, recorded: Recorded) -> bool:
         """Whether a late event may be folded as it is; see whereabouts.py."""

@@ -25,11 +25,11 @@ HOPS_MAX = 2
 
 def policy(streaks: StreakSet) -> Policy:
     """The policy of these streaks. It sees every event, so it first looks whether there is anything to reckon."""
-    watched = tuple(_Watched(streaks, streak) for streak in streaks.streaks if streak.milestones)
+    watched = tuple(Watched(streaks, streak) for streak in streaks.streaks if streak.milestones)
     return Policy(name=NAME, handles=None, react=partial(_react, watched))
 
 
-def _react(watched: Sequence[_Watched], recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _react(watched: Sequence[Watched], recorded: Recorded, known: Known) -> Sequence[Wish]:
     event = recorded.event
     if event.source_type == "internal" or event.type in OURS:
         return ()
@@ -54,7 +54,7 @@ def _hopping(head: Head, state: State, event: Event) -> Iterator[Wish]:
         yield Emit(type=ZONE_HOPPING_DETECTED, key="hopping", occurred_at=event.occurred_at, properties=said)
 
 
-class _Watched:
+class Watched:
     """A streak with milestones, and how to see at a glance that none of them can have been reached."""
 
     __slots__ = ("least", "name", "plain", "streak", "top")

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 Line = dict[str, Any]
-"""An event with id, cause, type, source_type, occurred_at, recorded_at, marks, historical and properties."""
+"""An event with id, cause, thread, type, source_type, occurred_at, recorded_at, marks, historical and properties."""
 
 EARNS = {
     "conversation_started": 10, "CONVERSATION_START": 10, "tool_used": 5, "TOOL_USE": 5, "app_opened": 1,
@@ -46,7 +46,7 @@ def problems(lines: list[Line]) -> list[str]:
     told = {line["id"]: line for line in lines}
     written = [line for line in lines if line["type"] == "points_earned" and line["cause"]]
     causes = Counter(line["cause"] for line in written)
-    days: Counter[int] = Counter()
+    days: Counter[tuple[str, int]] = Counter()
     hours = Counter(
         line["occurred_at"] // _HOUR
         for line in lines
@@ -62,7 +62,8 @@ def problems(lines: list[Line]) -> list[str]:
         elif not _is_in_time(cause):
             found.append(f"{line['id']} earns for what was told too late or lies too far ahead")
         elif cause["type"] in _ONCE_A_DAY:
-            days[line["occurred_at"] // _DAY] += 1
+            # By thread: two people who were joined afterwards may each have had their own.
+            days[line["thread"], line["occurred_at"] // _DAY] += 1
     found += [f"{id} earned {times} times" for id, times in causes.items() if times > 1]
     found += [f"day {day} was opened {times} times" for day, times in days.items() if times > 1]
     for line in lines:
