@@ -44,10 +44,11 @@ class Reckoning(Client):
 
     def call(self, operation: str, body: Any, service: str = "dynamodb") -> Any:
         """Ask, and reckon."""
-        before = dict(self.units)
         answer = super().call(operation, body, service)
-        written, read = (self.units[kind] - before.get(kind, 0) for kind in ("write", "read"))
-        if operation == "TransactWriteItems" and all("Put" in each for each in body["TransactItems"]):
+        consumed = answer.get("ConsumedCapacity") or []
+        told = sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed]))
+        written, read = (0.0, told) if operation.endswith(("GetItem", "Query", "Scan")) else (told, 0.0)
+        if operation == "TransactWriteItems" and all(map(_is_new, body["TransactItems"])):
             ours = sum(2 * -(-stored_bytes(each["Put"]["Item"]) // KIB) for each in body["TransactItems"])
             self.checked.append((ours, written))
         if operation == "BatchGetItem":
@@ -58,6 +59,11 @@ class Reckoning(Client):
         self.written += written
         self.read += read
         return answer
+
+
+def _is_new(action: Any) -> bool:
+    # A write that replaces is billed by the larger of the two items, and the request shows one only.
+    return str(action.get("Put", {}).get("ConditionExpression", "")).startswith("attribute_not_exists(pk)")
 
 
 def stored_bytes(item: Any) -> int:

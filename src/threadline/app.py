@@ -83,6 +83,8 @@ def open_engine(
     engine = Engine(_with_cache(_open_store(chosen, readonly), chosen, readonly), made, clock)
     engine.readers.update(READERS)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
+    if readonly or "://" in chosen.store:
+        engine.ranks.refresh_seconds = chosen.leaderboard_refresh_seconds  # others write to this store
     write_keys, tokens = _pairs(chosen.write_keys, "default"), _pairs(chosen.tokens, "settings")
     engine.credentials.add_fixed(write_keys, tokens, chosen.workspace)
     return engine

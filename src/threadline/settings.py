@@ -34,7 +34,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """All settings. Each can be set by `THREADLINE_<NAME>` or under ``settings:`` in `threadline.yaml`."""
 
     store: Annotated[
-        str, _about("path", "The file that holds everything; its folder must be on a local disk.", min_length=1)
+        str,
+        _about("path", "The file that holds everything, on a local disk; or the URL of a shared store.", min_length=1),
     ] = "threadline.db"
     definitions: Annotated[
         str,
@@ -183,6 +184,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         float,
         _about("seconds", "How long the store waits for another connection before it says that it is busy.", ge=0),
     ] = 5.0
+    leaderboard_refresh_seconds: Annotated[
+        float,
+        _about(
+            "seconds",
+            "How old the counts behind ranks may be where other processes write to the same store; each refresh reads "
+            "the board once. Where one process writes they are never old.",
+            ge=1,
+        ),
+    ] = 60.0
     connections_max: Annotated[
         int,
         _about("connections", "Connections of one process to a PostgreSQL server; each costs the server memory.", ge=1),

@@ -1,28 +1,29 @@
 """A pytest plugin that runs other suites on another store: every memory store that a test makes is one of that kind.
 
 ``python -m pytest -p tests.conformance.elsewhere tests/capabilities`` with THREADLINE_TEST_BACKEND set to the name of a
-backend. THREADLINE_TEST_OPENING names a file: the ids of the tests that open a store are written to it, or, where it
-is there already, no others are run.
+backend. Modules that make no store, themselves or by what they import of the tests, are left out: they would only say
+the same once more.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 BACKEND = os.environ.get("THREADLINE_TEST_BACKEND", "memory")
-OPENING = Path(os.environ.get("THREADLINE_TEST_OPENING", os.devnull))
+ROOT = Path(__file__).parents[2]
 
 _stack = ExitStack()
-_opened: list[Any] = []
-_opening: dict[str, None] = {}
-_running = ""
+_open: list[Any] = []
+_opened = 0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,50 +32,58 @@ def pytest_configure(config: pytest.Config) -> None:
     from threadline.stores import memory
 
     backend = next(each for each in BACKENDS if each.name == BACKEND)
-    kind = memory.MemoryStore
-    _stack.enter_context(servers(Path(_stack.enter_context(tempfile.TemporaryDirectory()))))
+    folder = Path(_stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+    _stack.enter_context(servers(folder))
 
-    class Elsewhere(kind):
+    class Elsewhere:
         """A store of the chosen kind, under the name of the memory store."""
 
         def __new__(cls) -> Any:
             """Open one in a folder of its own."""
-            _opening[_running] = None
-            if BACKEND == "memory":
-                return kind.__new__(cls)
-            store = backend.open(Path(tempfile.mkdtemp(dir=_folder())))
-            _opened.append(store)
-            return store
+            global _opened  # noqa: PLW0603 - a plugin has no other place between its hooks
+            _opened += 1
+            _open.append(backend.open(Path(tempfile.mkdtemp(dir=folder))))
+            return _open[-1]
 
-    memory.MemoryStore = Elsewhere  # type: ignore[misc]
+    memory.MemoryStore = Elsewhere  # type: ignore[assignment, misc]
 
 
-def _folder() -> str:
-    return _stack.enter_context(tempfile.TemporaryDirectory())
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what makes no store."""
+    idle = [item for item in items if not makes_stores(item.path)]
+    config.hook.pytest_deselected(items=idle)
+    items[:] = [item for item in items if item not in idle]
+
+
+@cache
+def makes_stores(path: Path) -> bool:
+    """Whether a file of the tests, or one of the tests' own that it imports, names the memory store."""
+    text = path.read_text()
+    if "MemoryStore" in text or '"memory:"' in text:
+        return True
+    for folder, names in re.findall(r"^from (tests[\w.]*) import (.*)", text, re.MULTILINE):
+        place = ROOT / folder.replace(".", "/")
+        found = [place.with_suffix(".py"), *(place / f"{name.strip()}.py" for name in names.split(","))]
+        if any(makes_stores(file) for file in found if file.is_file()):
+            return True
+    return False
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
-    """Know which test opens a store, and close what it has opened."""
-    global _running  # noqa: PLW0603 - a plugin has no other place between its hooks
-    _running = item.nodeid
+    """Close what a test has opened."""
     answer = yield
-    while _opened:
-        with suppress(Exception):  # a test may have closed it, or broken it on purpose
-            _opened.pop().close()
+    while _open:
+        with suppress(Exception):  # the test may have closed it, or broken it on purpose
+            _open.pop().close()
     return answer
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what opens no store, if it is known what does."""
-    if OPENING.is_file():
-        wanted = set(OPENING.read_text().splitlines())
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in wanted])
-        items[:] = [item for item in items if item.nodeid in wanted]
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many stores that were."""
+    terminalreporter.line(f"{_opened} stores opened: {BACKEND}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Say which tests opened a store, and end the servers."""
-    if not OPENING.exists():
-        OPENING.write_text("\n".join(filter(None, _opening)))
+    """End the servers."""
     _stack.close()

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from tests.docs.markdown import Snippet
-from tests.servers.postgres import schema_of, server
+from tests.servers import postgres
 
 PORT_IN_DOCS = "8787"
 """The port that the pages name; a free one takes its place, so that runs side by side do not meet."""
@@ -48,7 +48,7 @@ class Session:
         if snippet.not_run:
             return
         if POSTGRES_IN_DOCS in code:
-            url = server("18").url(schema_of(self.folder))
+            url = postgres.server("18").url(postgres.schema_of(self.folder))
             code = code.replace(POSTGRES_IN_DOCS, shlex.quote(url) if snippet.language == "console" else url)
         if snippet.language == "python":
             self._python(code, snippet.line)

@@ -30,8 +30,8 @@ UNUSED_LIMITS: dict[str, str] = {}
 """Limit -> why nothing checks it yet."""
 
 DRIVERS = {
-    "apsw": "stores", "botocore": "stores", "joserfc": "surfaces", "pyarrow": "surfaces", "re2": "capabilities", "redis": "stores",
-    "urllib3": "stores", "uvicorn": "surfaces",
+    "apsw": "stores", "botocore": "stores", "joserfc": "surfaces", "psycopg": "stores", "pyarrow": "surfaces",
+    "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces",
 }  # fmt: skip
 """Third-party driver -> the room in which exactly one file knows it."""
 

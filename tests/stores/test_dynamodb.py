@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from bench.cases.dynamodb import Reckoning
 from tests.servers.dynamodb import ministack
 from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, Check, Delete, FeedEntry, Key, Put, Store, feed_pages
@@ -365,6 +366,18 @@ def test_without_a_stream_the_table_has_it_all(tmp_path: Path, options: dict[str
         assert page.entry == entry(number)
         cursor = page.cursor
     store.close()
+
+
+def test_units_are_reckoned_as_the_server_counts_them(url: str) -> None:
+    client = Reckoning(parse(url))
+    store = DynamoStore(url, system_clock, client=client)
+    for number in range(1, 12):
+        body = bytes(range(256)) * number
+        events = [entry(2 * number, at=number * DAY * 9, body=body), entry(2 * number + 1, body=body)]
+        assert store.commit([Batch(events, [Put(Key("t", f"é{number}"), body[: 400 * number], 0)])]) == [None]
+    store.close()
+    assert len(client.checked) == 11
+    assert [told for _, told in client.checked] == [ours for ours, _ in client.checked]
 
 
 # --- expiry -----------------------------------------------------------------------------------

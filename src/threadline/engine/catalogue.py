@@ -22,8 +22,8 @@ class Plan(NamedTuple):
 
     steps: tuple[tuple[int, Fold], ...]
     """Index of each projection touched, and the fold, compiled where there is one."""
-    rows: bool
-    """Whether index rows may change."""
+    rows: tuple[int, ...]
+    """Those of the projections whose index rows may change."""
     ordered: frozenset[int]
     """Those of the projections that need occurred order."""
 
@@ -62,7 +62,7 @@ class Catalogue:
                 (i, fold) for i, p in enumerate(self.projections) if (fold := _fold_of(p, event_type)) is not None
             )
             touched = frozenset(i for i, _ in steps)
-            plan = Plan(steps, bool(touched & set(self.with_rows)), touched & set(self.ordered))
+            plan = Plan(steps, tuple(sorted(touched & set(self.with_rows))), touched & set(self.ordered))
             if len(self._plans) >= 10_000:  # event types are free, so a cache of them has to be bounded
                 self._plans.clear()
             self._plans[event_type] = plan

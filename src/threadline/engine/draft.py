@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.person import Person, pack_person, person_key
@@ -17,7 +17,8 @@ _RESERVE = 12
 class Draft:
     """Collects events and writes until it is sealed into a `Batch`. Sealing packs each person once."""
 
-    __slots__ = ("checks", "entries", "ids", "people", "requests", "rows_before", "rows_changed", "rows_of", "writes")
+    __slots__ = ("checks", "entries", "ids", "people", "requests", "rows_before", "rows_of", "rows_to_write",
+                 "writes")  # fmt: skip
 
     def __init__(self) -> None:
         self.people: dict[str, Person] = {}
@@ -29,8 +30,9 @@ class Draft:
         self.requests: list[int] = []
         """Positions, in the call, of the requests whose fate is this batch's."""
         self.rows_before: dict[Key, bytes] = {}
-        self.rows_of: set[str] = set()
-        self.rows_changed = 0
+        self.rows_of: dict[str, set[int]] = {}
+        """Person id -> the projections whose rows may change."""
+        self.rows_to_write: list[Put | Delete] = []
         """Index rows to be written or removed as things stand."""
 
     @property
@@ -40,7 +42,7 @@ class Draft:
 
     def has_room(self, writes: int) -> bool:
         """Whether so many more writes fit beside what sealing may add."""
-        return self.size + self.rows_changed + writes + _RESERVE <= BATCH_WRITES_MAX
+        return self.size + len(self.rows_to_write) + writes + _RESERVE <= BATCH_WRITES_MAX
 
     def add(self, person: Person) -> None:
         """Let the batch write this person."""
@@ -56,46 +58,42 @@ class Draft:
         self.checks.update(other.checks)
         self.requests += other.requests
         self.rows_before.update(other.rows_before)
-        self.rows_of |= other.rows_of
-        self.rows_changed += other.rows_changed
+        self.rows_of.update(other.rows_of)
+        self.rows_to_write += other.rows_to_write
 
-    def note_rows(self, person: Person, catalogue: Catalogue) -> None:
-        """Remember a person's index rows as they stand in the store; call before the first change to them."""
-        if person.id not in self.rows_of:
-            self.rows_of.add(person.id)
-            self.rows_before.update(index_rows(person, catalogue, person.unwritten))
+    def note_rows(self, person: Person, catalogue: Catalogue, only: Iterable[int] | None = None) -> None:
+        """Remember a person's index rows as they stand in the store; call before the first change to them.
+
+        ``only`` are the projections whose rows may change; without it all that have any.
+        """
+        noted = self.rows_of.setdefault(person.id, set())
+        new = [index for index in (catalogue.with_rows if only is None else only) if index not in noted]
+        noted.update(new)
+        self.rows_before.update(index_rows(person, catalogue, [i for i in new if i not in person.unwritten]))
 
     def count_rows(self, catalogue: Catalogue) -> None:
-        """Reckon how many rows differ by now; call after a change to what rows are made of."""
-        self.rows_changed = len(self._row_writes(catalogue))
-
-    def _row_writes(self, catalogue: Catalogue) -> list[Put | Delete]:
-        if not self.rows_of:
-            return []
+        """Reckon which rows differ by now; call after each change to what rows are made of."""
         after: dict[Key, bytes] = {}
-        for person in self.people.values():
-            if person.id in self.rows_of:
-                after.update(index_rows(person, catalogue))
-        rows: list[Put | Delete] = [Put(k, v) for k, v in after.items() if self.rows_before.get(k) != v]
-        return rows + [Delete(k) for k in self.rows_before if k not in after]
+        for id, noted in self.rows_of.items():
+            if id in self.people:
+                after.update(index_rows(self.people[id], catalogue, noted))
+        changed: list[Put | Delete] = [Put(k, v) for k, v in after.items() if self.rows_before.get(k) != v]
+        self.rows_to_write = changed + [Delete(k) for k in self.rows_before if k not in after]
 
     def seal(self, catalogue: Catalogue) -> Batch:
         """The batch: events, changed rows, and each person's packed item under its expected version."""
-        rows = self._row_writes(catalogue)
         states = []
         for person in self.people.values():
             person.packed = pack_person(person, catalogue)
             states.append(Put(person_key(person.id), person.packed, person.version))
             person.version += 1
-        return Batch(self.entries, [*states, *self.writes.values(), *self.checks.values(), *rows])
+        return Batch(self.entries, [*states, *self.writes.values(), *self.checks.values(), *self.rows_to_write])
 
 
-def index_rows(person: Person, catalogue: Catalogue, leave_out: Set[int] = frozenset()) -> dict[Key, bytes]:
-    """The index rows that a person's states ask for, but for those of some projections."""
+def index_rows(person: Person, catalogue: Catalogue, only: Iterable[int] | None = None) -> dict[Key, bytes]:
+    """The index rows that a person's states ask for: those of all projections, or of ``only`` some."""
     found: dict[Key, bytes] = {}
-    for index in catalogue.with_rows:
-        if index in leave_out:
-            continue
+    for index in catalogue.with_rows if only is None else only:
         rows = catalogue.projections[index].rows
         assert rows is not None
         row: Row

@@ -236,7 +236,7 @@ class Group:
         latest = (event.occurred_at, recorded.id)
         late = latest < person.latest
         if rows:
-            draft.note_rows(person, self.catalogue)
+            draft.note_rows(person, self.catalogue, rows)
         states = person.states
         for index, fold in steps:
             if late and index in ordered and not states.folds_in_place(index, recorded):
@@ -297,7 +297,8 @@ class Group:
             draft = self.drafts[person.id] = Draft()
             draft.add(person)
             if person.unwritten:
-                draft.note_rows(person, self.catalogue)
+                draft.note_rows(person, self.catalogue, person.unwritten)
+                draft.count_rows(self.catalogue)
                 person.unwritten = frozenset()
             self.touched[person.id] = person
         if self.placing >= 0 and (not draft.requests or draft.requests[-1] != self.placing):
@@ -308,7 +309,7 @@ class Group:
         """One draft for two people who are being joined; it has room for the joining."""
         one, other = self.draft(survivor), self.draft(merged)
         room = 2 * len(merged.heads) + 8 + self.cascade_room(MERGED)
-        if one is not other and not one.has_room(other.size + other.rows_changed + room):
+        if one is not other and not one.has_room(other.size + len(other.rows_to_write) + room):
             self._seal(one)
             self._seal(other)
             one, other = self.draft(survivor), self.draft(merged)

@@ -224,7 +224,7 @@ def split(
     draft.add(new)
     group.touched[new.id] = new
     group.drafts[new.id] = draft
-    draft.rows_of.add(new.id)
+    draft.rows_of[new.id] = set(group.catalogue.with_rows)
     properties = {"person": person.id, "split": new.id, "threads": sorted(threads), "reason": reason, "by": by}
     draft.count_rows(group.catalogue)
     # Each of the two threads tells of it, and each of the two people is looked at anew.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import NamedTuple
@@ -236,13 +236,3 @@ class Ranks:
 
 def _order(place: Place) -> str:
     return place.sort
-
-
-def ranked(places: Iterable[Place], first: int) -> Iterator[tuple[int, Place]]:
-    """Places with their ranks, the first of which has rank ``first``; equal scores share the better one."""
-    rank, score, held = first, None, 0
-    for place in places:
-        if place.score != score:
-            rank, score, held = rank + held, place.score, 0
-        held += 1
-        yield rank, place

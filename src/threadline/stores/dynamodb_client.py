@@ -130,7 +130,7 @@ class Client:
             found = self._session.get_credentials()
             if found is not None:
                 frozen = found.get_frozen_credentials()
-                return Credentials(frozen.access_key, frozen.secret_key, frozen.token or "")
+                return Credentials(frozen.access_key or "", frozen.secret_key or "", frozen.token or "")
         except botocore.exceptions.BotoCoreError as error:
             raise Unavailable(f"the AWS credentials cannot be had: {error}") from None
         if self.address.endpoint:

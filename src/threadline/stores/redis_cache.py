@@ -21,7 +21,7 @@ DOUBT_MS = 600_000
 """How long a writer that said nothing more is taken to be still about to commit."""
 LEASE_MS = 30_000
 
-_COMMON = """
+_PRELUDE = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('LOST') end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -132,7 +132,7 @@ class RedisCache:
         self._prefix = f"threadline:{nonce}:"
         self._server = server
         self._read, self._fill, self._mark, self._settle = (
-            server.script(_COMMON + text) for text in (_READ, _FILL, _MARK, _SETTLE)
+            server.script(_PRELUDE + text) for text in (_READ, _FILL, _MARK, _SETTLE)
         )
 
     def begin(self) -> str:

@@ -48,7 +48,6 @@ class _Plan:
     """What events of each type do to a state, and which rows follow from one."""
 
     def __init__(self, boards: Boards) -> None:
-        self.boards = boards
         self.calendar = Calendar(boards.timezone)
         self.kinds = sorted({kind for b in boards.boards if b.path == ("points", "earned") for kind in b.periods})
         self.names = {b.name for b in boards.boards if not b.of_ledger}
@@ -59,6 +58,7 @@ class _Plan:
         types |= {IDENTIFY} if self.traits else set()
         types |= {TAG_ADDED, TAG_REMOVED} if self.tags else set()
         self.handles = frozenset(types)
+        self.keys = [(board, boards.key(board)) for board in boards.boards]
 
     def fold(self, state: State, recorded: Recorded) -> State:
         event = recorded.event
@@ -105,9 +105,8 @@ class _Plan:
     # --- rows ------------------------------------------------------------------------------
 
     def rows(self, state: State, workspace: str, person: str) -> Iterator[Row]:
-        for board in self.boards.boards:
+        for board, name in self.keys:
             scopes = list(_scopes(board, state["words"]))
-            name = self.boards.key(board)
             for period, score, end in scores_of(board, state):
                 for scope in scopes:
                     yield row_of(Board(workspace, name, period.row_name, scope), Place(score, person, end))
@@ -150,7 +149,8 @@ def scores_of(board: BoardDefinition, state: State) -> Iterator[tuple[Period, in
     """Period, score in millionths and end of each score on a board. Who has nothing stands on none."""
     if not board.of_ledger:
         held = state["scores"].get(board.name)
-        if held is not None and held[SCORE]:
+        # Readers look for scores that end among those that end, and nowhere else.
+        if held is not None and held[SCORE] and board.expiring == (held[END] is not None):
             yield Period(ALL, 0), held[SCORE], held[END]
     elif board.path[1] == "balance":
         if 0 < state["balance"] <= FIXED_MAX // SCALE:
