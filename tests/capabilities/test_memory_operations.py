@@ -92,6 +92,20 @@ def test_what_is_told_becomes_an_event_and_a_fact(shop: Asked) -> None:
     assert [each["value"] for each in sure["fact"]["conflicts"]] == ["Oslo"]
 
 
+def test_what_is_noted_of_somebody_does_not_make_them_active(shop: Asked) -> None:
+    def active() -> tuple[int, int, str]:
+        views = shop.ask("person", id=ADA)["views"]
+        streak, features = views["streaks"]["daily"], shop.ask("features", id=ADA, names="recency_days")["features"]
+        return features["recency_days"]["value"], streak["current"], streak["last_active_on"]
+
+    assert active() == (0, 1, "2026-01-01")
+    shop.now += 3 * DAY
+    for by in ("user_declared", "system_computed", "agent_inferred"):
+        remember(shop, by, "Rome", by=by)
+    shop.ask("unretract", id=shop.ask("retract", id=ADA, type="fact", key="user_declared")["receipt"]["id"])
+    assert active() == (3, 0, "2026-01-01")
+
+
 def test_a_request_is_carried_out_once(shop: Asked) -> None:
     one = remember(shop, "city", "Rome", request="r1")
     again = remember(shop, "city", "Rome", request="r1")

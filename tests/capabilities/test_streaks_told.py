@@ -275,7 +275,7 @@ def test_amnesty_for_one_person(stage: Callable[..., Stage]) -> None:
 
 def test_what_only_happens_to_a_person_is_no_activity(stage: Callable[..., Stage]) -> None:
     on = stage()
-    for type in ("campaign_delivered", "tag_added", "tag_removed", "streak_freeze_granted"):
+    for type in ("campaign_delivered", "tag_added", "tag_removed", "streak_freeze_granted", "agent_insight"):
         on.tell(type, "2026-03-01T12:00:00Z", properties={"campaign_id": "c", "tag": "t"})
     assert (on.streak()["current"], on.streak()["last_active_on"]) == (0, None)
     on = stage("calendar: {active: {events: [campaign_delivered]}}")

@@ -228,8 +228,17 @@ def test_a_shadow_follows_people_as_they_change(followed: Callable[[Move], None]
     """Joins, splits and undone joins as well; after the first comparison only what the feed tells of is looked at."""
     random, source, target = Random(7), MemoryStore(), MemoryStore()
     on = told(random, source)
-    followed(move(source, target))
-    until(lambda: items(target) == items(source), "the shadow is not level with its source")
+    begun, levelled = move(source, target), threading.Event()
+    level = begun.level
+
+    def noticed() -> int:
+        differing = level()
+        levelled.set()
+        return differing
+
+    begun.level = noticed  # type: ignore[method-assign]
+    followed(begun)
+    assert levelled.wait(10)
     for number, call in enumerate(scenarios.batched(random, scenarios.history(Random(9), 5, 60))):
         on.record([each for each in call if each.type != ""])
         if number == 3:
@@ -244,6 +253,21 @@ def test_a_shadow_follows_people_as_they_change(followed: Callable[[Move], None]
         lambda: all(_values(source, table) == _values(target, table) for table in tables),
         "people of the shadow are behind",
     )
+
+
+def test_a_join_between_two_tables_of_a_comparison_is_carried_all_the_same() -> None:
+    """The shadow has the person who was joined away as they were, and their thread already as the survivor's."""
+    source, target = MemoryStore(), MemoryStore()
+    on = told(Random(3), source)
+    shadow = move(source, target)
+    shadow.copy()
+    shadow.level_table("person")
+    on.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-3", request="a")
+    shadow.level_table("thread")
+    assert _values(source, "person") != _values(target, "person")
+    for entries in shadow.log_pages():
+        shadow.carry(entries)
+    assert _values(source, "person") == _values(target, "person")
 
 
 def _values(store: Store, table: str) -> dict[Key, bytes]:

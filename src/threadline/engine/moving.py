@@ -262,24 +262,27 @@ def keys_of_people(stores: Sequence[Store], catalogue: Catalogue, threads: set[s
     """Every key that belongs to the people who have these threads in any of the stores, before a join or a split and
     after it: their items, all their threads, index rows and timers."""
     keys: dict[Key, None] = {}
-    people: set[tuple[int, str]] = set()
     known: set[str] = set()
-    while threads:
+    seen: set[str] = set()
+    people: set[str] = set()
+    while threads or people:
         known |= threads
-        asked, threads = [thread_key(thread) for thread in sorted(threads)], set()
+        asked = [thread_key(thread) for thread in sorted(threads)]
         keys.update(dict.fromkeys(asked))
-        for number, store in enumerate(stores):
-            for owner in store.get(asked):
-                id = "" if owner is None else owner.value.decode()
-                while id and (number, id) not in people:
-                    people.add((number, id))
-                    keys[person_key(id)] = None
-                    item = store.get([person_key(id)])[0]
-                    found = "" if item is None else unpack_person(item, catalogue)
-                    if isinstance(found, Person):
-                        threads |= found.heads.keys() - known
-                        keys.update(dict.fromkeys(_keys_beside(found, catalogue)))
-                    id = found if isinstance(found, str) else ""
+        # A thread may have founded somebody who was joined to another since: then no thread leads there any more.
+        people |= threads | {item.value.decode() for store in stores for item in store.get(asked) if item is not None}
+        wanted = [person_key(id) for id in sorted(people - seen)]
+        seen |= people
+        threads, people = set(), set()
+        for item in (item for store in stores for item in store.get(wanted) if item is not None):
+            keys[item.key] = None
+            person = unpack_person(item, catalogue)
+            if isinstance(person, Person):
+                threads |= person.heads.keys() - known
+                keys.update(dict.fromkeys(_keys_beside(person, catalogue)))
+            else:
+                people.add(person)
+        people -= seen
     return list(keys)
 
 

@@ -32,16 +32,15 @@ class Counted(NamedTuple):
 class _Counts:
     """One board's scores, counted. What ends by itself is listed by its end and taken out when that has come."""
 
-    def __init__(self, expiring: bool, as_of: int) -> None:
-        self.expiring = expiring
+    def __init__(self, board: Board, expiring: bool, as_of: int) -> None:
         self.as_of = as_of
         self.scores = OrderedCounts()
         self.ends: dict[int, dict[int, int]] = {}
         """End -> score -> how often, of scores that are counted and will end."""
         self.heap: list[int] = []
-        self.now = -(1 << 62)
+        self.now = as_of
         """Whatever ended up to here is out already."""
-        self.read: dict[str, str] | None = {}
+        self.read: dict[str, str] | None = dict.fromkeys(partitions(board, as_of, expiring=expiring), "")
         """While the board is read: its partitions -> the last sort read of each. None once all of it is."""
 
     def change(self, place: Place, count: int) -> None:
@@ -144,17 +143,17 @@ class Ranks:
         with self._reading:
             counts = self._held(board)  # another thread may have read it meanwhile
             if counts is None:
-                counts = _Counts(expiring, self.clock())
+                counts = _Counts(board, expiring, self.clock())
                 with self._lock:
                     self._counts[board] = counts
                     while len(self._counts) > BOARDS_COUNTED_MAX:
                         del self._counts[next(iter(self._counts))]
-                self._fill(board, counts)
+                self._fill(counts)
             return counts
 
     def _renew(self, board: Board, expiring: bool) -> None:
         """Read a board again beside those who ask, who go on with what is there."""
-        counts = _Counts(expiring, self.clock())
+        counts = _Counts(board, expiring, self.clock())
         with self._lock:
             if board in self._renewed:
                 return
@@ -163,7 +162,7 @@ class Ranks:
         def work() -> None:
             try:
                 with self._reading:
-                    self._fill(board, counts)
+                    self._fill(counts)
                 with self._lock:
                     if self._renewed.get(board) is counts and board in self._counts:
                         self._counts[board] = counts
@@ -173,13 +172,10 @@ class Ranks:
 
         threading.Thread(target=work, name="threadline-ranks", daemon=True).start()
 
-    def _fill(self, board: Board, counts: _Counts) -> None:
-        now = self.clock()
-        named = partitions(board, now, expiring=counts.expiring)
-        with self._committing, self._lock:
-            counts.advance(now)
-            counts.read = read = dict.fromkeys(named, "")
-        for partition in named:
+    def _fill(self, counts: _Counts) -> None:
+        read = counts.read
+        assert read is not None
+        for partition in list(read):
             after = ""
             while True:
                 # Writers come in between two pages, never in the middle of one: what they change behind this place is

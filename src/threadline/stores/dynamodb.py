@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
-from threadline.kernel.errors import StoreDamaged, Unavailable
+from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span
 from threadline.kernel.time import Clock
 from threadline.stores import dynamodb_commit as writing
@@ -17,11 +17,13 @@ from threadline.stores.bounds import check_batches, check_page, check_shard, tex
 from threadline.stores.dynamodb_address import parse
 from threadline.stores.dynamodb_client import Client, Refused
 from threadline.stores.dynamodb_feed import Feed
+from threadline.stores.dynamodb_frames import Frames
 from threadline.stores.dynamodb_journal import Journal
 from threadline.stores.dynamodb_stream import StreamTail
 from threadline.stores.dynamodb_table import check_table, migrate_table
 
 TRANSACTIONS_AT_ONCE = 8
+FRAMES_MET_MAX = 10
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -50,6 +52,7 @@ class DynamoStore:
         check_table(self.client)
         self._journal = Journal(self.client, clock, expiry_seconds=expiry_seconds)
         tail = StreamTail(self.client, clock) if self.address.streams else None
+        self._frames = Frames(self.client)
         self._feed = Feed(self.client, self._journal, tail)
         self._pool = ThreadPoolExecutor(TRANSACTIONS_AT_ONCE, thread_name_prefix="threadline-dynamodb")
 
@@ -61,15 +64,32 @@ class DynamoStore:
         _check_texts(part for key in keys for part in key)
         names = {key: layout.item_key(key) for key in keys if all(key)}
         found = reading.get_many(self.client, list(names.values()))
-        items = {key: self._item(key.table, found.get(reading.name_of(name))) for key, name in names.items()}
+        there = [key for key, name in names.items() if reading.name_of(name) in found]
+        items = {item.key: item for item in self._items([(k.table, found[reading.name_of(names[k])]) for k in there])}
         return [items.get(key) for key in keys]
 
-    def _item(self, table: str, found: layout.Attributes | None) -> Item | None:
-        if found is None:
-            return None
-        # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
-        self._journal.observe(found[layout.POSITION]["S"])
-        return layout.port_item(table, found, self._clock())
+    def _items(self, found: Sequence[tuple[str, layout.Attributes]]) -> list[Item]:
+        """Items of the port, each with its table; those that have expired are left out."""
+        now = self._clock()
+        for _, item in found:
+            # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
+            self._journal.observe(item[layout.POSITION]["S"])
+        living = [(table, item) for table, item in found if not layout.has_expired(item, now)]
+        whole = self._frames.values([item for _, item in living])
+        return [
+            layout.port_item(table, *each) for (table, _), each in zip(living, whole, strict=True) if each is not None
+        ]
+
+    def _page(self, table: str, answers: Iterator[list[layout.Attributes]], limit: int, but: str | None) -> list[Item]:
+        """The first items of a range, but for the one whose sort is its end."""
+        items: list[Item] = []
+        for answer in answers:
+            wanted = [(table, found) for found in answer if found[layout.SK]["S"] != but]
+            for start in range(0, len(wanted), limit):
+                items += self._items(wanted[start : start + limit])
+                if len(items) >= limit:
+                    return items[:limit]
+        return items
 
     def query(
         self,
@@ -88,15 +108,8 @@ class DynamoStore:
             return []
         pk = layout.table_prefix(table) + partition
         # One more, for DynamoDB's ranges include their end.
-        pages = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
-        items: list[Item] = []
-        for found in chain.from_iterable(pages):
-            item = self._item(table, found)
-            if item is not None and item.key.sort != stop:
-                items.append(item)
-                if len(items) == limit:
-                    break
-        return items
+        answers = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
+        return self._page(table, answers, limit, stop)
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
@@ -107,15 +120,8 @@ class DynamoStore:
         check_shard(shard, shards)
         _check_texts((table, *(after or ())))
         start = None if after is None else layout.item_key(after)
-        items: list[Item] = []
-        pages = reading.scan_pages(self.client, layout.table_prefix(table), shard, shards, start)
-        for found in chain.from_iterable(pages):
-            item = self._item(table, found)
-            if item is not None:
-                items.append(item)
-                if len(items) == limit:
-                    break
-        return items
+        answers = reading.scan_pages(self.client, layout.table_prefix(table), shard, shards, start)
+        return self._page(table, answers, limit, None)
 
     def tables(self) -> list[str]:
         """See `Store.tables`; it reads the whole table."""
@@ -194,7 +200,7 @@ class DynamoStore:
         # Batches without events take numbers after those with, so that every batch of a call has its own.
         rest = [number for number in todo if number not in places]
         places = {**places, **{n: layout.Place(position, len(places) + index) for index, n in enumerate(rest)}}
-        clause = writing.Clause(self.address.table, self._clock(), dict(self.address.expire))
+        clause = writing.Clause(self.address.table, self._clock(), dict(self.address.expire), self._frames)
 
         def follow(numbers: Iterable[int]) -> dict[int, Refusal | None]:
             done: dict[int, Refusal | None] = {}
@@ -219,11 +225,21 @@ class DynamoStore:
         return outcomes
 
     def _commit(self, batch: Batch, place: layout.Place, clause: writing.Clause) -> Refusal | None:
-        if not batch.events and len(batch.writes) == 1 and batch.writes[0].expected is None:
-            # A single write is atomic by itself, and half as dear.
-            self._write(batch.writes[0], place, clause)
-            return None
-        made = writing.transaction(batch, place, clause)
+        for attempt in range(FRAMES_MET_MAX):
+            try:
+                if attempt == 0 and not batch.events and len(batch.writes) == 1 and batch.writes[0].expected is None:
+                    # A single write is atomic by itself, and half as dear.
+                    self._write(batch.writes[0], place, clause)
+                    return None
+                return self._transact(batch, place, writing.transaction(batch, place, clause, attempt), clause)
+            except writing.Framed as framed:
+                for name, known in framed.found.items():
+                    self._frames.learn(name, known)
+        raise Unavailable("other writers keep changing the same items; try again")
+
+    def _transact(
+        self, batch: Batch, place: layout.Place, made: writing.Transaction, clause: writing.Clause
+    ) -> Refusal | None:
         request = {
             "TransactItems": [step.action for step in made.steps],
             "ClientRequestToken": made.token,
@@ -232,26 +248,29 @@ class DynamoStore:
         try:
             self.client.call("TransactWriteItems", request)
         except Refused as refused:
-            refusal = writing.meaning(made, refused.reasons, place)
+            refusal = writing.meaning(made, refused.reasons, place, clause)
             if refusal is not None and refusal.reason == "version" and batch.events:
                 # The answer names the conditions that it came to; the port puts a taken id before all others.
                 taken = self._ids([entry.id for entry in batch.events])
                 exists = [entry.id for entry in batch.events if entry.id in taken]
                 return Refusal("event_exists", exists[0]) if exists else refusal
-            return refusal
+            if refusal is not None:
+                return refusal
+        for name, known in made.learnt.items():
+            self._frames.learn(name, known)
         return None
 
     def _write(self, write: object, place: layout.Place, clause: writing.Clause) -> None:
-        if isinstance(write, Delete):
-            self.client.call("DeleteItem", writing.unconditional_delete(write, clause))
-            return
-        assert isinstance(write, Put), "a check always expects a version"
         try:
+            if isinstance(write, Delete):
+                self.client.call("DeleteItem", writing.unconditional_delete(write, clause))
+                return
+            assert isinstance(write, Put), "a check always expects a version"
             self.client.call("UpdateItem", writing.unconditional_put(write, place, clause))
         except Refused as refused:
             found = refused.reasons[0].get("Item") or {}
             if not writing.is_own(found, place):
-                raise StoreDamaged(f"an unconditional write was refused: {found}") from refused
+                raise writing.Framed(dict([writing.framed(found)])) from None
 
     # --- the rest -----------------------------------------------------------------------------
 

@@ -26,8 +26,11 @@ Told = dict[str, Any]
 
 _DAY = 86_400_000_000
 _NOBODY = {"null", "undefined", "anonymous", "-1", "[object object]", ""}
-_PASSIVE = ("campaign_delivered", "campaign_ignored", "tag_added", "tag_removed")
-"""What only happens to a person."""
+_PASSIVE = (
+    "campaign_delivered", "campaign_ignored", "tag_added", "tag_removed", "fact_remembered", "fact_computed",
+    "fact_retracted", "fact_restored", "agent_insight",
+)  # fmt: skip
+"""What only happens to a person, or is noted of them."""
 _PURCHASE, _REFUND = "purchase_completed", "purchase_refunded"
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 Told = dict[str, Any]
 
-_PASSIVE = ("campaign_delivered", "campaign_ignored", "tag_added", "tag_removed")
+_PASSIVE = (
+    "campaign_delivered", "campaign_ignored", "tag_added", "tag_removed", "fact_remembered", "fact_computed",
+    "fact_retracted", "fact_restored", "agent_insight",
+)  # fmt: skip
 _OWN = ("streak_milestone_reached", "zone_hopping_detected", "streak_freeze_granted", "streak_amnesty_granted")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _HOURS_24 = 24 * 3_600_000_000
