@@ -25,7 +25,7 @@ help: ## Show this list
 setup: $(VENV)/.test $(CLIENTS) $(SECOND_OPINION) ## Make .venv with all that the tests need, servers and a browser too
 	@.ci/need curl curl
 	@.ci/need chromium chromium
-	@.ci/need /usr/lib/postgresql/15/bin/postgres postgresql-15
+	@[ "$$THREADLINE_TEST_POSTGRES_15" = 0 ] || .ci/need /usr/lib/postgresql/15/bin/postgres postgresql-15
 
 demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real history
 	@$(BIN)/threadline demo

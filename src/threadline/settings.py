@@ -212,7 +212,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cache_tables: Annotated[
         str,
         _about("list", "What the cache keeps, and for how many seconds at most: `table=seconds`, separated by commas."),
-    ] = "person=300,thread=86400"
+    ] = "person=300,thread=86400,board=60"
     cache_timeout_seconds: Annotated[
         float,
         _about("seconds", "How long the cache may take to answer; then the store is asked.", gt=0, le=10),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ STARTS_AT = 1_767_225_600 * SECOND
 PACKAGES = tuple(f"threadline.capabilities.{name}" for name in ("events", "features", "people", "points"))
 
 
+@cache
 def catalogue(definitions: str = "", *more: str) -> Catalogue:
     """What is in force under these definitions; ``more`` are names of further capabilities."""
     texts = [("test.yaml", definitions)] if definitions else []
@@ -34,6 +36,7 @@ class Stage:
 
     def __init__(self, definitions: str = "", *more: str, store: Store | None = None) -> None:
         self.now = STARTS_AT
+        self.definitions = definitions
         self.engine = Engine(store or MemoryStore(), catalogue(definitions, *more), lambda: self.now)
         self.operations = {operation.name: operation for operation in self.engine.catalogue.operations}
         self._keys = 0

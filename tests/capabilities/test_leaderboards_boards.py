@@ -107,12 +107,12 @@ def test_a_board_is_what_a_count_over_all_people_gives(random: Random) -> None:
 
 def counts(ranks: Ranks, stage: Stage, board: Board, expiring: bool) -> list[tuple[int, int, int]]:
     return [
-        (*ranks.counted(board, score, stage.now, expiring=expiring)[:2], score) for score in range(-1, 10**8, 10**6)
+        (*ranks.counted(board, score, stage.now, expiring=expiring)[:2], score) for score in range(-1, 10**8, 3 * 10**6)
     ]
 
 
 @given(scenarios.randoms)
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_what_is_kept_current_is_what_reading_anew_gives(random: Random) -> None:
     stage = staged(BOARDS + STREAKS.replace("leaderboards:\n", ""))
     known = stage.engine.catalogue.operations  # the boards are asked for from the first event on

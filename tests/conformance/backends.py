@@ -41,6 +41,8 @@ class Backend(NamedTuple):
     runs_on: str
     """``real``: the engine itself; ``emulated``: something that speaks its protocol."""
     open: Callable[[Path], Store]
+    share: float = 1.0
+    """Of the suites of capabilities, engine and laws, how much is run on it in an ordinary run; see `elsewhere`."""
 
 
 def _cached(folder: Path) -> Store:
@@ -77,13 +79,18 @@ def servers(folder: Path) -> Iterator[None]:
 
 BACKENDS = [
     Backend(MODEL, "real", lambda folder: MemoryStore()),
-    Backend("sqlite", "real", lambda folder: SqliteStore(folder / "x.db", tail_entries_max=64)),
-    Backend("sqlite behind Redis", "real", _cached),
+    Backend("sqlite", "real", lambda folder: SqliteStore(folder / "x.db", tail_entries_max=64), 1 / 4),
+    Backend("sqlite behind Redis", "real", _cached, 1 / 40),
     *(
-        Backend(f"postgres {version}", "real", lambda folder, v=version: postgres.store_in(postgres.server(v), folder))
+        Backend(
+            f"postgres {version}",
+            "real",
+            lambda folder, v=version: postgres.store_in(postgres.server(v), folder),
+            1 / 8 if version == postgres.VERSIONS[0] else 1 / 100,
+        )
         for version in postgres.VERSIONS
     ),
-    Backend("dynamodb", "emulated", lambda folder: dynamodb.ministack().open(folder)),
+    Backend("dynamodb", "emulated", lambda folder: dynamodb.ministack().open(folder), 1 / 40),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Tells at the end of a run which stores were compared, on what, and in what they may differ."""
+"""Each of the stores in turn, with the servers that it needs, and a note of it for the end of the run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.backends import BACKENDS, MARKS, servers
-
-_compared: set[str] = set()
+from tests.conformance.backends import BACKENDS, Backend, servers
+from tests.conformance.telling import COMPARED
 
 
 @pytest.fixture(scope="session")
@@ -19,21 +18,8 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)
-def backend(request: pytest.FixtureRequest, started: None) -> object:
+def backend(request: pytest.FixtureRequest, started: None) -> Backend:
     """Each of the stores in turn."""
-    _compared.add(request.param.name)
-    return request.param
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the marks under the results."""
-    if not _compared:
-        return
-    terminalreporter.section("conformance of stores")
-    for each in BACKENDS:
-        if each.name in _compared:
-            terminalreporter.line(f"{each.name}: {each.runs_on}")
-    terminalreporter.line(f"declared differences: {len(MARKS) or 'none'}")
-    for mark in MARKS:
-        terminalreporter.line(f"  declared difference of {mark.backend}: {mark.what}; {mark.why}")
+    chosen: Backend = request.param
+    request.node.user_properties.append((COMPARED, (chosen.name, "")))
+    return chosen

@@ -1,25 +1,33 @@
 """A pytest plugin that runs other suites on another store: every memory store that a test makes is one of that kind.
 
 ``python -m pytest -p tests.conformance.elsewhere tests/capabilities`` with THREADLINE_TEST_BACKEND set to the name of a
-backend. Modules that make no store, themselves or by what they import of the tests, are left out: they would only say
-the same once more.
+backend. What makes no store, or one of a kind that it names itself, is left out: it would only say the same once more.
+Of the rest the slow tests wait for THREADLINE_TEST_CONFORMANCE=all, and of each subject (`test_points_*.py` are one)
+the backend's share is run, at least one test. The run's seed draws them, so that one run can be had again and many
+runs try everything everywhere.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 BACKEND = os.environ.get("THREADLINE_TEST_BACKEND", "memory")
+ALL = os.environ.get("THREADLINE_TEST_CONFORMANCE") == "all"
 ROOT = Path(__file__).parents[2]
+SETTINGS_OF_TEST = "_hypothesis_internal_use_settings"
+"""Where Hypothesis keeps what ``@settings`` chose. If it moves, the run takes longer and is as good."""
 
 _stack = ExitStack()
 _open: list[Any] = []
@@ -49,10 +57,40 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what makes no store."""
-    idle = [item for item in items if not makes_stores(item.path)]
-    config.hook.pytest_deselected(items=idle)
-    items[:] = [item for item in items if item not in idle]
+    """Leave out what would say nothing of this store, and what this run has no time for."""
+    from tests.conformance.backends import BACKENDS
+
+    telling = [item for item in items if makes_stores(item.path) and "sqlite" not in item.name]
+    if not ALL:
+        share = next(each.share for each in BACKENDS if each.name == BACKEND)
+        telling = drawn(telling, share, os.environ["THREADLINE_TEST_SEED"])
+        for item in telling:
+            _try_few(item)
+    kept = {item.nodeid for item in telling}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+    items[:] = telling
+
+
+def drawn(items: Sequence[pytest.Item], share: float, seed: str) -> list[pytest.Item]:
+    """This share of every subject's tests that are not slow, in their order: which ones, the seed decides."""
+    subjects: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("slow") is None:
+            subjects.setdefault(item.path.stem.split("_")[1], []).append(item)
+    kept: set[str] = set()
+    for each in subjects.values():
+        each.sort(key=lambda item: hashlib.blake2b(f"{seed} {item.nodeid}".encode()).digest())
+        kept.update(item.nodeid for item in each[: math.ceil(len(each) * share)])
+    return [item for item in items if item.nodeid in kept]
+
+
+def _try_few(item: pytest.Item) -> None:
+    """Hypothesis tries a test no more often than the profile says, also where the test has a number of its own."""
+    test = getattr(item, "obj", None)
+    test = getattr(test, "__func__", test)
+    chosen = getattr(test, SETTINGS_OF_TEST, None)
+    if chosen is not None and chosen.max_examples > settings.default.max_examples:
+        setattr(test, SETTINGS_OF_TEST, settings(chosen, max_examples=settings.default.max_examples))
 
 
 @cache

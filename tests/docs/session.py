@@ -17,12 +17,14 @@ from typing import Any
 import yaml
 
 from tests.docs.markdown import Snippet
-from tests.servers import postgres
+from tests.servers import dynamodb, postgres
 
 PORT_IN_DOCS = "8787"
 """The port that the pages name; a free one takes its place, so that runs side by side do not meet."""
 POSTGRES_IN_DOCS = "postgresql://localhost/threadline"
 """The database that the pages name; an empty one of a real server takes its place."""
+DYNAMODB_IN_DOCS = "dynamodb://people?region=eu-central-1&endpoint=http://localhost:8000"
+"""The table that the pages name; one of a stand-in takes its place."""
 COMMAND_SECONDS_MAX = 60
 START_SECONDS_MAX = 30
 
@@ -50,6 +52,8 @@ class Session:
         if POSTGRES_IN_DOCS in code:
             url = postgres.server("18").url(postgres.schema_of(self.folder))
             code = code.replace(POSTGRES_IN_DOCS, shlex.quote(url) if snippet.language == "console" else url)
+        if DYNAMODB_IN_DOCS in code:
+            code = code.replace(DYNAMODB_IN_DOCS, dynamodb.ministack().url(self.folder))
         if snippet.language == "python":
             self._python(code, snippet.line)
         elif snippet.language == "console":

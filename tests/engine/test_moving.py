@@ -14,6 +14,7 @@ from hypothesis import given
 
 from tests.laws import staging
 from tests.laws.staging import Crash, event
+from threadline.engine import moving
 from threadline.engine.dispatch import LEASE, Dispatcher
 from threadline.engine.dump import dump
 from threadline.engine.engine import Engine
@@ -171,6 +172,32 @@ def test_a_difference_that_stays_is_noticed(table: str) -> None:
 
     with pytest.raises(Conflict):
         move(source, Forgetful()).run()  # type: ignore[arg-type]
+
+
+def test_events_that_the_target_holds_back_for_a_while_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a store does whose last writer was killed: it cannot know yet whether that one wrote more."""
+    monkeypatch.setattr(moving, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(moving, "SETTLING_ROUNDS_MAX", 3)
+    source, target = MemoryStore(), MemoryStore()
+    told(Random(1), source)
+
+    class HoldingBack:
+        looks, until = 0, 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(target, name)
+
+        def feed(self, cursor: str = "", limit: int = 1_000) -> Any:
+            page = target.feed(cursor, limit)
+            self.looks += bool(cursor)
+            return page if self.looks > self.until else [each for each in page if int(each.cursor) <= 5]
+
+    HoldingBack.until = 100
+    with pytest.raises(Conflict, match="not equal: 5 of"):
+        move(source, HoldingBack()).run()  # type: ignore[arg-type]
+    HoldingBack.until = 2
+    move(source, HoldingBack()).run()  # type: ignore[arg-type]
+    assert_equal(source, target)
 
 
 def test_a_changed_event_is_noticed() -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from threadline.kernel.store import Batch, Delete, Key, Put, Store
 from threadline.kernel.time import DAY, SECOND
 from threadline.stores.memory import MemoryStore
 from threadline.stores.sqlite import SqliteStore
+from threadline.testing.store_cases import at_once
 
 BOARD = Board("default", "points.1", "all", "")
 OTHER = Board("default", "points.1", "all", "country=IT")
@@ -124,7 +126,7 @@ def test_what_other_processes_wrote_is_taken_in_after_a_while(seed: int) -> None
     writer.now += 30 * SECOND
     again = other.counted(BOARD, 0, writer.now, expiring=False)
     assert again == first  # not old enough; it says as of when
-    writer.now += 31 * SECOND
+    writer.now += 16 * SECOND
     assert other.counted(BOARD, 0, writer.now, expiring=False) == first  # nobody waits for the reading
     deadline = time.monotonic() + 10
     while other.counted(BOARD, 0, writer.now, expiring=False) == first:
@@ -133,6 +135,43 @@ def test_what_other_processes_wrote_is_taken_in_after_a_while(seed: int) -> None
     renewed = other.counted(BOARD, 0, writer.now, expiring=False)
     assert renewed[:2] == writer.expected(0)
     assert renewed.as_of == writer.now
+    for _ in range(200):
+        writer.change()
+    writer.now += 61 * SECOND
+    # Nobody has asked for so long that what is there is older than it may be: now one waits.
+    late = other.counted(BOARD, 0, writer.now, expiring=False)
+    assert (late[:2], late.as_of) == (writer.expected(0), writer.now)
+
+
+@pytest.mark.parametrize("pause", [0, 1, 44, 46, 59, 60, 61, 500])
+def test_no_answer_is_older_than_it_may_be(seed: int, pause: int) -> None:
+    """Many ask at once, and the reading itself takes time: whoever asks gets what was so at most a minute before."""
+    writer = Writer(MemoryStore(), seed)
+    slow = _SlowStore(writer)
+    other = Ranks(slow, lambda: writer.now, threading.Lock())  # type: ignore[arg-type]
+    other.refresh_seconds = 60
+    for _ in range(4):
+        writer.change()
+        writer.now += pause * SECOND
+        asked_at, told = writer.now, []
+
+        def ask(told: list[int] = told) -> None:
+            told.append(other.counted(BOARD, 0, writer.now, expiring=False).as_of)
+
+        at_once(*[ask] * 4)
+        assert len(told) == 4
+        assert all(as_of >= asked_at - 60 * SECOND for as_of in told)
+
+
+class _SlowStore:
+    """A store in which time goes by: a second with every page."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+
+    def query(self, *args: Any, **named: Any) -> Any:
+        self.writer.now += SECOND
+        return self.writer.store.query(*args, **named)
 
 
 def test_after_a_commit_of_which_nobody_knows_the_board_is_read_again(seed: int) -> None:

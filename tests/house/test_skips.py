@@ -32,7 +32,7 @@ def run(folder: Path, tests: str, no_skip: str, conftest: str = "") -> str:
     """The summary line of a pytest run of its own, on a copy of our conftest."""
     (folder / "conftest.py").write_text(conftest or CONFTEST.read_text())
     (folder / "test_some.py").write_text(tests)
-    environment = {**os.environ, "THREADLINE_TEST_NO_SKIP": no_skip}
+    environment = {**os.environ, "THREADLINE_TEST_NO_SKIP": no_skip, "PYTHONPATH": str(CONFTEST.parents[1])}
     # Workers of the run that we are part of must not be taken for workers of this one.
     environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
     command = [
@@ -62,7 +62,8 @@ def test_skips_fail_in_ci_and_known_faults_do_not(tmp_path: Path) -> None:
 
 
 def test_a_declared_skip_is_allowed(tmp_path: Path) -> None:
-    declared = CONFTEST.read_text().replace("dict[str, str] = {}", "dict[str, str] = {'no browser': 'a test of this'}")
+    opening = "SKIPS_ALLOWED: dict[str, str] = {"
+    declared = CONFTEST.read_text().replace(opening, opening + "'no browser': 'a test of this', ")
     assert "1 passed, 1 skipped, 1 xfailed, 1 error" in run(tmp_path, TESTS, no_skip="1", conftest=declared)
 
 

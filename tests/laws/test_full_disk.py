@@ -12,6 +12,7 @@ import pytest
 
 from tests.laws import staging
 from threadline.engine.engine import Engine
+from threadline.engine.packing import unpack_event
 from threadline.kernel.errors import StoreFull
 from threadline.kernel.event import Event, event_id
 from threadline.stores.memory import MemoryStore
@@ -75,7 +76,7 @@ def tell_until_full(on: Engine, calls: list[list[Event]]) -> int:
 
 def test_a_full_disk_refuses_whole_calls_and_goes_on(tight: Tight, seed: int) -> None:
     random = Random(seed)
-    history = scenarios.history(random, 6, 12_000)
+    history = scenarios.history(random, 40, 4_000)
     calls = scenarios.batched(random, history, 60)
     on = staging.engine(tight.store)
     full = tell_until_full(on, calls)
@@ -104,11 +105,11 @@ def test_a_full_disk_refuses_whole_calls_and_goes_on(tight: Tight, seed: int) ->
 
 
 def assert_recorded(on: Engine, told: list[Event]) -> None:
-    """Exactly these events are in the log, and every person is what a refold makes of them."""
+    """Exactly these events and their consequences are in the log, and every person is what a refold makes of them."""
     ids = {event_id(event.workspace, event.source, event.key) for event in told}
     found, cursor = set(), ""
     while page := on.feed(cursor):
-        found |= {each.entry.id for each in page if not each.entry.type.startswith("threadline.")}
+        found |= {each.entry.id for each in page if not unpack_event(each.entry).cause}
         cursor = page[-1].cursor
     assert found == ids
     staging.assert_log_is_whole(on)

@@ -34,6 +34,8 @@ class Server:
 
     def __init__(self, command: list[str], port: int, environment: dict[str, str] | None = None) -> None:
         self.endpoint = f"http://127.0.0.1:{port}"
+        # Without credentials, as here, botocore asks the network for a role.
+        os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
         self.process = subprocess.Popen(
             command,
             env={**os.environ, **(environment or {})},
@@ -106,8 +108,9 @@ def dynamodb_local() -> Server:
         pytest.skip("no java here, which DynamoDB Local needs: install Debian's default-jre-headless")
     port, folder = _free_port(), jars[0].parent
     command = [
-        "java", "-Xmx512m", f"-Djava.library.path={folder / 'DynamoDBLocal_lib'}", "-jar", str(jars[0]),
-        "-inMemory", "-sharedDb", "-port", str(port), "-disableTelemetry",
+        "java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+        f"-Djava.library.path={folder / 'DynamoDBLocal_lib'}", "-jar", str(jars[0]), "-inMemory",
+        "-sharedDb", "-port", str(port), "-disableTelemetry",
     ]  # fmt: skip
     return Server(command, port)
 

@@ -10,19 +10,28 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+import psycopg
 
 from threadline.settings import Settings
 from threadline.stores.postgres import PostgresStore, migrate
 
 DEBIAN = Path("/usr/lib/postgresql/15/bin")
-VERSIONS = ("18", "15") if DEBIAN.is_dir() else ("18",)
-"""The wheel is a part of the test extra; Debian's server is tested where it is there, and never skipped."""
+SWITCH_15 = "THREADLINE_TEST_POSTGRES_15"
+"""Set to 0 it leaves Debian's server out, for machines that cannot have it; else tests that miss it skip and say so."""
+VERSIONS = ("18",) if os.environ.get(SWITCH_15) == "0" else ("18", "15")
+IN_MEMORY = Path("/dev/shm")
+ROOM_BYTES_MIN = 2 * 1_024**3
 
 # Few and small: several servers share a machine with the tests. What is acknowledged is synced as in production.
-OPTIONS = ("max_connections=120", "shared_buffers=64MB", "listen_addresses=", "log_min_messages=fatal")
+OPTIONS = (
+    "max_connections=120", "shared_buffers=64MB", "max_wal_size=256MB", "listen_addresses=", "log_min_messages=fatal",
+    "dynamic_shared_memory_type=mmap",  # within the folder, so that nothing is left of a server that was killed
+)  # fmt: skip
 
 
 class Server:
@@ -57,6 +66,15 @@ class Server:
         """Stop it: ``fast`` ends transactions, ``immediate`` is as good as a power cut."""
         self._run("pg_ctl", "stop", "--wait", "--silent", f"--mode={mode}")
 
+    def promote(self) -> None:
+        """Let a stand-by be the primary from now on."""
+        self._run("pg_ctl", "promote", "--wait", "--silent")
+
+    def copy_of(self, primary: Server) -> None:
+        """Make the folder of the data a copy of another server's that will follow it."""
+        where = f"host={primary.folder} user=postgres application_name=stand_by"
+        self._run("pg_basebackup", f"--dbname={where}", "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+
     def pid(self) -> int:
         """The process that all others of the server are children of."""
         return int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
@@ -73,22 +91,45 @@ class Server:
 @cache
 def server(version: str) -> Server:
     """The server of this process of the tests, started once."""
-    made = fresh(version)
+    made = fresh(version, memory())
     atexit.register(end, made)
     return made
 
 
-def fresh(version: str) -> Server:
-    """A server of one's own, to be stopped and started; end it with `end`."""
-    binaries, user = _wheel() if version == "18" else (DEBIAN, "postgres")
-    folder = Path(tempfile.mkdtemp(prefix="threadline-postgres-"))
-    if os.geteuid() == 0:
-        found = pwd.getpwnam(user)
-        os.chown(folder, found.pw_uid, found.pw_gid)
-    made = Server(binaries, folder, user if os.geteuid() == 0 else None)
+def memory() -> Path | None:
+    """Where a server does not wait for a disk, if there is room: what a test ends is a process, never the machine."""
+    roomy = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > ROOM_BYTES_MIN
+    return IN_MEMORY if roomy else None
+
+
+def fresh(version: str, within: Path | None = None) -> Server:
+    """A server of one's own, to be stopped and started, on a disk unless it is told where; end it with `end`."""
+    made = _unmade(version, within)
     made.initdb()
     made.start()
     return made
+
+
+def stand_by(version: str, primary: Server) -> Server:
+    """A server that follows another one, which from now on acknowledges nothing that its stand-by does not have."""
+    made = _unmade(version, primary.folder.parent)
+    made.copy_of(primary)
+    made.start()
+    with psycopg.connect(primary.url("x").partition("&schema=")[0], autocommit=True) as db:
+        db.execute("ALTER SYSTEM SET synchronous_standby_names = 'stand_by'")
+        db.execute("SELECT pg_reload_conf()")
+        while db.execute("SELECT FROM pg_stat_replication WHERE sync_state = 'sync'").fetchone() is None:
+            time.sleep(0.01)
+    return made
+
+
+def _unmade(version: str, within: Path | None) -> Server:
+    binaries, user = _wheel() if version == "18" else _debian()
+    folder = Path(tempfile.mkdtemp(prefix="threadline-postgres-", dir=within))
+    if os.geteuid() == 0:
+        found = pwd.getpwnam(user)
+        os.chown(folder, found.pw_uid, found.pw_gid)
+    return Server(binaries, folder, user if os.geteuid() == 0 else None)
 
 
 def _wheel() -> tuple[Path, str]:
@@ -100,6 +141,14 @@ def _wheel() -> tuple[Path, str]:
             # The server refuses to run as root, and another user has to be able to get there.
             folder.chmod(folder.stat().st_mode | 0o011)
     return binaries, "nobody"
+
+
+def _debian() -> tuple[Path, str]:
+    if not DEBIAN.is_dir():
+        import pytest  # the measurements start servers as well, and have no pytest
+
+        pytest.skip(f"no PostgreSQL 15 here: install Debian's postgresql-15, or leave it out with {SWITCH_15}=0")
+    return DEBIAN, "postgres"
 
 
 def end(one: Server) -> None:

@@ -9,13 +9,17 @@ What it is known to do otherwise than DynamoDB itself, and why that touches no l
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from tests.servers.dynamodb import LOCAL_SWITCH, dynamodb_local, local_is_wanted
 from threadline.kernel.store import Store
 from threadline.testing.store_laws import StoreLaws
+from threadline.testing.store_scripts import SCRIPTS, assert_the_same_as_in_memory
 
 if local_is_wanted():
 
@@ -24,6 +28,13 @@ if local_is_wanted():
 
         def open(self, folder: Path) -> Store:
             return dynamodb_local().open(folder)
+
+        @settings(max_examples=10)
+        @given(SCRIPTS)
+        def test_a_script_means_the_same_as_to_the_memory_store(self, script: list[tuple[Any, ...]]) -> None:
+            # Fewer than on the emulator: what is asked of the two is the same.
+            with tempfile.TemporaryDirectory() as folder:
+                assert_the_same_as_in_memory(self.open(Path(folder)), script)
 
 else:
 

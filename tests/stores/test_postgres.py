@@ -1,10 +1,12 @@
-"""The PostgreSQL store obeys the store laws, on every version of the server that is there."""
+"""The PostgreSQL store obeys the store laws, on the newest version of the server and on the oldest that is served."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.servers.postgres import VERSIONS, server, store_in
+import pytest
+
+from tests.servers.postgres import SWITCH_15, VERSIONS, server, store_in
 from threadline.kernel.store import Store
 from threadline.testing.store_laws import StoreLaws
 
@@ -23,3 +25,9 @@ if "15" in VERSIONS:
 
         def open(self, folder: Path) -> Store:
             return store_in(server("15"), folder)
+
+else:
+
+    @pytest.mark.skip(reason=f"{SWITCH_15}=0 leaves PostgreSQL 15 out")
+    def test_the_oldest_version_is_left_out() -> None:
+        pass

@@ -242,7 +242,7 @@ def test_backends_that_are_ended_lose_nothing_and_double_nothing(version: str, s
 
 @pytest.fixture
 def lone(version: str) -> Iterator[postgres.Server]:
-    made = postgres.fresh(version)
+    made = postgres.fresh(version, postgres.memory())
     yield made
     postgres.end(made)
 
@@ -278,6 +278,29 @@ def test_a_server_that_stays_away_is_told_and_found_again(lone: postgres.Server)
     record(store, entry(2))
     assert [page.entry.sequence for page in store.feed()] == [1, 2]
     store.close()
+
+
+def test_a_stand_by_takes_over_under_load(version: str, lone: postgres.Server) -> None:
+    lone.made("threads")
+    second = postgres.stand_by(version, lone)
+    try:
+        both = f"host={lone.folder},{second.folder}&target_session_attrs=read-write"
+        store = PostgresStore(lone.url("threads").replace(f"host={lone.folder}", both), retry_seconds=30)
+        counting = Counting(store)
+        wait_for(lambda: len(counting.acknowledged) > 20 or bool(counting.errors))
+        reader = PostgresStore(second.url("threads"), readonly=True)
+        told = store.feed(limit=10)
+        wait_for(lambda: reader.feed(limit=10) == told)
+        lone.stop("immediate")
+        second.promote()
+        before = len(counting.acknowledged)
+        wait_for(lambda: len(counting.acknowledged) > before + 20 or bool(counting.errors))
+        counting.end()
+        assert store.feed(limit=10) == told == reader.feed(limit=10)
+        reader.close()
+        store.close()
+    finally:
+        postgres.end(second)
 
 
 # --- commits that meet ----------------------------------------------------------------------------------
@@ -324,7 +347,7 @@ def test_counting_several_items_at_once_neither_blocks_nor_loses(version: str, s
 
 
 def test_two_who_check_that_the_others_item_is_absent_do_not_both_write(store: PostgresStore) -> None:
-    for number in range(25):
+    for number in range(12):
         one, other = Key("t", f"one{number}"), Key("t", f"other{number}")
         outcomes: list[str | None] = []
         batches = (Batch(writes=[Check(one, 0), Put(other, b"")]), Batch(writes=[Check(other, 0), Put(one, b"")]))

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.servers import postgres
-from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.errors import InvalidSetting, StoreBusy, Unavailable
 from threadline.kernel.store import Batch, Key, Put, Store, feed_pages
 from threadline.settings import Settings
 from threadline.stores import postgres_schema
@@ -110,6 +110,20 @@ def test_a_step_that_fails_leaves_nothing_behind(url: str) -> None:
     assert len(migrate(url, Settings())) == len(MIGRATIONS)
 
 
+def test_who_cannot_migrate_now_is_told(url: str, tmp_path: Path) -> None:
+    nobody = url.replace("host=/", "host=/nowhere/")
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        migrate(nobody, Settings())
+    hasty = Settings(busy_timeout_seconds=0.1, retry_seconds=0.3)
+    with psycopg.connect(url.partition("&schema=")[0]) as other:
+        name = f"threadline migrate {postgres.schema_of(tmp_path)}"
+        other.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
+        with pytest.raises(StoreBusy, match="in the way"):
+            migrate(url, hasty)
+        other.rollback()
+        assert len(migrate(url, hasty)) == len(MIGRATIONS)
+
+
 def test_steps_are_numbered_without_gaps_and_each_says_whom_it_serves() -> None:
     assert [migration.number for migration in MIGRATIONS] == list(range(1, KNOWN + 1))
     assert all(1 <= migration.serves <= migration.number for migration in MIGRATIONS)
@@ -160,8 +174,9 @@ def test_harm_is_found(url: str, tmp_path: Path, harm: str, found: str) -> None:
     for number in range(1, 10, 2):
         assert store.commit([Batch([entry(number), entry(number + 1)])]) == [None]
     assert len(store.feed()) == 10
-    assert store.integrity() == []
     with psycopg.connect(url.partition("&schema=")[0], options=f"-csearch_path={postgres.schema_of(tmp_path)}") as db:
+        db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'threadline'")
+        assert store.integrity() == [], "what a connection that broke was asked is asked again"
         db.execute(harm)
     assert any(found in problem for problem in store.integrity()), store.integrity()
     store.close()

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -25,7 +26,7 @@ from threadline.kernel.time import DAY, system_clock
 from threadline.surfaces.cli.program import run
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-WRITE_KEY = "wk_shared"
+WRITE_KEY, TOKEN = "wk_shared", "tl_shared"
 
 
 @pytest.fixture
@@ -33,6 +34,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     made = postgres.server("18").url(postgres.schema_of(tmp_path))
     monkeypatch.setenv("THREADLINE_STORE", made)
     monkeypatch.setenv("THREADLINE_WRITE_KEYS", f"shop={WRITE_KEY}")
+    monkeypatch.setenv("THREADLINE_TOKENS", TOKEN)
     monkeypatch.chdir(tmp_path)
     return made
 
@@ -155,3 +157,69 @@ def test_servers_and_workers_share_a_store(
     assert leases, "somebody held a lease while it fired the timer"
     assert {until_when for _, until_when in leases} == {0}, "and gave it back in the end"
     engine.close()
+
+
+class Door:
+    """One of several servers, as its callers meet it."""
+
+    def __init__(self, program: Program) -> None:
+        self.url = program.ready["url"]
+
+    def track(self, user: str, key: str) -> None:
+        message = {"userId": user, "event": "tool_used", "messageId": key, "properties": {}}
+        assert httpx.post(f"{self.url}/v1/track", json=message, auth=(WRITE_KEY, "")).status_code == 200
+
+    def ask(self, path: str, **params: str) -> Any:
+        answer = httpx.get(f"{self.url}/v1/{path}", params=params, headers={"Authorization": f"Bearer {TOKEN}"})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def follow(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
+        """(type, id) of each event after the cursor, and the next cursor."""
+        found, more = [], True
+        while more:
+            page = self.ask("feed", cursor=cursor, limit="3")
+            found += [(event["type"], event["id"]) for event in page["events"]]
+            cursor, more = page["next"], page["more"]
+        return found, cursor
+
+
+def test_what_one_server_took_the_others_tell(
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    start: Callable[..., Program],
+) -> None:
+    (tmp_path / "boards.yaml").write_text("leaderboards: {points: {score: points.earned, periods: [all]}}")
+    monkeypatch.setenv("THREADLINE_DEFINITIONS", str(tmp_path / "boards.yaml"))
+    monkeypatch.setenv("THREADLINE_LEADERBOARD_REFRESH_SECONDS", "1")
+    assert call(capfd, "migrate")[0] == 0
+    one, other = (Door(start("serve", "--port", "0")) for _ in range(2))
+    told: list[list[tuple[str, str]]] = [[], []]
+    cursors = ["", ""]
+    one.track("ada", "a1")
+    # From here on this server has counts of its own in memory, and a person whom the other one changes.
+    assert other.ask("people/user_id:ada/leaderboards/points")["total"] == 1
+    for number in range(3):
+        one.track("bob", f"b{number}")
+        other.track("ada" if number == 2 else "bob", f"c{number}")
+        for at, door in enumerate((one, other)):
+            page, cursors[at] = door.follow(cursors[at])
+            told[at] += page
+            used = [type for type, _ in told[at]].count("tool_used")
+            assert used == 3 + 2 * number, "what was acknowledged is in the feed at once"
+    assert told[0] == told[1], "in one order for all"
+    assert len(set(told[0])) == len(told[0])
+    for door in (one, other):
+        best = door.ask("leaderboards/points", identifiers="true")["places"]
+        assert [(place["identifiers"], place["score"]) for place in best] == [
+            (["user_id:bob"], 25),
+            (["user_id:ada"], 10),
+        ]
+    until(lambda: standing(other) == (2, 2))  # counted anew by then
+
+
+def standing(door: Door) -> tuple[int, int]:
+    mine = door.ask("people/user_id:ada/leaderboards/points")
+    return mine["rank"], mine["total"]

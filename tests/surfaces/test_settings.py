@@ -109,7 +109,7 @@ def test_the_embedded_store_has_a_url_as_well(tmp_path: Path) -> None:
 
 
 def test_what_the_cache_keeps_is_a_list_of_tables_with_seconds() -> None:
-    assert cache_lifetimes(Settings()) == {"person": 300.0, "thread": 86_400.0}
+    assert cache_lifetimes(Settings()) == {"person": 300.0, "thread": 86_400.0, "board": 60.0}
     assert cache_lifetimes(Settings(cache_tables=" a=1.5 ,b=60")) == {"a": 1.5, "b": 60.0}
     assert cache_lifetimes(Settings(cache_tables="")) == {}
     for wrong in ("person", "person=soon", "person=0", "person=-1", "person=inf", "person=nan"):

@@ -97,14 +97,17 @@ class Engine:
         id = event_id(workspace, source, key)
         return self.asker.event(workspace, id) if self.store.seen([id]) else None
 
-    def people(self, workspace: str, after: str = "", limit: int = 1_000) -> tuple[list[Person], str]:
-        """A page of the people of a workspace in a stable order, and the id to go on from ("": the end)."""
+    def people(self, workspace: str | None, after: str = "", limit: int = 1_000) -> tuple[list[Person], str]:
+        """A page of the people of a workspace in a stable order, and the id to go on from ("": the end).
+
+        Those of all workspaces for None, which is for what an operator does to the whole store.
+        """
         start = Key(PERSON, after) if after else None
         items = self.store.scan(PERSON, after=start, limit=limit)
         found = []
         for item in items:
             person = unpack_person(item, self.catalogue)
-            if isinstance(person, Person) and person.workspace == workspace:
+            if isinstance(person, Person) and workspace in (None, person.workspace):
                 found.append(self.asker.by_id(person.id) or person if person.stale else person)
         return found, items[-1].key.partition if len(items) == limit else ""
 
@@ -150,7 +153,7 @@ class Engine:
         return indexing.is_complete(self.store, self.catalogue.projections[self.catalogue.index[name]])
 
     def write_rows(self) -> int:
-        """Write everybody's missing index rows, after a change of definitions; answers how many people were read."""
+        """Write everybody's index rows, after a change of definitions; answers how many people were read."""
         people = indexing.write_rows(self.store, self.catalogue)
         self.recorder.clear_caches()
         self.ranks.clear()

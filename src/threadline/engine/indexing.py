@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import index_rows
 from threadline.engine.person import PERSON, Person, pack_person, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.projection import Projection
-from threadline.kernel.store import Batch, Item, Key, Put, Store, scan_pages
+from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, scan_pages
 
 _MARK = "index"
 """Table of marks: under the name of a projection, for which definition everybody's rows are written."""
+_NONE = b"-"
+"""A mark that is taken back: for no definition."""
 _ATTEMPTS_MAX = 32
 
 
 def prepare(store: Store, catalogue: Catalogue) -> None:
-    """Mark a store without people as complete: whoever comes will get their rows as they come."""
-    watched = [each for each in catalogue.projections if each.all_rows and not is_complete(store, each)]
-    if not watched or store.scan(PERSON, limit=1):
+    """Mark a store without people as complete: whoever comes will get their rows as they come.
+
+    In one with people take back every mark of another definition. What is written from now on keeps that definition's
+    rows no longer current, and it may be in force again one day.
+    """
+    wanted = {each.name: _mark(each) for each in catalogue.projections if each.all_rows}
+    held = {item.key.partition: item for item in scan_pages(store, _MARK)}
+    missing = [mark for name, mark in wanted.items() if name not in held or held[name].value != mark.value]
+    right = {(mark.key, mark.value) for mark in wanted.values()}
+    other = (item.key for item in held.values() if item.value != _NONE and (item.key, item.value) not in right)
+    writes = {key: Put(key, _NONE) for key in other}
+    if missing and not store.scan(PERSON, limit=1):
+        writes |= {mark.key: mark for mark in missing}
+    if not writes:
         return
     try:
-        store.commit([Batch(writes=[_mark(projection) for projection in watched])])
+        store.commit([Batch(writes=list(writes.values()))])
     except ThreadlineError:
         return  # it cannot be written to from here; then nothing is said about it either
 
@@ -36,11 +52,35 @@ def is_complete(store: Store, projection: Projection) -> bool:
 def write_rows(store: Store, catalogue: Catalogue) -> int:
     """Write whatever index rows are missing, of everybody, beside live traffic; answers how many people were read.
 
-    Rows that an older definition asked for stay where they are; who reads must not look for them there.
+    Where another definition was in force before, all that is in the table is removed first: rows that it asked for may
+    look like rows that are asked for now, and tell of somebody what was true then.
     """
+    begun = [_begin(store, each) for each in catalogue.projections if each.all_rows and not is_complete(store, each)]
+    for projection, _ in begun:
+        _empty(store, projection.all_rows)
     people = sum(_write_person(store, catalogue, item) for item in scan_pages(store, PERSON))
-    store.commit([Batch(writes=[_mark(each) for each in catalogue.projections if each.rows is not None])])
+    for projection, version in begun:
+        # Refused if somebody else has begun since, and has removed what was written here: theirs is the last word.
+        store.commit([Batch(writes=[_mark(projection)._replace(expected=version)])])
     return people
+
+
+def _begin(store: Store, projection: Projection) -> tuple[Projection, int]:
+    """Take the mark back; answers the version that it has then."""
+    key = _mark(projection).key
+    for _ in range(_ATTEMPTS_MAX):
+        item = store.get([key])[0]
+        version = 0 if item is None else item.version
+        if store.commit([Batch(writes=[Put(key, _NONE, version)])])[0] is None:
+            return projection, version + 1
+    raise Unavailable("other processes keep writing the same rows anew; try again")
+
+
+def _empty(store: Store, table: str) -> None:
+    """Remove all that is in a table. What comes in meanwhile may go too: its person's turn is still to come."""
+    items = scan_pages(store, table)
+    while deletes := [Delete(item.key) for item in islice(items, BATCH_WRITES_MAX)]:
+        store.commit([Batch(writes=deletes)])
 
 
 def _write_person(store: Store, catalogue: Catalogue, item: Item) -> int:

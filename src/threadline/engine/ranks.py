@@ -17,6 +17,8 @@ from threadline.kernel.store import Batch, Delete, Put, Store
 from threadline.kernel.time import SECOND, Clock
 
 _BEHIND_ALL = "\U0010ffff"
+RENEWED_FROM = 0.75
+"""The part of their time after which counts are renewed beside those who ask, so that these need not wait."""
 
 
 class Counted(NamedTuple):
@@ -72,7 +74,8 @@ class Ranks:
     """Counts of the boards that are asked for, at most `BOARDS_COUNTED_MAX` of them. Thread-safe.
 
     A board is read once, page by page, and kept current by this process's own commits. Where other processes write to
-    the same store it is read again in the background once it is older than ``refresh_seconds``.
+    the same store it is read again: in the background once it is nearly ``refresh_seconds`` old, and if nobody asked
+    for so long that it is older, before the answer.
     """
 
     def __init__(self, store: Store, clock: Clock, committing: AbstractContextManager[object]) -> None:
@@ -91,10 +94,11 @@ class Ranks:
 
     def counted(self, board: Board, score: int, now: int, *, expiring: bool) -> Counted:
         """How many have more than a score, and how many there are. The first time it reads the whole board."""
+        asked_at = self.clock()
         counts = self._held(board)
-        if counts is None:
-            counts = self._read_once(board, expiring)
-        elif self._is_old(counts):
+        if counts is None or self._age(counts, asked_at) > 1:
+            counts = self._read_once(board, expiring, asked_at)
+        elif self._age(counts, asked_at) > RENEWED_FROM:
             self._renew(board, expiring)
         with self._lock:
             counts.advance(now)
@@ -136,13 +140,14 @@ class Ranks:
                 self._counts[board] = counts  # the latest used stands last
             return None if counts is None or counts.read is not None else counts
 
-    def _is_old(self, counts: _Counts) -> bool:
-        return self.refresh_seconds is not None and self.clock() - counts.as_of > self.refresh_seconds * SECOND
+    def _age(self, counts: _Counts, now: int) -> float:
+        """How old counts are; 1 is as old as they may be."""
+        return 0 if self.refresh_seconds is None else (now - counts.as_of) / (self.refresh_seconds * SECOND)
 
-    def _read_once(self, board: Board, expiring: bool) -> _Counts:
+    def _read_once(self, board: Board, expiring: bool, asked_at: int) -> _Counts:
         with self._reading:
             counts = self._held(board)  # another thread may have read it meanwhile
-            if counts is None:
+            if counts is None or self._age(counts, asked_at) > 1:
                 counts = _Counts(board, expiring, self.clock())
                 with self._lock:
                     self._counts[board] = counts

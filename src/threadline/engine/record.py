@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 FENCED = "fenced"
 """Code of a request whose own conditions (a lease, a timer still there) no longer hold; not an event to keep."""
-ATTEMPTS_MAX = 32
+ATTEMPTS_MAX = 64
 """Attempts at a group whose people another process keeps changing, before the caller is told to retry."""
 GROUP_EVENTS_MAX = 1_000
 PEOPLE_CACHED = 15_000

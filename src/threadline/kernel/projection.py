@@ -50,8 +50,9 @@ class Projection:
     edges: Callable[[State, int], Ranges] | None = None
     rows: Callable[[State, str, str], Iterable[Row]] | None = None
     """Index rows of a state: (state, workspace, person id) -> rows; only the difference is written."""
-    all_rows: bool = False
-    """True: who reads the rows has to know whether everybody's are written; see `engine/indexing.py`."""
+    all_rows: str = ""
+    """The table of its rows, which holds nothing else, if who reads them has to know whether everybody's are written
+    and no others; see `engine/indexing.py`."""
     due: Callable[[State, int], int | None] | None = None
     """The next instant after ``now`` at which the view changes by time alone; None: never."""
     ordered: bool = False

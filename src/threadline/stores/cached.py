@@ -16,8 +16,9 @@ from threadline.stores.cache_epochs import Epoch, Epochs
 from threadline.stores.redis_cache import Fill, Marked, Place, RedisCache
 from threadline.stores.redis_client import RedisLost, RedisServer, RedisUnreachable
 
-PAGE_BYTES_MAX = 262_144
-"""A larger page of a query is not kept: it would push many small things out."""
+PAGE_BYTES_MAX = 65_536
+"""A larger page of a query is not kept: it would push many small things out. The first places of a board are smaller,
+the pages in which a whole board is counted are larger."""
 
 _VERSION_BYTES = 8
 _ITEM, _PAGE = b"=", b"?"

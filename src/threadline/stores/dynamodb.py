@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span
+from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
 from threadline.kernel.time import Clock
 from threadline.stores import dynamodb_commit as writing
 from threadline.stores import dynamodb_layout as layout
@@ -227,14 +227,12 @@ class DynamoStore:
     def _commit(self, batch: Batch, place: layout.Place, clause: writing.Clause) -> Refusal | None:
         for attempt in range(FRAMES_MET_MAX):
             try:
-                if attempt == 0 and not batch.events and len(batch.writes) == 1 and batch.writes[0].expected is None:
-                    # A single write is atomic by itself, and half as dear.
-                    self._write(batch.writes[0], place, clause)
-                    return None
                 return self._transact(batch, place, writing.transaction(batch, place, clause, attempt), clause)
             except writing.Framed as framed:
-                for name, known in framed.found.items():
-                    self._frames.learn(name, known)
+                for name, in_the_way in framed.found.items():
+                    self._frames.learn(name, None)
+                    if in_the_way:
+                        self._frames.dissolve(name)
         raise Unavailable("other writers keep changing the same items; try again")
 
     def _transact(
@@ -259,18 +257,6 @@ class DynamoStore:
         for name, known in made.learnt.items():
             self._frames.learn(name, known)
         return None
-
-    def _write(self, write: object, place: layout.Place, clause: writing.Clause) -> None:
-        try:
-            if isinstance(write, Delete):
-                self.client.call("DeleteItem", writing.unconditional_delete(write, clause))
-                return
-            assert isinstance(write, Put), "a check always expects a version"
-            self.client.call("UpdateItem", writing.unconditional_put(write, place, clause))
-        except Refused as refused:
-            found = refused.reasons[0].get("Item") or {}
-            if not writing.is_own(found, place):
-                raise writing.Framed(dict([writing.framed(found)])) from None
 
     # --- the rest -----------------------------------------------------------------------------
 

@@ -43,6 +43,8 @@ CONDITION_FAILED = "ConditionalCheckFailed"
 BACKOFF_SECONDS_FIRST = 0.025
 BACKOFF_SECONDS_MAX = 2.0
 CONNECTIONS_MAX = 32
+_STAND_IN = Credentials("threadline", "threadline")
+"""For a server of one's own that stands in for AWS: it asks for a signature and looks at none."""
 
 
 class Refused(Exception):
@@ -68,6 +70,7 @@ class Client:
             raise InvalidSetting(f"store: dynamodb://{address.table} needs a region", hint="add ?region=… to the URL")
         self._endpoints = {name: address.endpoint or _endpoint(session, name, self.region) for name in _TARGETS}
         self._session = session
+        self._stands_in = False
         self._patience_seconds = patience_seconds
         self._http = urllib3.PoolManager(
             maxsize=CONNECTIONS_MAX,
@@ -126,6 +129,8 @@ class Client:
         return answer.status, answer.data
 
     def _credentials(self) -> Credentials:
+        if self._stands_in:
+            return _STAND_IN
         try:
             found = self._session.get_credentials()
             if found is not None:
@@ -134,8 +139,9 @@ class Client:
         except botocore.exceptions.BotoCoreError as error:
             raise Unavailable(f"the AWS credentials cannot be had: {error}") from None
         if self.address.endpoint:
-            # A server of one's own that stands in for AWS asks for a signature and looks at none.
-            return Credentials("threadline", "threadline")
+            # botocore would search again for each request, and ask the network for a role.
+            self._stands_in = True
+            return _STAND_IN
         raise InvalidSetting("store: there are no AWS credentials here", hint="see docs/dynamodb.md, Access")
 
     def _count(self, operation: str, answer: Body) -> None:

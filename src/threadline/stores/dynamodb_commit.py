@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -34,6 +35,8 @@ from threadline.stores.dynamodb_layout import (
 from threadline.stores.dynamodb_reading import Name, name_of
 
 Write = Put | Delete | Check
+_Condition = tuple[str, Attributes]
+"""A condition and the values that it names; a name in it is an attribute's, behind a ``#``."""
 
 _ABSENT = "attribute_not_exists(pk)"
 _FRAMED_BYTES_MAX = 1_000_000
@@ -45,8 +48,9 @@ class Step(NamedTuple):
 
     action: Body
     kind: str
-    """``id``, ``page``, ``write`` or ``frame``."""
-    name: str
+    """``id``, ``page``, ``frame``, ``write``, or ``bare``: a write that asks for no frame to be there."""
+    item: Name = ("", "")
+    name: str = ""
     """For an id the event's; for a write its key as text."""
     expected: int | None = None
 
@@ -58,7 +62,7 @@ class Transaction(NamedTuple):
     token: str
     """DynamoDB carries out the same token once, however often it is asked within ten minutes."""
     learnt: dict[Name, Known | None]
-    """What is known of the items' frames once it has gone through."""
+    """The frames that it makes."""
 
 
 class Expelled(Exception):
@@ -66,10 +70,13 @@ class Expelled(Exception):
 
 
 class Framed(Exception):
-    """Items stand beside other frames than was known; the same batch is to be told with what is known now."""
+    """Items stand beside other frames than was thought, and nothing else is wrong; the batch is to be told anew.
 
-    def __init__(self, found: dict[Name, Known | None]) -> None:
-        super().__init__("there are other frames than was known")
+    ``found`` says of each whether its frame has to be dissolved first.
+    """
+
+    def __init__(self, found: dict[Name, bool]) -> None:
+        super().__init__("there are other frames than was thought")
         self.found = found
 
 
@@ -100,19 +107,33 @@ def transaction(batch: Batch, place: Place, clause: Clause, attempt: int = 0) ->
     lies = {entry.id: key for key, chunk in laid for _, entry in chunk}
     for entry in batch.events:
         item = {**id_key(entry.id), DIGEST: {"N": str(entry.digest)}, PAGE: {"S": _page_text(lies[entry.id])}}
-        steps.append(Step(_put(clause, item), "id", entry.id))
+        steps.append(Step(_put(clause, item), "id", name=entry.id))
     for key, chunk in laid:
-        steps.append(Step(_put(clause, {**page_key(key), **pack_page(chunk)}), "page", ""))
+        steps.append(Step(_put(clause, {**page_key(key), **pack_page(chunk)}), "page"))
     # A frame is one more item of the transaction, and has its bytes once more.
     room = BATCH_WRITES_MAX - len(steps) - len(batch.writes)
     if sum(len(write.value) for write in batch.writes if isinstance(write, Put)) > _FRAMED_BYTES_MAX:
         room = 0
     learnt: dict[Name, Known | None] = {}
     for write in batch.writes:
-        own = _write_steps(write, place, clause, learnt, framed=room > 0)
-        room -= len(own) - 1
-        steps += own
+        made, bare = None, isinstance(write, Delete)
+        if isinstance(write, Put):
+            bare = write.key.table in clause.lifetimes
+            made = _shaped(write, clause, room=room > 0)
+            if made.frame is not None:
+                room -= 1
+                frame = {**frame_key(item_key(write.key)), **packed(made.frame), POSITION: {"S": place.text}}
+                steps.append(Step({"Put": {"TableName": clause.table, "Item": frame}}, "frame"))
+                learnt[name_of(item_key(write.key))] = Known(place.text, made.frame)
+        steps.append(_write_step(write, place, clause, made, bare=bare))
     return Transaction(steps, f"{place.position}{place.number:x}.{attempt}", learnt)
+
+
+def _shaped(put: Put, clause: Clause, *, room: bool) -> Shape:
+    """A frame is for what was written before and will be written again; whoever expects nothing has not read it."""
+    if not put.expected or put.key.table in clause.lifetimes:
+        return Shape(packed(put.value))
+    return shape(put.key, put.value, clause.frames.known(put.key), room=room)
 
 
 def batch_pages(batch: Batch, place: Place) -> list[PageKey]:
@@ -137,118 +158,81 @@ def _put(clause: Clause, item: Attributes) -> Body:
 _TELL = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def _write_steps(
-    write: Write, place: Place, clause: Clause, learnt: dict[Name, Known | None], *, framed: bool
-) -> list[Step]:
-    """A write of the port, and what becomes of the frame beside the item."""
-    key, name, expected = item_key(write.key), "/".join(write.key), write.expected
-    known = clause.frames.known(write.key)
-    if known is not None and expected is not None and known.version != expected:
-        known = None
-    if isinstance(write, Check):
-        check = {"TableName": clause.table, "Key": key, **_condition(expected, clause.now), **_TELL}
-        return [Step({"ConditionCheck": check}, "write", name, expected)]
-    stamp = known.stamp if known is not None else ""
-    learnt[name_of(key)] = None
-    made = Shape({})
-    if isinstance(write, Put) and expected is not None:
-        made = shape(write.key, write.value, known, framed=framed and expected > 0)
-        action = {"Put": _versioned(write, made, place, clause, stamp)}
-        if made.frame is not None or made.stamp:
-            now = Known(expected + 1, made.stamp or place.text, known.frame if made.stamp and known else made.frame)
-            learnt[name_of(key)] = now
-    elif isinstance(write, Put):
-        action = {"Update": unconditional_put(write, place, clause, stamp)}
+def _write_step(write: Write, place: Place, clause: Clause, made: Shape | None, *, bare: bool) -> Step:
+    """A write of the port under its conditions; ``made`` is how a value is told, ``bare`` that there is no frame."""
+    request: Body = {"TableName": clause.table, "Key": item_key(write.key), **_TELL}
+    conditions = _conditions(write.expected, clause.now)
+    if bare:
+        conditions.append((f"attribute_not_exists(#{FRAME})", {}))
+    elif made is not None and made.mark:
+        conditions.append((f"#{FRAME} = :{FRAME}", {f":{FRAME}": {"S": made.mark}}))
+    action: Body = {}
+    if made is None:
+        action["ConditionCheck" if isinstance(write, Check) else "Delete"] = {**request, **_expression(conditions)}
+    elif write.expected == 0:
+        del request["Key"]
+        item = {**item_key(write.key), **made.value, VERSION: {"N": "1"}, **_marks(write.key, place, clause)}
+        action["Put"] = {**request, "Item": item, **_expression(conditions)}
     else:
-        beside = None if expected == 0 else stamp
-        condition = _condition(expected, clause.now, beside)
-        action = {"Delete": {"TableName": clause.table, "Key": key, **condition, **_TELL}}
-    steps = [Step(action, "write", name, expected)]
-    if made.frame is not None:
-        frame = {
-            **frame_key(write.key),
-            **packed(made.frame),
-            POSITION: {"S": place.text},
-            **_expiry(write.key, clause),
-        }
-        steps.append(Step({"Put": {"TableName": clause.table, "Item": frame}}, "frame", name))
-    elif stamp and not made.stamp:
-        steps.append(Step({"Delete": {"TableName": clause.table, "Key": frame_key(write.key)}}, "frame", name))
-    return steps
+        value = {**made.value, **_marks(write.key, place, clause)}
+        if made.frame is not None:
+            value[FRAME] = {"S": place.text}
+        if write.expected is None:
+            # It counts up what nobody has read, so it refuses to follow upon itself. `is_own` knows that refusal.
+            conditions.append((f"(attribute_not_exists(#{POSITION}) OR #{POSITION} <> :{POSITION})", {}))
+        action["Update"] = {**request, **_update(value, conditions)}
+    return Step(action, "bare" if bare else "write", name_of(item_key(write.key)), "/".join(write.key), write.expected)
 
 
-def _versioned(put: Put, made: Shape, place: Place, clause: Clause, stamp: str) -> Body:
-    assert put.expected is not None
-    item = {
-        **item_key(put.key), **made.value, VERSION: {"N": str(put.expected + 1)}, POSITION: {"S": place.text},
-        **_expiry(put.key, clause),
-    }  # fmt: skip
-    beside: str | None = stamp
-    if made.frame is not None or put.expected == 0:
-        beside = None  # whatever frame is there, it is written over; where there is no item, there is no frame
-    if made.frame is not None or made.stamp:
-        item[FRAME] = {"S": made.stamp or place.text}
-    return {"TableName": clause.table, "Item": item, **_condition(put.expected, clause.now, beside), **_TELL}
-
-
-def _condition(expected: int | None, now: int, stamp: str | None = None) -> Body:
-    """What has to hold for a version; an item that has expired counts as absent, though it still lies there.
-
-    And for its frame: it must be the one of this ``stamp``, with an empty one there must be none; None: either will do.
-    """
-    names: dict[str, str] = {}
-    values: Body = {}
-    clauses = []
-    if expected is not None:
-        names["#e"], values[":now"] = EXPIRES, {"N": str(now // SECOND)}
-    if expected == 0:
-        clauses.append(f"({_ABSENT} OR #e <= :now)")
-    elif expected is not None:
-        clauses.append("#n = :n AND (attribute_not_exists(#e) OR #e > :now)")
-        names["#n"], values[":n"] = VERSION, {"N": str(expected)}
-    if stamp is not None:
-        names["#f"] = FRAME
-        clauses.append("#f = :f" if stamp else "attribute_not_exists(#f)")
-        if stamp:
-            values[":f"] = {"S": stamp}
-    if not clauses:
-        return {}
-    found: Body = {"ConditionExpression": " AND ".join(clauses), "ExpressionAttributeNames": names}
-    return {**found, "ExpressionAttributeValues": values} if values else found
-
-
-def _expiry(key: Key, clause: Clause) -> Attributes:
-    lifetime = clause.lifetimes.get(key.table)
-    # Rounded up: nothing may go a moment too early.
-    return {} if lifetime is None else {EXPIRES: {"N": str(-(-clause.now // SECOND) + lifetime)}}
-
-
-def unconditional_put(put: Put, place: Place, clause: Clause, stamp: str = "") -> Body:
-    """An update that writes whatever is there and lets the version grow, though nobody has read it.
-
-    Told twice, it would count twice; so it refuses to follow upon itself. `is_own` knows that refusal.
-    """
-    value = {**packed(put.value), **_expiry(put.key, clause), POSITION: {"S": place.text}}
-    gone = [name for name in (PLAIN, DEFLATED, DIFFERENCE, FRAME, EXPIRES) if name not in value]
+def _update(value: Attributes, conditions: Sequence[_Condition]) -> Body:
+    """An update that leaves nothing of the old value but its frame, and counts the version up."""
+    gone = [name for name in (PLAIN, DEFLATED, DIFFERENCE, EXPIRES) if name not in value]
+    expression = _expression(conditions)
+    values = {f":{name}": content for name, content in value.items()} | {":one": {"N": "1"}}
     sets = ", ".join(f"#{name} = :{name}" for name in value)
-    condition = "#f = :f" if stamp else "attribute_not_exists(#f)"
-    values: Body = {f":{name}": content for name, content in value.items()} | {":one": {"N": "1"}}
-    if stamp:
-        values[":f"] = {"S": stamp}
     return {
-        "TableName": clause.table,
-        "Key": item_key(put.key),
         "UpdateExpression": f"SET {sets} REMOVE {', '.join('#' + name for name in gone)} ADD #{VERSION} :one",
-        "ConditionExpression": f"(attribute_not_exists(#p) OR #p <> :p) AND {condition}",
-        "ExpressionAttributeNames": {f"#{name}": name for name in (*value, *gone, VERSION)},
-        "ExpressionAttributeValues": values,
-        **_TELL,
+        "ConditionExpression": expression["ConditionExpression"],
+        "ExpressionAttributeNames": expression["ExpressionAttributeNames"]
+        | {f"#{name}": name for name in (*value, *gone, VERSION)},
+        "ExpressionAttributeValues": {**values, **expression.get("ExpressionAttributeValues", {})},
     }
 
 
-def unconditional_delete(delete: Delete, clause: Clause) -> Body:
-    """A deletion that means the same when it is told twice; it refuses if there is a frame to be deleted as well."""
-    return {"TableName": clause.table, "Key": item_key(delete.key), **_condition(None, clause.now, ""), **_TELL}
+def _conditions(expected: int | None, now: int) -> list[_Condition]:
+    """What has to hold for a version; an item that has expired counts as absent, though it still lies there."""
+    if expected is None:
+        return []
+    moment = {":now": {"N": str(now // SECOND)}}
+    if expected == 0:
+        return [(f"({_ABSENT} OR #{EXPIRES} <= :now)", moment)]
+    living = f"(attribute_not_exists(#{EXPIRES}) OR #{EXPIRES} > :now)"
+    return [(f"#{VERSION} = :version", {":version": {"N": str(expected)}}), (living, moment)]
+
+
+def _expression(conditions: Sequence[_Condition]) -> Body:
+    """All conditions together, with the names and values that they use."""
+    if not conditions:
+        return {}
+    text = " AND ".join(condition for condition, _ in conditions)
+    names = {name: name[1:] for name in re.findall(r"#\w+", text)}
+    values = {name: value for _, used in conditions for name, value in used.items()}
+    found: Body = {"ConditionExpression": text}
+    if names:
+        found["ExpressionAttributeNames"] = names
+    if values:
+        found["ExpressionAttributeValues"] = values
+    return found
+
+
+def _marks(key: Key, place: Place, clause: Clause) -> Attributes:
+    """Who wrote an item, and when it expires."""
+    marks: Attributes = {POSITION: {"S": place.text}}
+    lifetime = clause.lifetimes.get(key.table)
+    if lifetime is not None:
+        # Rounded up: nothing may go a moment too early.
+        marks[EXPIRES] = {"N": str(-(-clause.now // SECOND) + lifetime)}
+    return marks
 
 
 def is_own(item: Attributes, place: Place) -> bool:
@@ -261,7 +245,7 @@ def is_own(item: Attributes, place: Place) -> bool:
 def meaning(made: Transaction, reasons: Sequence[Body], place: Place, clause: Clause) -> Refusal | None:
     """What a cancelled transaction says to the caller; None if it was the second telling of one that went through.
 
-    Raises `Expelled` if the entry of the journal was given up, `Framed` if only what was known of frames is wrong.
+    Raises `Expelled` if the entry of the journal was given up, `Framed` if only what was thought of frames is wrong.
     """
     failed = [
         (step, reason.get("Item") or {})
@@ -280,13 +264,7 @@ def meaning(made: Transaction, reasons: Sequence[Body], place: Place, clause: Cl
         found = 0 if not item or has_expired(item, clause.now) else int(item[VERSION]["N"])
         if step.expected is not None and step.expected != found:
             return Refusal("version", f"{step.name}: expected {step.expected}, found {found}")
-    raise Framed(dict(framed(item) for _, item in failed))
-
-
-def framed(item: Attributes) -> tuple[Name, Known | None]:
-    """What an item that was found says of its frame."""
-    known = Known(int(item[VERSION]["N"]), item[FRAME]["S"], None) if FRAME in item else None
-    return name_of(item), known
+    raise Framed({step.item: step.kind == "bare" for step, _ in failed})
 
 
 def chains(batches: Sequence[Batch], numbers: Sequence[int]) -> list[list[int]]:

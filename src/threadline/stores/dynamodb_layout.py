@@ -3,7 +3,7 @@
 | pk                       | sk                                   | item |
 |--------------------------|--------------------------------------|------|
 | ``i`` table NUL partition| sort                                 | an item of the port |
-| ``fi`` … as above        | sort                                 | the frame of such an item; see `dynamodb_frames.py` |
+| ``fi`` … as above        | sort                                 | the frame of an item; see `dynamodb_frames.py` |
 | ``t`` thread             | occurred ``.`` position ``.`` place  | a page: events of one thread from one batch |
 | ``e`` event id           | ``-``                                | where an event is, and its digest; unique |
 | ``j`` shard              | position                             | the journal: which pages a call is about to commit |
@@ -32,7 +32,7 @@ PK, SK = "pk", "sk"
 VERSION, POSITION, EXPIRES, DIGEST, PAGE = "n", "p", "ttl", "d", "g"
 PLAIN, DEFLATED, DIFFERENCE = "v", "z", "y"
 FRAME = "f"
-"""Which frame the difference is from."""
+"""The mark of the frame that lies beside an item."""
 DEAD = "x"
 """Marks a page that must never come to be: its writer is gone."""
 ONLY = "-"

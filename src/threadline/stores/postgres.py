@@ -11,7 +11,7 @@ from threadline.stores import postgres_schema
 from threadline.stores.bounds import check_batches, check_page, check_shard
 from threadline.stores.postgres_commit import Commits
 from threadline.stores.postgres_connection import Connections, place
-from threadline.stores.postgres_rows import Tables, columns, log_entry, packed_id, packed_ids, utf8
+from threadline.stores.postgres_rows import Ask, Tables, columns, log_entry, packed_id, packed_ids, utf8
 
 _GET = """SELECT tbl, partition, sort, version, value
     FROM unnest(%b::int[], %b::bytea[], %b::bytea[]) AS k (tbl, partition, sort)
@@ -174,10 +174,7 @@ class PostgresStore:
     def integrity(self) -> list[str]:
         """What is wrong with the tables; empty when nothing is. Reads all of the log and of the commits."""
         try:
-            with self._connections.transaction() as ask:
-                # These joins are of whole tables, for which the plans of everyday questions are the wrong ones.
-                ask("SELECT set_config(name, 'on', true) FROM unnest(%s::text[]) AS name", (_WHOLE,))
-                return [str(problem) for (problem,) in ask(_PROBLEMS, ())]
+            return self._connections.together(_problems)
         except StoreDamaged as error:
             return [str(error)]
 
@@ -187,6 +184,12 @@ class PostgresStore:
 
 
 _WHOLE = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
+
+
+def _problems(ask: Ask) -> list[str]:
+    # These joins are of whole tables, for which the plans of everyday questions are the wrong ones.
+    ask("SELECT set_config(name, 'on', true) FROM unnest(%s::text[]) AS name", (_WHOLE,))
+    return [str(problem) for (problem,) in ask(_PROBLEMS, ())]
 
 
 def _span_query(thread: bytes, span: Span) -> tuple[str, list[object]]:
@@ -217,7 +220,7 @@ def migrate(url: str, settings: Settings) -> Sequence[str]:
         place(url), connections_max=1, wait_seconds=settings.busy_timeout_seconds, retry_seconds=settings.retry_seconds
     )
     try:
-        with connections.transaction() as ask:
-            return postgres_schema.migrate(ask, connections.place.schema)
+        connections.open(lambda ask: ask("SELECT 1", ()))
+        return connections.together(lambda ask: postgres_schema.migrate(ask, connections.place.schema))
     finally:
         connections.close()

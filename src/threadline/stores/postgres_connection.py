@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import psycopg
@@ -26,6 +26,8 @@ from threadline.kernel.errors import (
 )
 from threadline.stores.postgres_rows import Ask, Row
 from threadline.stores.postgres_schema import MIGRATE_HINT
+
+T = TypeVar("T")
 
 SCHEMA = "threadline"
 PAUSE_SECONDS_FIRST = 0.002
@@ -120,19 +122,33 @@ class Connections:
 
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement that may run twice, and give its rows; a broken connection is replaced."""
+        return self._until_done(lambda: self.ask_once(sql, values))
+
+    def together(self, work: Callable[[Ask], T]) -> T:
+        """Run statements that take effect together and may all run twice, as `ask` does with one."""
+
+        def try_once() -> T:
+            with self.transaction() as ask:
+                return work(ask)
+
+        return self._until_done(try_once)
+
+    def _until_done(self, work: Callable[[], T]) -> T:
         patience = Patience(self._retry_seconds)
         while True:
             try:
-                return self.ask_once(sql, values)
-            except (Lost, Collided) as error:
+                return work()
+            except Lost as error:
                 patience.wait(Unavailable(f"{self.place} cannot be reached: {error}"))
+            except Collided as error:
+                patience.wait(StoreBusy(f"others are in the way at {self.place}: {error}"))
 
     def ask_once(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement, a transaction of its own. Raises `Lost` or `Collided` as well as the store's errors."""
         with self._borrowed() as db:
             return _rows(db, sql, values)
 
-    def open(self, check: Callable[[Ask], None]) -> None:
+    def open(self, check: Callable[[Ask], object]) -> None:
         """Connect for the first time and let ``check`` look around; a server that cannot be reached is told at once."""
         try:
             check(self.ask_once)
@@ -142,7 +158,7 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Iterator[Ask]:
-        """Statements that take effect together."""
+        """Statements that take effect together. Raises `Lost` or `Collided` as well as the store's errors."""
         with self._borrowed() as db, db.transaction():
             yield lambda sql, values: _rows(db, sql, values)
 

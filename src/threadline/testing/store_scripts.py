@@ -63,6 +63,19 @@ _STEPS = st.one_of(
     ),
     st.tuples(st.just("get"), st.lists(_KEYS, max_size=5)),
 )
+SCRIPTS = st.lists(_STEPS, min_size=3, max_size=25)
+
+
+def assert_the_same_as_in_memory(store: Store, script: list[tuple[Any, ...]]) -> None:
+    """Play a script to a store, which is closed at the end, and to the memory store."""
+    model = MemoryStore()
+    try:
+        for name, *arguments in script:
+            found, wanted = answer(store, name, arguments), answer(model, name, arguments)
+            assert found == wanted, (name, arguments)
+        assert everything(store) == everything(model)
+    finally:
+        store.close()
 
 
 class StoreScripts:
@@ -78,17 +91,10 @@ class StoreScripts:
         # The class holds no state, so sharing the test between backends is sound.
         suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
     )
-    @given(st.lists(_STEPS, min_size=3, max_size=25))
+    @given(SCRIPTS)
     def test_a_script_means_the_same_as_to_the_memory_store(self, script: list[tuple[Any, ...]]) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            store, model = self.open(Path(folder)), MemoryStore()
-            try:
-                for name, *arguments in script:
-                    found, wanted = answer(store, name, arguments), answer(model, name, arguments)
-                    assert found == wanted, (name, arguments)
-                assert everything(store) == everything(model)
-            finally:
-                store.close()
+            assert_the_same_as_in_memory(self.open(Path(folder)), script)
 
 
 def answer(store: Store, name: str, arguments: list[Any]) -> Any:

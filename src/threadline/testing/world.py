@@ -10,7 +10,7 @@ from typing import Any
 
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import DAY, MILLISECOND, format_time
-from threadline.testing.world_payloads import POOL_SIZE, Payload, contexts, payload_pools
+from threadline.testing.world_payloads import LOCALES, POOL_SIZE, Payload, contexts, payload_pools
 
 STARTS_AT = 1_735_689_600_000_000
 """2025-01-01T00:00:00Z. Fixed, because a world that follows the clock is another world every day."""
@@ -182,7 +182,8 @@ class _Cast:
         # One draw serves several choices, by disjoint bits: drawing is what costs most here.
         draw = self._random.getrandbits(64)
         chance = (draw >> 32) * _CHANCE
-        context = self._contexts[(number + person.devices) % POOL_SIZE]
+        # Another device is another context, of the same place: only a few people ever seem to travel.
+        context = self._contexts[(number + len(LOCALES) * person.devices) % POOL_SIZE]
         properties_at = draw % POOL_SIZE
         if not person.devices:
             kind = self._unknown[int(chance * len(self._unknown))]

@@ -21,7 +21,7 @@ _AGENTS = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:133.0) Gecko/20100101 Firefox/133.0",
     "Mozilla/5.0 (Linux; Android 14; SM-S918B) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Mobile",
 )
-_LOCALES = (("pt-BR", "America/Sao_Paulo"), ("en-US", "America/New_York"), ("de-DE", "Europe/Berlin"))
+LOCALES = (("pt-BR", "America/Sao_Paulo"), ("en-US", "America/New_York"), ("de-DE", "Europe/Berlin"))
 
 
 def payload_pools(random: Random) -> dict[str, list[Payload]]:
@@ -30,12 +30,11 @@ def payload_pools(random: Random) -> dict[str, list[Payload]]:
 
 
 def contexts(random: Random) -> list[Payload]:
-    """`POOL_SIZE` contexts as a browser client sends them."""
-    return [_context(random) for _ in range(POOL_SIZE)]
+    """`POOL_SIZE` contexts as a browser client sends them; every so many, as there are `LOCALES`, are of one place."""
+    return [_context(random, *LOCALES[number % len(LOCALES)]) for number in range(POOL_SIZE)]
 
 
-def _context(random: Random) -> Payload:
-    locale, zone = random.choice(_LOCALES)
+def _context(random: Random, locale: str, zone: str) -> Payload:
     context: Payload = {
         "library": {"name": "analytics.js", "version": "next-1.76.0"},
         "ip": f"198.51.{random.randrange(256)}.{random.randrange(256)}",

@@ -256,7 +256,7 @@ class RefreshParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class RefreshResult(msgspec.Struct, kw_only=True):
     """What was done."""
 
-    people: Annotated[int, Meta(description="How many people were read.")]
+    people: Annotated[int, Meta(description="How many people were read, those of all workspaces.")]
 
 
 def operations(boards: Boards) -> list[Operation]:

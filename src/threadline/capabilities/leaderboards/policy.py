@@ -66,8 +66,8 @@ def _may_differ(board: BoardDefinition, recorded: Recorded, known: Known) -> boo
     if board.path[0] != "streaks":
         return True
     event = recorded.event
-    if event.type in LEDGER:
-        return False  # what Threadline adds to the ledger is no activity
+    if event.type in LEDGER and event.source_type == "internal":
+        return False  # what Threadline adds to the ledger is no activity; what somebody tells is
     touched = (name for name, part in known.opened("streaks").items() if part.__class__ is not msgspec.Raw)
     if not all(_COUNTS_ONLY.fullmatch(name) for name in touched):
         return True

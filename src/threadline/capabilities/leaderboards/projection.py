@@ -15,7 +15,7 @@ from threadline.capabilities.points.ledger import newest
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed
 from threadline.kernel.projection import Projection, Row
-from threadline.kernel.ranking import LIFE_MAX, Board, Place, row_of
+from threadline.kernel.ranking import LIFE_MAX, TABLE, Board, Place, row_of
 from threadline.kernel.time import format_time
 
 NAME = "leaderboards"
@@ -39,7 +39,7 @@ def boards_projection(boards: Boards) -> Projection:
         fold=plan.fold,
         view=partial(_view, boards),
         rows=plan.rows,
-        all_rows=True,
+        all_rows=TABLE,
         fingerprint=boards.fingerprint,
     )
 

@@ -17,7 +17,8 @@ def refresh(context: Context, boards: Boards) -> int:
     if any(not board.of_ledger for board in boards.boards):
         after = ""
         while True:
-            page, after = context.engine.people(context.workspace, after, _PAGE)
+            # Rows are marked as written for everybody, so it is everybody who is asked, whatever the workspace.
+            page, after = context.engine.people(None, after, _PAGE)
             context.engine.record([_asked(context, boards, person) for person in page])
             if not after:
                 break
@@ -30,5 +31,5 @@ def _asked(context: Context, boards: Boards, person: Any) -> Event:
     key = f"{person.id}/{boards.fingerprint}/{person.position}"
     return Event(
         type=LEADERBOARDS_REFRESHED, identifiers=(person.identifiers[person.id],), occurred_at=context.now, key=key,
-        source="threadline.leaderboards", source_type="internal", workspace=context.workspace, received_at=context.now,
+        source="threadline.leaderboards", source_type="internal", workspace=person.workspace, received_at=context.now,
     )  # fmt: skip
