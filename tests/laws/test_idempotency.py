@@ -79,6 +79,20 @@ def test_two_engines_at_once_record_it_once() -> None:
     staging.assert_refold_changes_nothing(engines[0])
 
 
+@pytest.mark.parametrize("others", [1, 2, 3])
+def test_a_call_of_several_batches_builds_on_nothing_that_was_refused(others: int) -> None:
+    store = MemoryStore()
+    on, other = staging.engine(store), staging.engine(store)
+    on.record([event("page", WHO, "first")])
+    # The other engine takes versions that the first one's batches of this person would have taken.
+    for number in range(others):
+        other.record([event("page", WHO, f"other-{number}")])
+    receipts = on.record([event("purchase_completed", WHO, f"{n}", properties={"total": 1}) for n in range(40)])
+    assert staging.statuses(receipts) == ["accepted"] * 40
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+
+
 def test_twice_in_one_call() -> None:
     on = staging.engine()
     one, other = event("page", WHO, "k"), event("page", WHO, "k", properties={"other": True})

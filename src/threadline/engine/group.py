@@ -68,6 +68,8 @@ class Group:
         self.ids: set[str] = set()
         """Ids this group records, so that a call may hold the same event twice."""
         self.sealed: list[tuple[Draft, Batch]] = []
+        self.sealed_last: dict[str, int] = {}
+        """Person id -> the place of the last batch that was sealed with this person in it."""
         self.drafts: dict[str, Draft] = {}
         """The open draft of each person, by person id."""
         self.pending: dict[str, list[Recorded]] = {}
@@ -330,8 +332,10 @@ class Group:
         if 2 * len(batch.events) + len(batch.writes) > BATCH_WRITES_MAX:
             message = f"it would change more than {BATCH_WRITES_MAX} items at once; tags and groups count one each"
             raise Poisoned(draft.requests, "too_many_changes", message)
-        self.sealed.append((draft, batch))
+        before = {self.sealed_last[id] for id in draft.ids if id in self.sealed_last}
+        self.sealed.append((draft, batch._replace(builds_on=sorted(before))))
         for id in draft.ids:
+            self.sealed_last[id] = len(self.sealed) - 1
             self.drafts.pop(id, None)
 
     def seal_all(self) -> list[Batch]:

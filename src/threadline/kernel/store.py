@@ -81,10 +81,17 @@ class Batch(NamedTuple):
 
     events: Sequence[LogEntry] = ()
     writes: Sequence[Put | Delete | Check] = ()
+    builds_on: Sequence[int] = ()
+    """Places, in the call, of earlier batches without which this one means nothing: if one is refused, so is this.
+
+    Its versions alone cannot say so. Where another process has written an item in between, the refused batch leaves
+    that item at the very version that it would have left itself.
+    """
 
 
 class Refusal(NamedTuple):
-    """Why a batch was not committed: ``version`` (a condition failed) or ``event_exists`` (an id is taken).
+    """Why a batch was not committed: ``version`` (a condition failed, or what it builds on was refused) or
+    ``event_exists`` (an id is taken).
 
     Where both are true it is ``event_exists``. Its ``detail`` is the first id that is taken; else it is text.
     """

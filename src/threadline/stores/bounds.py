@@ -22,7 +22,8 @@ _INTEGER_START, _INTEGER_END = -(2**63), 2**63
 
 def check_batches(batches: Sequence[Batch]) -> None:
     """Raise `LimitExceeded` or `InvalidValue` if any of these batches could not be kept by every store."""
-    for batch in batches:
+    for place, batch in enumerate(batches):
+        assert all(0 <= earlier < place for earlier in batch.builds_on), "a batch builds on earlier ones only"
         count = 2 * len(batch.events) + len(batch.writes)
         if count > BATCH_WRITES_MAX:
             raise LimitExceeded(f"a batch has {count} writes (an event counts as two); at most {BATCH_WRITES_MAX} fit")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
@@ -17,13 +17,14 @@ from threadline.stores.bounds import check_batches, check_page, check_shard, tex
 from threadline.stores.dynamodb_address import parse
 from threadline.stores.dynamodb_client import Client, Refused
 from threadline.stores.dynamodb_feed import Feed
-from threadline.stores.dynamodb_frames import Frames
 from threadline.stores.dynamodb_journal import Journal
 from threadline.stores.dynamodb_stream import StreamTail
 from threadline.stores.dynamodb_table import check_table, migrate_table
+from threadline.stores.plan import BUILT_ON_REFUSED
 
 TRANSACTIONS_AT_ONCE = 8
-FRAMES_MET_MAX = 10
+Outcomes = dict[int, Refusal | None]
+"""What became of batches of a call, by their places in it."""
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -52,7 +53,6 @@ class DynamoStore:
         check_table(self.client)
         self._journal = Journal(self.client, clock, expiry_seconds=expiry_seconds)
         tail = StreamTail(self.client, clock) if self.address.streams else None
-        self._frames = Frames(self.client)
         self._feed = Feed(self.client, self._journal, tail)
         self._pool = ThreadPoolExecutor(TRANSACTIONS_AT_ONCE, thread_name_prefix="threadline-dynamodb")
 
@@ -64,32 +64,15 @@ class DynamoStore:
         _check_texts(part for key in keys for part in key)
         names = {key: layout.item_key(key) for key in keys if all(key)}
         found = reading.get_many(self.client, list(names.values()))
-        there = [key for key, name in names.items() if reading.name_of(name) in found]
-        items = {item.key: item for item in self._items([(k.table, found[reading.name_of(names[k])]) for k in there])}
+        items = {key: self._item(key.table, found.get(reading.name_of(name))) for key, name in names.items()}
         return [items.get(key) for key in keys]
 
-    def _items(self, found: Sequence[tuple[str, layout.Attributes]]) -> list[Item]:
-        """Items of the port, each with its table; those that have expired are left out."""
-        now = self._clock()
-        for _, item in found:
-            # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
-            self._journal.observe(item[layout.POSITION]["S"])
-        living = [(table, item) for table, item in found if not layout.has_expired(item, now)]
-        whole = self._frames.values([item for _, item in living])
-        return [
-            layout.port_item(table, *each) for (table, _), each in zip(living, whole, strict=True) if each is not None
-        ]
-
-    def _page(self, table: str, answers: Iterator[list[layout.Attributes]], limit: int, but: str | None) -> list[Item]:
-        """The first items of a range, but for the one whose sort is its end."""
-        items: list[Item] = []
-        for answer in answers:
-            wanted = [(table, found) for found in answer if found[layout.SK]["S"] != but]
-            for start in range(0, len(wanted), limit):
-                items += self._items(wanted[start : start + limit])
-                if len(items) >= limit:
-                    return items[:limit]
-        return items
+    def _item(self, table: str, found: layout.Attributes | None) -> Item | None:
+        if found is None:
+            return None
+        # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
+        self._journal.observe(found[layout.POSITION]["S"])
+        return layout.port_item(table, found, self._clock())
 
     def query(
         self,
@@ -108,8 +91,15 @@ class DynamoStore:
             return []
         pk = layout.table_prefix(table) + partition
         # One more, for DynamoDB's ranges include their end.
-        answers = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
-        return self._page(table, answers, limit, stop)
+        pages = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
+        items: list[Item] = []
+        for found in chain.from_iterable(pages):
+            item = self._item(table, found)
+            if item is not None and item.key.sort != stop:
+                items.append(item)
+                if len(items) == limit:
+                    break
+        return items
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
@@ -120,8 +110,15 @@ class DynamoStore:
         check_shard(shard, shards)
         _check_texts((table, *(after or ())))
         start = None if after is None else layout.item_key(after)
-        answers = reading.scan_pages(self.client, layout.table_prefix(table), shard, shards, start)
-        return self._page(table, answers, limit, None)
+        items: list[Item] = []
+        pages = reading.scan_pages(self.client, layout.table_prefix(table), shard, shards, start)
+        for found in chain.from_iterable(pages):
+            item = self._item(table, found)
+            if item is not None:
+                items.append(item)
+                if len(items) == limit:
+                    break
+        return items
 
     def tables(self) -> list[str]:
         """See `Store.tables`; it reads the whole table."""
@@ -165,48 +162,48 @@ class DynamoStore:
         if self._readonly:
             raise Unavailable("the store is open for reading only")
         check_batches(batches)
-        outcomes: dict[int, Refusal | None] = {}
+        outcomes: Outcomes = {}
         for number, batch in enumerate(batches):
             if (id := writing.repeated_id(batch)) is not None:
                 outcomes[number] = Refusal("event_exists", id)
-            elif not batch.events and not batch.writes:
-                outcomes[number] = None
         while len(outcomes) < len(batches):
-            todo = [number for number in range(len(batches)) if number not in outcomes]
-            outcomes.update(self._round(batches, todo))
+            outcomes |= self._round(batches, outcomes)
         return [outcomes[number] for number in range(len(batches))]
 
-    def _round(self, batches: Sequence[Batch], todo: Sequence[int]) -> dict[int, Refusal | None]:
+    def _round(self, batches: Sequence[Batch], known: Outcomes) -> Outcomes:
         """One entry of the journal and what it announces; what is not answered is to be told anew."""
+        todo = [number for number in range(len(batches)) if number not in known]
         told = [number for number in todo if batches[number].events]
         if not told:
-            return self._chains(batches, todo, {}, self._journal.tick())
+            return self._chains(batches, known, {}, self._journal.tick())
         position = self._journal.begin()
         places = {number: layout.Place(position, index) for index, number in enumerate(told)}
         answered = False
         try:
             pages = [writing.batch_pages(batches[number], places[number]) for number in told]
-            outcomes = {}
+            outcomes: Outcomes = {}
             if self._journal.enter(position, pages):
-                outcomes = self._chains(batches, todo, places, position)
+                outcomes = self._chains(batches, known, places, position)
             answered = True
         finally:
             self._journal.end(position, answered=answered)
         return outcomes
 
     def _chains(
-        self, batches: Sequence[Batch], todo: Sequence[int], places: dict[int, layout.Place], position: str
-    ) -> dict[int, Refusal | None]:
+        self, batches: Sequence[Batch], known: Outcomes, places: dict[int, layout.Place], position: str
+    ) -> Outcomes:
+        todo = [number for number in range(len(batches)) if number not in known]
         # Batches without events take numbers after those with, so that every batch of a call has its own.
         rest = [number for number in todo if number not in places]
         places = {**places, **{n: layout.Place(position, len(places) + index) for index, n in enumerate(rest)}}
-        clause = writing.Clause(self.address.table, self._clock(), dict(self.address.expire), self._frames)
+        clause = writing.Clause(self.address.table, self._clock(), dict(self.address.expire))
 
-        def follow(numbers: Iterable[int]) -> dict[int, Refusal | None]:
-            done: dict[int, Refusal | None] = {}
+        def follow(numbers: Iterable[int]) -> Outcomes:
+            done: Outcomes = {}
             for number in numbers:
+                lost = any(done.get(earlier) or known.get(earlier) for earlier in batches[number].builds_on)
                 try:
-                    done[number] = self._commit(batches[number], places[number], clause)
+                    done[number] = self._commit(batches[number], places[number], clause, lost=lost)
                 except writing.Expelled:
                     break
             return done
@@ -216,7 +213,7 @@ class DynamoStore:
             return follow(chains[0])
         # Every chain comes to its end before an error of one of them is raised.
         running = [self._pool.submit(follow, numbers) for numbers in chains]
-        outcomes: dict[int, Refusal | None] = {}
+        outcomes: Outcomes = {}
         errors = [task.exception() for task in running]
         for task, error in zip(running, errors, strict=True):
             if error is not None:
@@ -224,20 +221,19 @@ class DynamoStore:
             outcomes.update(task.result())
         return outcomes
 
-    def _commit(self, batch: Batch, place: layout.Place, clause: writing.Clause) -> Refusal | None:
-        for attempt in range(FRAMES_MET_MAX):
-            try:
-                return self._transact(batch, place, writing.transaction(batch, place, clause, attempt), clause)
-            except writing.Framed as framed:
-                for name, in_the_way in framed.found.items():
-                    self._frames.learn(name, None)
-                    if in_the_way:
-                        self._frames.dissolve(name)
-        raise Unavailable("other writers keep changing the same items; try again")
+    def _commit(self, batch: Batch, place: layout.Place, clause: writing.Clause, *, lost: bool) -> Refusal | None:
+        refusal = BUILT_ON_REFUSED if lost else self._transact(batch, place, clause)
+        if refusal is not None and refusal.reason == "version" and batch.events:
+            # DynamoDB's answer names the conditions that it came to; the port puts a taken id before all others.
+            taken = self._ids([entry.id for entry in batch.events])
+            exists = [entry.id for entry in batch.events if entry.id in taken]
+            return Refusal("event_exists", exists[0]) if exists else refusal
+        return refusal
 
-    def _transact(
-        self, batch: Batch, place: layout.Place, made: writing.Transaction, clause: writing.Clause
-    ) -> Refusal | None:
+    def _transact(self, batch: Batch, place: layout.Place, clause: writing.Clause) -> Refusal | None:
+        made = writing.transaction(batch, place, clause)
+        if not made.steps:
+            return None
         request = {
             "TransactItems": [step.action for step in made.steps],
             "ClientRequestToken": made.token,
@@ -246,16 +242,7 @@ class DynamoStore:
         try:
             self.client.call("TransactWriteItems", request)
         except Refused as refused:
-            refusal = writing.meaning(made, refused.reasons, place, clause)
-            if refusal is not None and refusal.reason == "version" and batch.events:
-                # The answer names the conditions that it came to; the port puts a taken id before all others.
-                taken = self._ids([entry.id for entry in batch.events])
-                exists = [entry.id for entry in batch.events if entry.id in taken]
-                return Refusal("event_exists", exists[0]) if exists else refusal
-            if refusal is not None:
-                return refusal
-        for name, known in made.learnt.items():
-            self._frames.learn(name, known)
+            return writing.meaning(made, refused.reasons, place)
         return None
 
     # --- the rest -----------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 | pk                       | sk                                   | item |
 |--------------------------|--------------------------------------|------|
 | ``i`` table NUL partition| sort                                 | an item of the port |
-| ``fi`` … as above        | sort                                 | the frame of an item; see `dynamodb_frames.py` |
 | ``t`` thread             | occurred ``.`` position ``.`` place  | a page: events of one thread from one batch |
 | ``e`` event id           | ``-``                                | where an event is, and its digest; unique |
 | ``j`` shard              | position                             | the journal: which pages a call is about to commit |
@@ -30,9 +29,7 @@ Attributes = dict[str, Any]
 
 PK, SK = "pk", "sk"
 VERSION, POSITION, EXPIRES, DIGEST, PAGE = "n", "p", "ttl", "d", "g"
-PLAIN, DEFLATED, DIFFERENCE = "v", "z", "y"
-FRAME = "f"
-"""The mark of the frame that lies beside an item."""
+PLAIN, DEFLATED = "v", "z"
 DEAD = "x"
 """Marks a page that must never come to be: its writer is gone."""
 ONLY = "-"
@@ -95,16 +92,13 @@ def item_key(key: Key) -> Attributes:
     return {PK: {"S": table_prefix(key.table) + key.partition}, SK: {"S": key.sort}}
 
 
-def has_expired(found: Attributes, now: int) -> bool:
-    """Whether an item counts as absent: DynamoDB takes what has expired away days later."""
+def port_item(table: str, found: Attributes, now: int) -> Item | None:
+    """The item of the port, or None if it has expired: DynamoDB takes what has expired away days later."""
     expires = found.get(EXPIRES)
-    return expires is not None and int(expires["N"]) * SECOND <= now
-
-
-def port_item(table: str, found: Attributes, value: bytes) -> Item:
-    """The item of the port that holds this value."""
+    if expires is not None and int(expires["N"]) * SECOND <= now:
+        return None
     partition = found[PK]["S"][len(table_prefix(table)) :]
-    return Item(Key(table, partition, found[SK]["S"]), int(found[VERSION]["N"]), value)
+    return Item(Key(table, partition, found[SK]["S"]), int(found[VERSION]["N"]), content(found))
 
 
 def packed(value: bytes) -> Attributes:

@@ -12,6 +12,7 @@ from zlib import crc32
 from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span
 from threadline.stores.bounds import check_batches, check_page, check_shard, text_bytes
+from threadline.stores.plan import BUILT_ON_REFUSED
 
 # Python compares text by code points, which is the order of its UTF-8 bytes as well; so text is kept as it is.
 
@@ -116,10 +117,13 @@ class MemoryStore:
         """See `Store.commit`; durable as long as the process lives."""
         check_batches(batches)
         with self._open():
-            return [self._commit(batch) for batch in batches]
+            outcomes: list[Refusal | None] = []
+            for batch in batches:
+                outcomes.append(self._commit(batch, lost=any(outcomes[number] for number in batch.builds_on)))
+            return outcomes
 
-    def _commit(self, batch: Batch) -> Refusal | None:
-        refusal = self._refusal(batch)
+    def _commit(self, batch: Batch, *, lost: bool) -> Refusal | None:
+        refusal = self._refusal(batch, lost=lost)
         if refusal is None:
             for entry in batch.events:
                 self._append(entry)
@@ -130,12 +134,14 @@ class MemoryStore:
                     self._delete(write.key)
         return refusal
 
-    def _refusal(self, batch: Batch) -> Refusal | None:
+    def _refusal(self, batch: Batch, *, lost: bool) -> Refusal | None:
         ids = set()
         for entry in batch.events:
             if entry.id in self._positions or entry.id in ids:
                 return Refusal("event_exists", entry.id)
             ids.add(entry.id)
+        if lost:
+            return BUILT_ON_REFUSED
         for write in batch.writes:
             item = self._items.get(write.key)
             version = item.version if item else 0

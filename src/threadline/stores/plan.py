@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Refusal
 
+BUILT_ON_REFUSED = Refusal("version", "it builds on a batch of this call that was refused")
+
 
 class Plan(NamedTuple):
     """What is to be written so that every batch has its outcome."""
@@ -29,7 +31,7 @@ def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: Abstrac
     now = dict(versions)
     ids = set(taken)
     for batch in batches:
-        refusal = _refusal(batch, now, ids)
+        refusal = _refusal(batch, now, ids, lost=any(plan.outcomes[number] for number in batch.builds_on))
         plan.outcomes.append(refusal)
         if refusal is not None:
             continue
@@ -45,12 +47,14 @@ def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: Abstrac
     return plan
 
 
-def _refusal(batch: Batch, versions: Mapping[Key, int], taken: AbstractSet[str]) -> Refusal | None:
+def _refusal(batch: Batch, versions: Mapping[Key, int], taken: AbstractSet[str], *, lost: bool) -> Refusal | None:
     ids: set[str] = set()
     for entry in batch.events:
         if entry.id in taken or entry.id in ids:
             return Refusal("event_exists", entry.id)
         ids.add(entry.id)
+    if lost:
+        return BUILT_ON_REFUSED
     for write in batch.writes:
         if write.expected is not None and write.expected != versions.get(write.key, 0):
             detail = f"{'/'.join(write.key)}: expected {write.expected}, found {versions.get(write.key, 0)}"

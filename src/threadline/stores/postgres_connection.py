@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import threading
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from urllib.parse import unquote
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
+from psycopg.types.array import ListBinaryDumper
 from psycopg.types.numeric import Int8BinaryDumper
 
 from threadline.kernel.errors import (
@@ -51,6 +53,29 @@ _CONFIGURE = """SELECT set_config('search_path', %s, false), set_config('lock_ti
     set_config('enable_mergejoin', 'off', false), set_config('synchronous_commit',
         CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
         false)"""
+
+
+_BYTEAS, _BYTEA, _INT8S, _INT8 = 1001, 17, 1016, 20
+"""Object ids of types: https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat."""
+_ARRAY_HEAD = struct.Struct("!5i").pack
+"""Dimensions, whether any element is null, type of the elements, their number, the index of the first."""
+_LENGTH = struct.Struct("!i").pack
+_LENGTH_AND_INT8 = struct.Struct("!iq").pack
+_NULL = _LENGTH(-1)
+
+
+class _ColumnDumper(ListBinaryDumper):
+    """Numbers or bytes as an array, put together here: the driver makes three calls for each element."""
+
+    def dump(self, obj: list[Any]) -> Any:
+        """See `psycopg.abc.Dumper.dump`."""
+        if self.oid == _INT8S and obj:
+            parts = [_NULL if value is None else _LENGTH_AND_INT8(8, value) for value in obj]
+            return _ARRAY_HEAD(1, None in obj, _INT8, len(obj), 1) + b"".join(parts)
+        if self.oid == _BYTEAS and obj:
+            parts = [part for value in obj for part in ((_NULL,) if value is None else (_LENGTH(len(value)), value))]
+            return _ARRAY_HEAD(1, None in obj, _BYTEA, len(obj), 1) + b"".join(parts)
+        return super().dump(obj)
 
 
 class Lost(Exception):
@@ -195,6 +220,7 @@ class Connections:
         db: psycopg.Connection[Row] = psycopg.connect(**self.place.conninfo, autocommit=True)
         try:
             db.adapters.register_dumper(int, Int8BinaryDumper)
+            db.adapters.register_dumper(list, _ColumnDumper)
             wait_ms = f"{max(1, round(self.wait_seconds * 1_000))}"
             db.execute(_CONFIGURE, (_quoted(self.place.schema), wait_ms, wait_ms))
         except BaseException:

@@ -76,6 +76,24 @@ class ItemLaws(StoreOpening):
         assert store.get([KEY, Key("t", "p")]) == [(KEY, 1, b"5"), None]
         assert [page.entry.id for page in store.feed()] == [entry(number).id for number in (1, 3, 4, 2)]
 
+    def test_what_builds_on_a_refused_batch_is_refused_though_its_versions_hold(self, store: Store) -> None:
+        put(store, KEY)  # by another process, in place of the first batch
+        first, other = Key("t", "first"), Key("t", "other")
+        outcome = verdicts(
+            store,
+            Batch([entry(1)], [Put(KEY, b"1", 0)]),
+            Batch([entry(2)], [Put(KEY, b"2", 1)], builds_on=[0]),
+            Batch([entry(3)], [Put(other, b"3", 0)], builds_on=[1]),
+            Batch([entry(4)], [Put(first, b"4", 0)]),
+            Batch([entry(4)], builds_on=[1]),
+            Batch([entry(5)], [Put(first, b"5", 1)], builds_on=[3]),
+            Batch(builds_on=[3]),
+            Batch(builds_on=[2, 3]),
+        )
+        assert outcome == ["version", "version", "version", None, "event_exists", None, None, "version"]
+        assert store.get([KEY, first, other]) == [(KEY, 1, b"v"), (first, 2, b"5"), None]
+        assert [page.entry.id for page in store.feed()] == [entry(4).id, entry(5).id]
+
     def test_unconditional_writes_of_one_call_add_up(self, store: Store) -> None:
         assert verdicts(store, *[Batch(writes=[Put(KEY, b"%d" % n)]) for n in range(5)]) == [None] * 5
         assert store.get([KEY]) == [(KEY, 5, b"4")]

@@ -38,8 +38,20 @@ def _entries(draw: st.DrawFn) -> LogEntry:
 
 
 _BATCHES = st.builds(
-    Batch, st.lists(_entries(), max_size=3), st.lists(_WRITES, max_size=4, unique_by=lambda write: write.key)
+    Batch,
+    st.lists(_entries(), max_size=3),
+    st.lists(_WRITES, max_size=4, unique_by=lambda write: write.key),
+    builds_on=st.just(()),
 )
+
+
+@st.composite
+def _calls(draw: st.DrawFn) -> list[Batch]:
+    batches = draw(st.lists(_BATCHES, max_size=5))
+    earlier = [st.lists(st.integers(0, number - 1), max_size=1 + number // 3) for number in range(1, len(batches))]
+    return [*batches[:1], *(batch._replace(builds_on=draw(on)) for batch, on in zip(batches[1:], earlier, strict=True))]
+
+
 _SPANS = st.builds(
     Span,
     start=st.none() | _TIMES,
@@ -50,7 +62,7 @@ _SPANS = st.builds(
     reverse=st.booleans(),
 )
 _STEPS = st.one_of(
-    st.tuples(st.just("commit"), st.lists(_BATCHES, max_size=5)),
+    st.tuples(st.just("commit"), _calls()),
     st.tuples(st.just("events"), _THREADS, _SPANS),
     st.tuples(
         st.just("query"),
