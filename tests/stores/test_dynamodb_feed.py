@@ -1,0 +1,162 @@
+"""The feed of a DynamoDB table: several processes and their clocks, pauses and ends; by the stream and without it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.dynamodb import ministack
+from tests.stores.dynamodb_stage import EXPIRY_SECONDS, Answer, Gate, Opening, ids, opening, spy, told
+from threadline.kernel.errors import Unavailable
+from threadline.kernel.store import Batch, Put, feed_pages
+from threadline.kernel.time import DAY, HOUR, system_clock
+from threadline.stores.dynamodb import DynamoStore, migrate
+from threadline.testing.store_cases import KEY, OTHER_THREAD, entry, put, record
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    url = ministack().url(tmp_path)
+    migrate(url)
+    return url
+
+
+@pytest.fixture
+def stores(url: str) -> Iterator[Opening]:
+    with opening(url) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "TransactWriteItems"])
+def test_a_writer_that_stood_still_is_passed_and_comes_after(
+    stores: Opening, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It stands still before its entry in the journal is written, or between its entry and its transaction.
+    still, other = stores(), stores()
+    record(still, entry(1))
+    gate = Gate(operation)
+    spy(still).before = gate
+    monkeypatch.setattr(still._journal, "beat", lambda: None)  # a process that stands still does not beat either
+    task = threading.Thread(target=record, args=(still, entry(2)))
+    task.start()
+    assert gate.reached.wait(10)
+    record(other, entry(3, OTHER_THREAD))
+    found = told(other, 2)
+    assert ids(found) == [entry(1).id, entry(3).id]
+    gate.opened.set()
+    task.join(30)
+    assert still.seen([entry(2).id])
+    assert ids(told(other, 1, found[-1].cursor)) == [entry(2).id]
+    assert ids(list(feed_pages(other))) == [entry(1).id, entry(3).id, entry(2).id]
+
+
+def test_the_feed_waits_for_a_writer_that_is_at_work(url: str, stores: Opening) -> None:
+    slow = stores()
+    patient = DynamoStore(url, system_clock)
+    gate = Gate("TransactWriteItems")
+    spy(slow).before = gate
+    task = threading.Thread(target=record, args=(slow, entry(1)))
+    task.start()
+    assert gate.reached.wait(10)
+    record(patient, entry(2, OTHER_THREAD))
+    assert patient.feed() == []
+    gate.opened.set()
+    task.join(30)
+    assert ids(told(patient, 2)) == [entry(1).id, entry(2).id]
+    patient.close()
+
+
+def test_a_thread_is_in_order_in_the_feed_whatever_the_clocks_say(stores: Opening) -> None:
+    ahead, behind = stores(lambda: system_clock() + HOUR), stores(lambda: system_clock() - HOUR)
+    for number, store in enumerate((ahead, behind, ahead, behind), 1):
+        item = store.get([KEY])[0]
+        version = item.version if item else 0
+        assert store.commit([Batch([entry(number)], [Put(KEY, b"head", version)])]) == [None]
+    for store in (ahead, behind):
+        assert [page.entry.sequence for page in told(store, 4)] == [1, 2, 3, 4]
+
+
+def test_a_writer_who_comes_later_with_a_slow_clock_is_not_skipped(stores: Opening) -> None:
+    first, slow = stores(), stores(lambda: system_clock() - DAY)
+    record(first, entry(1))
+    cursor = first.feed()[-1].cursor
+    record(slow, entry(2, OTHER_THREAD))
+    assert ids(told(first, 1, cursor)) == [entry(2).id]
+
+
+def test_a_writer_who_registers_while_a_reader_reads_is_not_skipped(stores: Opening) -> None:
+    reader, fast, slow = stores(), stores(), stores(lambda: system_clock() - DAY)
+    begun: list[str] = []
+
+    def meanwhile(name: str, body: dict[str, Any], go: Callable[..., Answer]) -> Answer:
+        if name == "Query" and not begun:
+            begun.append(slow._journal.begin())
+            record(fast, entry(1))
+        return go()
+
+    spy(reader).before = meanwhile
+    assert reader.feed() == [], "the slow one may still come in before"
+    slow._journal.end(begun[0], answered=True)
+    assert ids(told(reader, 1)) == [entry(1).id]
+
+
+def test_a_writer_that_beats_is_waited_for_however_long_its_call_takes(stores: Opening) -> None:
+    reader, slow = stores(), stores()
+    position = slow._journal.begin()
+    until = time.monotonic() + 3 * EXPIRY_SECONDS
+    while time.monotonic() < until:
+        assert list(reader._journal.settled().words) == [position[16:]]
+        time.sleep(0.05)
+    slow._journal.end(position, answered=True)
+
+
+def test_a_reader_only_reads(url: str) -> None:
+    writer, reader = DynamoStore(url, system_clock), DynamoStore(url, system_clock, readonly=True)
+    record(writer, entry(1))
+    put(writer, KEY)
+    assert reader.get([KEY]) == writer.get([KEY])
+    assert reader.seen([entry(1).id]) == {entry(1).id: entry(1).digest}
+    with pytest.raises(Unavailable, match="reading only"):
+        reader.commit([Batch(writes=[Put(KEY, b"")])])
+    writer.close()
+    assert [page.entry for page in reader.feed()] == [entry(1)]
+    reader.close()
+
+
+# --- the stream ---------------------------------------------------------------------------------
+
+
+def test_the_tail_of_the_feed_comes_by_the_stream(stores: Opening) -> None:
+    writer, reader = stores(), stores()
+    record(writer, entry(1))
+    cursor = ""
+    for number in range(2, 8):
+        page = told(reader, 1, cursor)
+        assert [each.entry for each in page] == [entry(number - 1)]
+        cursor = page[-1].cursor
+        spy(reader).requests.clear()
+        record(writer, entry(number))
+    told(reader, 1, cursor)
+    names = [name for name, _ in spy(reader).requests]
+    assert "GetRecords" in names
+    assert "BatchGetItem" not in names
+
+
+@pytest.mark.parametrize("options", [{"streams": "off"}, {"streams": "on"}])
+def test_without_a_stream_the_table_has_it_all(tmp_path: Path, options: dict[str, str]) -> None:
+    store = ministack().open(tmp_path, **options)
+    store.client.call(
+        "UpdateTable", {"TableName": store.address.table, "StreamSpecification": {"StreamEnabled": False}}
+    )
+    cursor = ""
+    for number in range(1, 6):
+        record(store, entry(number))
+        [page] = store.feed(cursor)
+        assert page.entry == entry(number)
+        cursor = page.cursor
+    store.close()
