@@ -9,6 +9,7 @@ from threadline.engine import indexing, joining, rejected
 from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
+from threadline.engine.packing import unpack_event
 from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.engine.ranks import Ranks
 from threadline.engine.rebuilding import refold_everybody
@@ -135,6 +136,11 @@ class Engine:
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """Every committed event once, in the order of commits, of all workspaces."""
         return self.store.feed(cursor, limit)
+
+    def follow(self, workspace: str, cursor: str = "", limit: int = 1_000) -> list[tuple[str, Recorded | None]]:
+        """As `feed`: the cursor after each event, and the event, or None for another workspace's."""
+        read = ((each.cursor, unpack_event(each.entry)) for each in self.store.feed(cursor, limit))
+        return [(after, recorded if recorded.event.workspace == workspace else None) for after, recorded in read]
 
     def quarantined(self, workspace: str, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
         """Joins that were set aside for review."""

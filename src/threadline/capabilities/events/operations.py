@@ -22,7 +22,6 @@ from threadline.capabilities.events.forms import (
     time_param,
     write_cursor,
 )
-from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Receipt
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
@@ -193,14 +192,12 @@ def _feed(context: Context, params: FeedParams) -> FeedPage:
     found: list[EventView] = []
     looked_at, more = 0, True
     while more and len(found) < params.limit and looked_at < _LOOKED_AT_MAX:
-        page = engine.feed(cursor, params.limit - len(found))
+        page = engine.follow(context.workspace, cursor, params.limit - len(found))
         more = len(page) == params.limit - len(found)
-        for each in page:
-            cursor = each.cursor
-            try:
-                found.append(event_view(engine.event(context.workspace, each.entry.id)))
-            except NotFound:
-                continue  # another workspace's
+        for after, recorded in page:
+            cursor = after
+            if recorded is not None:
+                found.append(event_view(recorded))
         looked_at += len(page)
     return FeedPage(events=found, next=cursor, more=more)
 
