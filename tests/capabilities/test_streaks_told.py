@@ -229,6 +229,37 @@ def test_hopping_is_flagged_once_a_day_and_refused_never(stage: Callable[..., St
     assert on.app.daily_activity("user_id:ada")["zone"] == "UTC"
 
 
+@pytest.mark.parametrize("together", [1, 2, 3, 5])
+def test_what_does_not_count_brings_nothing_about_whatever_shares_its_call(
+    stage: Callable[..., Stage], together: int
+) -> None:
+    days = stage()
+    days.now = parse_time("2026-03-04T00:00:00Z")
+    told = [
+        ("lesson", "2026-03-01T12:00:00Z", "UTC"),
+        ("lesson", "2026-03-03T12:00:00Z", "UTC"),
+        ("lesson", "2026-03-03T11:50:00Z", "Europe/Rome"),
+        ("lesson", "2026-03-03T11:40:00Z", "Asia/Kathmandu"),
+        # At the very instant of a change of zone, but no activity.
+        ("tag_added", "2026-03-03T12:00:00Z", "Asia/Kathmandu"),
+    ]
+    events = [
+        {
+            "key": f"{number}",
+            "type": type,
+            "occurred_at": at,
+            "identifiers": {"user_id": "ada"},
+            "context": {"timezone": zone},
+            "properties": {"tag": "vip"} if type == "tag_added" else {},
+        }
+        for number, (type, at, zone) in enumerate(told)
+    ]
+    for first in range(0, len(events), together):
+        receipts = days.app.record(events[first : first + together])
+        assert {receipt["status"] for receipt in receipts} == {"accepted"}
+    assert days.told(HOPPING) == []
+
+
 def test_travelling_is_not_hopping(stage: Callable[..., Stage]) -> None:
     on = stage()
     for day, zone in enumerate(("UTC", "Asia/Tokyo", "America/New_York", "Europe/Rome"), 2):

@@ -54,9 +54,9 @@ class Worker:
         )
 
     def storm(self, until: float) -> None:
-        """Kill and begin anew until the time is over."""
-        while time.monotonic() < until:
-            self._child(min(self._random.uniform(0.5, 4.0), until - time.monotonic()))
+        """Kill and begin anew until the time is over; on a machine too busy for that, until one was killed."""
+        while time.monotonic() < until or not self.kills:
+            self._child(min(self._random.uniform(0.5, 4.0), max(0.5, until - time.monotonic())))
 
     def _child(self, seconds: float) -> None:
         assert self._process.stdin is not None
@@ -64,7 +64,7 @@ class Worker:
         self._process.stdin.write(self._line)
         self._process.stdin.flush()
         pid = int(self._process.stdout.readline().removeprefix("pid "))
-        alarm = threading.Timer(max(0.05, seconds), _kill, (pid,))
+        alarm = threading.Timer(seconds, _kill, (pid,))
         alarm.start()
         done = False
         while not (line := self._process.stdout.readline().strip()).startswith("gone"):
@@ -124,7 +124,7 @@ def test_a_storm_loses_and_doubles_nothing(tmp_path: Path, seed: int) -> None:
     for worker in workers:
         worker.close()
     assert [worker.failures for worker in workers] == [[]] * WORKERS
-    assert sum(worker.kills for worker in workers) >= WORKERS, "nobody was killed at work"
+    assert all(worker.kills for worker in workers), "somebody was never killed at work"
 
     store = DynamoStore(url, system_clock, expiry_seconds=EXPIRY_SECONDS)
     history = scenarios.history(Random(seed), PEOPLE, EVENTS)

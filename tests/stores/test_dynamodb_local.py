@@ -29,7 +29,7 @@ if local_is_wanted():
         def open(self, folder: Path) -> Store:
             return dynamodb_local().open(folder)
 
-        @settings(max_examples=10)
+        @settings(max_examples=6)
         @given(SCRIPTS)
         def test_a_script_means_the_same_as_to_the_memory_store(self, script: list[tuple[Any, ...]]) -> None:
             # Fewer than on the emulator: what is asked of the two is the same.

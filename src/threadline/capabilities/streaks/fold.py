@@ -140,14 +140,17 @@ class Plan:
         if event.type in OURS or event.source_type == "internal":
             return True
         head = part(state, HEAD)
-        return head is None or not self._counts(event) or settled(head, event)
+        return head is None or not self.counts(event) or settled(head, event)
 
     def is_active(self, event: Event) -> bool:
         """Whether an event says that the person was active."""
         active = _conditions(self.calendar.active, event.type)
         return active is not None and event.source_type != "internal" and matches(event, active)
 
-    def _counts(self, event: Event) -> bool:
+    def counts(self, event: Event) -> bool:
+        """Whether an event counts for anything here."""
+        if event.source_type == "internal" or event.type in OURS:
+            return False
         feeds = self.counted(event.type).feeds
         return self.is_active(event) or any(matches(event, feed.conditions) for feed in feeds)
 

@@ -11,7 +11,7 @@ from threadline.capabilities.streaks.civil import days_left_out
 from threadline.capabilities.streaks.days import pairs
 from threadline.capabilities.streaks.definition import Streak, StreakSet
 from threadline.capabilities.streaks.events import OURS, STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED
-from threadline.capabilities.streaks.fold import HEAD, State, part
+from threadline.capabilities.streaks.fold import HEAD, Plan, State, part
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.told import AMNESTY, HOPS, MILESTONES
 from threadline.capabilities.streaks.whereabouts import CHANGES, LEAPS, ZONES, Head, hops_within_a_day
@@ -26,10 +26,10 @@ HOPS_MAX = 2
 def policy(streaks: StreakSet) -> Policy:
     """The policy of these streaks. It sees every event, so it first looks whether there is anything to reckon."""
     watched = tuple(Watched(streaks, streak) for streak in streaks.streaks if streak.milestones)
-    return Policy(name=NAME, handles=None, react=partial(_react, watched))
+    return Policy(name=NAME, handles=None, react=partial(_react, Plan(streaks), watched))
 
 
-def _react(watched: Sequence[Watched], recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _react(plan: Plan, watched: Sequence[Watched], recorded: Recorded, known: Known) -> Sequence[Wish]:
     event = recorded.event
     if event.source_type == "internal" or event.type in OURS:
         return ()
@@ -43,7 +43,8 @@ def _react(watched: Sequence[Watched], recorded: Recorded, known: Known) -> Sequ
     for each in watched:
         if each.may_have_reached(state, head, known.at):
             wishes += _reached(each.streak, known, event)
-    return wishes
+    # An event before it in the same call may have opened the state; what this one brings about must not depend on that.
+    return wishes if wishes and plan.counts(event) else ()
 
 
 def _hopping(head: Head, state: State, event: Event) -> Iterator[Wish]:
