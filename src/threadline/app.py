@@ -12,6 +12,7 @@ from pathlib import Path
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
+from threadline.capabilities.webhooks import Destination
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
@@ -21,11 +22,14 @@ from threadline.kernel.sender import Sender
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
 from threadline.senders.console import ConsoleSender
+from threadline.senders.http_call import HttpCaller, read_networks
+from threadline.senders.webhook import Target, WebhookSender, read_secret
 from threadline.settings import (
     Settings,
     cache_lifetimes,
     definition_files,
     definitions_file,
+    from_environment,
     load,
     section,
     without_secret,
@@ -83,8 +87,11 @@ def open_engine(
     engine = Engine(_with_cache(_open_store(chosen, readonly), chosen, readonly), made, clock)
     engine.readers.update(READERS)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
-    if readonly or "://" in chosen.store:
+    shared_store = readonly or "://" in chosen.store
+    if shared_store:
         engine.ranks.refresh_seconds = chosen.leaderboard_refresh_seconds  # others write to this store
+    engine.activation_changed_max = chosen.activation_changed_max if chosen.activation_what_if else None
+    engine.shared.refresh_seconds = chosen.rules_refresh_seconds if shared_store else None
     write_keys, tokens = _pairs(chosen.write_keys, "default"), _pairs(chosen.tokens, "settings")
     engine.credentials.add_fixed(write_keys, tokens, chosen.workspace)
     return engine
@@ -97,7 +104,7 @@ def catalogue(files: Sequence[Path] = (), root: Path | None = None) -> Catalogue
         definitions.section(name)  # read as plain data, by `section`
     found = discover(definitions=definitions)
     definitions.refuse_unknown()
-    return Catalogue(found, rules(section(root, "identifiers")))
+    return Catalogue(found, rules(section(root, "identifiers")), definitions)
 
 
 def operations() -> tuple[Operation, ...]:
@@ -110,12 +117,37 @@ def composition() -> Composition:
     return Composition(_open_for_program, open_dispatcher, operations, _back_up, _restore, open_limits, migrate)
 
 
-def open_dispatcher(engine: Engine) -> Dispatcher:
-    """What makes timers fire and effects leave. Only effects for the console have a sender so far."""
-    senders: list[Sender] = [ConsoleSender(sys.stderr)]
+def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
+    """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
+    # Notifications are shown here until there is something that delivers them.
+    shown = [ConsoleSender(sys.stderr), ConsoleSender(sys.stderr, "notification")]
+    senders: list[Sender] = [*shown, _webhooks(engine, settings)]
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
     return Dispatcher(engine, {sender.kind: sender for sender in senders}, owner)
+
+
+def _webhooks(engine: Engine, settings: Settings) -> WebhookSender:
+    targets = {}
+    for lane in engine.catalogue.lanes.values():
+        if isinstance(lane.place, Destination):
+            there = lane.place
+            secrets = [_secret_of(there, name) for name in there.secrets]
+            targets[there.name] = Target(there.url, tuple(secrets), there.timeout_seconds, there.payload)
+    own = filter(None, (part.strip() for part in settings.webhook_secrets.split(",")))
+    return WebhookSender(
+        targets,
+        tuple(read_secret(part, "webhook_secrets") for part in own),
+        HttpCaller(read_networks(settings.webhook_private_addresses), plain=settings.webhook_http),
+        engine.clock,
+    )
+
+
+def _secret_of(there: Destination, name: str) -> bytes:
+    secret = from_environment(name)
+    if not secret:
+        raise InvalidSetting(f"{there.place}: destination {there.name!r} signs with env:{name}, which is not set")
+    return read_secret(secret, f"env:{name}")
 
 
 def _open_for_program(settings: Settings, readonly: bool) -> Engine:

@@ -193,6 +193,52 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             ge=1,
         ),
     ] = 60.0
+    rules_refresh_seconds: Annotated[
+        float,
+        _about(
+            "seconds",
+            "How long a process goes by the rules it has read where others write to the same store; 0 looks before "
+            "every group of events, which is one read more. Where one process writes, changes count at once.",
+            ge=0,
+            le=60,
+        ),
+    ] = 1.0
+    activation_what_if: Annotated[
+        bool,
+        _about(
+            "switch",
+            "A version of a rule is activated only once a what-if of it was saved, against the version that is active "
+            "and without errors.",
+        ),
+    ] = False
+    activation_changed_max: Annotated[
+        float,
+        _about(
+            "share",
+            "With `activation_what_if`: the largest share of its answers that may have changed, 0 to 1.",
+            ge=0,
+            le=1,
+        ),
+    ] = 1.0
+    webhook_private_addresses: Annotated[
+        str,
+        _about(
+            "list",
+            "Networks that webhooks may go to although they are not public, such as `10.1.0.0/16`; `*` is every one. "
+            "Whoever may write rules could otherwise reach what stands behind the firewall.",
+        ),
+    ] = ""
+    webhook_http: Annotated[
+        bool,
+        _about("switch", "Whether webhooks may go to addresses without TLS, which others can read on their way."),
+    ] = False
+    webhook_secrets: Annotated[
+        str,
+        _about(
+            "secret",
+            "Sign webhooks to addresses that rules name themselves: `whsec_…`, separated by commas, the newest first.",
+        ),
+    ] = ""
     connections_max: Annotated[
         int,
         _about("connections", "Connections of one process to a PostgreSQL server; each costs the server memory.", ge=1),
@@ -290,6 +336,11 @@ def definitions_file(settings: Settings) -> Path | None:
     # Beside a store that is elsewhere there is no folder; then it is the one where we are.
     beside = (Path() if "://" in settings.store else Path(settings.store).parent) / DEFINITIONS_FILE
     return beside if beside.is_file() else None
+
+
+def from_environment(name: str) -> str:
+    """A secret that definitions name as ``env:NAME``; empty if it is not there."""
+    return os.environ.get(name, "")
 
 
 def without_secret(url: str) -> str:

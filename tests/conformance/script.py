@@ -1,7 +1,7 @@
 """A generated script of everything that may happen to an engine, and what came of it, to be compared bit for bit.
 
 The script is the world: whatever capability folds, reacts or keeps rows of these events is covered, and whatever it
-knows shows in the canonical dump. Nothing here names a capability.
+knows shows in the canonical dump. Nothing here names a capability, but for the rules that users would declare.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.app import catalogue
-from threadline.engine.catalogue import Catalogue
+from threadline.capabilities.definitions import Definitions
+from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.dump import dump
 from threadline.engine.engine import Engine
@@ -24,6 +25,7 @@ from threadline.engine.rejected import page
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.operation import Operation
 from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.sender import Outcome
 from threadline.kernel.store import FeedEntry, Store, event_pages, feed_pages, scan_pages
@@ -50,10 +52,25 @@ def _react(recorded: Recorded, known: object) -> Sequence[Wish]:
 CARE = Policy(name="care", handles=frozenset({"purchase_completed", "identify", TIMER_FIRED}), react=_react)
 
 
+RULES = """
+rules:
+  bought:
+    conditions: {field: event.properties.total, greater_than: 50}
+    actions:
+      - store_decision: {result: approve, total: "${event.properties.total}"}
+      - tag: {tag: "buys in ${event.properties.currency}"}
+      - send_notification: {message: "thanks, ${traits.firstName}"}
+  gone: {conditions: {field: event.properties.plan, equals: pro}, actions: [{untag: {tag: "${traits.no}"}}]}
+rule_sets: {all: {events: [purchase_completed, identify], rules: [bought, gone], record: all}}
+"""
+"""Without them nothing would be decided: rules are what users declare."""
+
+
 def script_catalogue() -> Catalogue:
-    """All that ships, and a policy that sets timers, adds events and sends."""
+    """All that ships, some rules, and a policy that sets timers, adds events and sends."""
     ships = catalogue()
-    return Catalogue([*ships.projections, *ships.policies, CARE], ships.rules)
+    found = discover(definitions=Definitions([("rules.yaml", RULES)]))
+    return Catalogue([*(each for each in found if not isinstance(each, Operation)), CARE], ships.rules)
 
 
 class Box:

@@ -49,9 +49,9 @@ def test_a_script_is_worth_comparing(seed: int) -> None:
     for word in ("accepted", "duplicate", "conflict", "rejected", "no_identifier", "NotFound"):
         assert word in said, word
     tables = {item[0] for item in played.items}
-    assert tables >= {"person", "thread", "timer", "rejected", "lease"}
+    assert tables >= {"person", "thread", "timer", "rejected", "lease", "declared", "decision"}
     text = "\n".join(played.dump)
-    for type in ("threadline.timer_fired", "reminded", "mail_sent", "threadline.effect_retried"):
+    for type in ("threadline.timer_fired", "reminded", "mail_sent", "threadline.effect_retried", "decision_made"):
         assert type in text, type
 
 

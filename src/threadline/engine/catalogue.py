@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import NamedTuple, TypeVar
 
 from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import Inspection, Operation
 from threadline.kernel.policy import Policy, Read
-from threadline.kernel.projection import Fold, Projection, State
+from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.section import Section
+from threadline.kernel.sender import Lane
 
 
 class Plan(NamedTuple):
@@ -26,6 +28,8 @@ class Plan(NamedTuple):
     """Those of the projections whose index rows may change."""
     ordered: frozenset[int]
     """Those of the projections that need occurred order."""
+    marks: tuple[Callable[[Recorded], Iterable[Row]], ...] = ()
+    """What makes the rows of an event itself."""
 
 
 BUILT_IN = "threadline.capabilities"
@@ -34,13 +38,17 @@ BUILT_IN = "threadline.capabilities"
 class Catalogue:
     """What the engine folds, does and answers. Immutable once built, apart from its caches of plans."""
 
-    def __init__(self, values: Iterable[object], rules: IdentityRules) -> None:
+    def __init__(self, values: Iterable[object], rules: IdentityRules, definitions: object = None) -> None:
         found = list(values)
         self.rules = rules
+        self.definitions = definitions
+        """What users declared of it, for who wants to try something else in its place; None if nobody has said."""
         self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
         self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
+        self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
+        self.lanes = {lane.name: lane for lane in _unique(v for v in found if isinstance(v, Lane))}
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Which states a packed person holds, in order, and of what version each is."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
@@ -49,6 +57,10 @@ class Catalogue:
         self._plans: dict[str, Plan] = {}
         self._reactors: dict[str, tuple[Policy, ...]] = {}
         self.refuse_unread(read for policy in self.policies for read in policy.reads)
+
+    def variant(self, definitions: object) -> Catalogue:
+        """The catalogue of other definitions, for people whose identifiers mean what they mean in this one."""
+        return Catalogue(discover(definitions=definitions), self.rules, definitions)
 
     def empty(self) -> list[State]:
         """The states of a person of whom nothing is known, in the order of `projections`."""
@@ -62,7 +74,8 @@ class Catalogue:
                 (i, fold) for i, p in enumerate(self.projections) if (fold := _fold_of(p, event_type)) is not None
             )
             touched = frozenset(i for i, _ in steps)
-            plan = Plan(steps, tuple(sorted(touched & set(self.with_rows))), touched & set(self.ordered))
+            marks = tuple(p.marks for p in self.projections if p.marks is not None and _handled(p.handles, event_type))
+            plan = Plan(steps, tuple(sorted(touched & set(self.with_rows))), touched & set(self.ordered), marks)
             if len(self._plans) >= 10_000:  # event types are free, so a cache of them has to be bounded
                 self._plans.clear()
             self._plans[event_type] = plan
@@ -124,7 +137,7 @@ def _fold_of(projection: Projection, event_type: str) -> Fold | None:
     return projection.compile(event_type) if projection.compile is not None else projection.fold
 
 
-Named = TypeVar("Named", Projection, Policy, Operation, Section)
+Named = TypeVar("Named", Projection, Policy, Operation, Section, Inspection, Lane)
 
 
 def _unique(values: Iterable[Named]) -> tuple[Named, ...]:
@@ -134,6 +147,9 @@ def _unique(values: Iterable[Named]) -> tuple[Named, ...]:
             kind = type(value).__name__.lower()
             raise InvalidDefinition(f"two {kind}s are named {value.name!r}; rename one")
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+_DECLARED = (Projection, Policy, Operation, Section, Inspection, Lane)
 
 
 def discover(*packages: str, definitions: object) -> list[object]:
@@ -146,7 +162,7 @@ def discover(*packages: str, definitions: object) -> list[object]:
     values: list[object] = []
     for package in packages or (BUILT_IN,):
         for module in _modules(package):
-            values += [v for v in vars(module).values() if isinstance(v, Projection | Policy | Operation | Section)]
+            values += [v for v in vars(module).values() if isinstance(v, _DECLARED)]
             declare = vars(module).get("declare")
             if isinstance(declare, FunctionType) and declare.__module__ == module.__name__:
                 values += list(declare(definitions))

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from threadline.engine import indexing, joining, rejected
+from threadline.engine import indexing, joining, lanes, parking, rejected
 from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
+from threadline.engine.declared import content_of, history_of, remember
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.engine.ranks import Ranks
 from threadline.engine.rebuilding import refold_everybody
 from threadline.engine.record import Recorder
 from threadline.engine.screen import Request
-from threadline.engine.wishes import pending_timers
+from threadline.engine.shared import SharedValues
+from threadline.engine.trials import Running, Trials
+from threadline.engine.whatif import Done, Way, run, trial
+from threadline.engine.wishes import effect_of, pending_timers
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
-from threadline.kernel.store import FeedEntry, Key, Store
+from threadline.kernel.policy import Known
+from threadline.kernel.store import FeedEntry, Key, LogEntry, Store
 from threadline.kernel.time import Clock
 
 
@@ -33,18 +38,33 @@ class Engine:
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
         indexing.prepare(store, catalogue)
+        remember(store, catalogue, clock)
         self.credentials = Credentials(store, clock)
+        self.trials = Trials()
+        self.activation_changed_max: float | None = None
+        """The share of answers that may be others when a version of a rule is activated, by a what-if that is saved;
+        None: none is asked for."""
         self.readers: dict[str, Callable[[Any, Any], Event]] = {}
         """Form of a rejected payload -> how it is read again; wire formats are the composition root's to know."""
 
+    @property
+    def shared(self) -> SharedValues:
+        """What policies share of a workspace."""
+        return self.recorder.shared
+
     # --- writing ---------------------------------------------------------------------------
 
-    def record(self, events: Sequence[Event], *, expected: int | None = None) -> list[Receipt]:
+    def record(self, events: Sequence[Event], *, expected: int | None = None, cause: str = "") -> list[Receipt]:
         """Record events; one receipt each, in order. What is accepted is durable when this returns.
 
-        ``expected`` is the position the events' person must be at (optimistic concurrency); None for any.
+        ``expected`` is the position the events' person must be at (optimistic concurrency); None for any. ``cause`` is
+        the event because of which Threadline itself tells them.
         """
-        return self.recorder.record([Request(event, "", expected) for event in events])
+        return self.recorder.record([Request(event, cause, expected) for event in events])
+
+    def rehearse(self, event: Event, look: Callable[[Recorded, Known], Any]) -> Any:
+        """What ``look`` says of an event and its person as a policy would see them. Nothing is recorded."""
+        return self.recorder.rehearse(Request(event), look)
 
     def reject(self, entries: Sequence[rejected.RejectedEntry]) -> None:
         """Keep in the rejected log what a wire could not even read as an event."""
@@ -125,6 +145,43 @@ class Engine:
         """The next instant after ``now`` at which a view of a person changes by time alone; None: never."""
         return self.asker.due(person, name, now)
 
+    def of_entry(self, entry: LogEntry) -> Recorded:
+        """The event of an entry of the feed."""
+        return unpack_event(entry)
+
+    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> tuple[str, bool, list[Recorded]]:
+        """The effect that a policy wished for because of an event: its id, whether it waits, what came of it."""
+        return effect_of(self.store, self.catalogue, workspace, policy, cause, key, at)
+
+    def parked(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[parking.Parked]:
+        """A page of the effects that were given up on; see `parking.parked`."""
+        return parking.parked(self, workspace, lane, after, limit)
+
+    def redrive(self, found: Sequence[parking.Parked], by: str) -> int:
+        """Make parked effects due again; answers how many are."""
+        return parking.redrive(self, found, by)
+
+    def lane_states(self) -> list[lanes.LaneState]:
+        """The declared lanes of the outbox, how each stands and what waits in it."""
+        return lanes.lane_states(self.store, self.catalogue.lanes)
+
+    def stop_lane(self, name: str, why: str) -> bool:
+        """Send nothing in a lane any more; whether that changes anything. Raises `NotFound`."""
+        return lanes.stop_lane(self.store, self.clock, self.catalogue.lanes, name, why)
+
+    def start_lane(self, name: str) -> bool:
+        """Send in a lane again; whether that changes anything. Raises `NotFound`."""
+        return lanes.start_lane(self.store, self.catalogue.lanes, name)
+
+    def declared_turns(self, shared: str, name: str) -> list[tuple[int, int]]:
+        """When which version of something was declared in the definitions, oldest first; version 0: none was."""
+        history = history_of(self.store, shared, name)
+        return [] if history is None else [(turn.at, turn.version) for turn in history.turns]
+
+    def declared_content(self, shared: str, name: str, version: int) -> bytes | None:
+        """The content of a version that was declared at some time."""
+        return content_of(self.store, shared, name, version)
+
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
         """People for whom a policy has a timer due before an instant, by when it is due, and the cursor after each."""
         for pending in pending_timers(self.store, before, after):
@@ -171,6 +228,27 @@ class Engine:
         self.recorder.clear_caches()
         return done.events
 
+    def what_if(
+        self, workspace: str, old: tuple[Any, ...], new: tuple[Any, ...], start: int, stop: int, tally: Any, *,
+        people: Sequence[str] | None = None, **more: Any,
+    ) -> Callable[[Key | None], Iterator[Done]]:  # fmt: skip
+        """Everybody's history lived in two ways, from a key on; the ways are the fields of `whatif.Way`. It only reads.
+
+        ``more`` are the options of `whatif.trial`; ``people`` are ids.
+        """
+        tried = trial(Way(*old), Way(*new), start, stop, tally, **more)
+        return lambda after: run(self.store, self.catalogue, workspace, tried, after=after, people=people)
+
+    def try_out(
+        self, id: str, workspace: str, subject: Any, pages: Callable[[Key | None], Iterator[Done]],
+        finish: Callable[[], None], *, wait: bool,
+    ) -> Running:  # fmt: skip
+        """Run a what-if under an id, in this thread with ``wait``, else beside it."""
+        counts: dict[str, int] = getattr(self.store, "stats", dict)()
+        running = Running(id, workspace, subject, pages, finish, counts.get("log_entries"))
+        return self.trials.run(running, wait=wait)
+
     def close(self) -> None:
         """Release the store."""
+        self.trials.stop_all()
         self.store.close()

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 import msgspec
 
 from threadline.engine import identity, wishes
+from threadline.engine.cascade import Reactors, cascade
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import Draft
 from threadline.engine.known import KnownPerson
@@ -15,6 +16,7 @@ from threadline.engine.packing import pack_body, payload_digest
 from threadline.engine.person import Packed, Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.engine.screen import Request, Screened
+from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import Conflict, StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED
@@ -55,6 +57,7 @@ class Group:
         people: Memo[str, Packed],
         owners: Memo[str, str],
         now: int,
+        shared: SharedValues,
         alone: Set[int] = frozenset(),
     ) -> None:
         self.store = store
@@ -88,6 +91,7 @@ class Group:
         """Writes that belong to no person, such as what is set aside for review."""
         self.placing = -1
         """Position of the request being placed: every draft that it touches decides on it."""
+        self.reactors = Reactors(catalogue, shared)
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -184,7 +188,7 @@ class Group:
             if event.type == TIMER_FIRED:
                 wishes.note_fired(person, thread, event)
             recorded = self.append(person, thread, one)
-            self.cascade(person, recorded)
+            cascade(self, person, recorded)
         except Poisoned as poison:
             raise poison if poison.indices else Poisoned([one.position], poison.code, str(poison)) from poison
         except Conflict as error:
@@ -200,6 +204,12 @@ class Group:
             status="accepted", id=one.id, person=person.id, thread=thread, sequence=recorded.sequence
         )
 
+    def fold_only(self, one: Screened) -> tuple[Recorded, KnownPerson]:
+        """An event in its place, and its person right after it, for who only wants to look. Policies are not asked."""
+        person, thread = identity.resolve(self, one.event.workspace, one.named, one.id)
+        recorded = self.append(person, thread, one)
+        return recorded, KnownPerson(self, person, recorded)
+
     def append(self, person: Person, thread: str, one: Screened) -> Recorded:
         """Give an event the next place in a thread and fold it."""
         event, request = one.event, one.request
@@ -207,7 +217,7 @@ class Group:
         recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
         # An event and all that policies add because of it commit together: their room is taken beforehand.
         told = one.position >= 0  # by a producer; what policies add has its room already
-        cascade = self.cascade_room(event.type) if told else 0
+        cascade = self.cascade_room(event.workspace, event.type) if told else 0
         draft = self.draft(person, 3 + len(request.writes) + cascade)
         for write in request.writes:
             if isinstance(write, Check):
@@ -232,7 +242,11 @@ class Group:
 
     def _fold(self, person: Person, recorded: Recorded, draft: Draft) -> None:
         event = recorded.event
-        steps, rows, ordered = self.catalogue.plan(event.type)
+        steps, rows, ordered, marks = self.catalogue.plan(event.type)
+        for mark in marks:
+            for row in mark(recorded):
+                key = Key(row.table, row.partition, row.sort)
+                draft.writes[key] = Put(key, row.value or b"\x00")
         if not steps:
             return
         latest = (event.occurred_at, recorded.id)
@@ -261,31 +275,9 @@ class Group:
         """The heads of a person's threads as far as they are in the store."""
         return {thread: head - len(self.pending.get(thread, ())) for thread, head in person.heads.items()}
 
-    def cascade_room(self, event_type: str) -> int:
+    def cascade_room(self, workspace: str, event_type: str) -> int:
         """Writes to keep free for what policies may add because of an event of this type."""
-        return 2 * CASCADE_EVENTS_MAX if self.catalogue.reactors(event_type) else 0
-
-    def cascade(self, person: Person, first: Recorded) -> None:
-        """Let policies react to an event and to what they add: at most `CASCADE_EVENTS_MAX` wishes of one cause."""
-        queue = [first]
-        added = 0
-        while queue:
-            recorded = queue.pop(0)
-            reactors = self.catalogue.reactors(recorded.event.type)
-            if not reactors:
-                continue
-            known = KnownPerson(self, person, recorded)
-            for policy in reactors:
-                if not wishes.concerns(policy, recorded):
-                    continue
-                for wish in policy.react(recorded, known):
-                    if added == CASCADE_EVENTS_MAX - 1:
-                        wishes.report_cut(self, person, recorded, policy.name)
-                        return
-                    added += 1
-                    emitted = wishes.grant(self, person, recorded, policy.name, wish)
-                    if emitted is not None:
-                        queue.append(emitted)
+        return 2 * CASCADE_EVENTS_MAX if self.reactors.of(workspace, event_type) else 0
 
     # --- drafts ----------------------------------------------------------------------------
 
@@ -310,7 +302,7 @@ class Group:
     def join_drafts(self, survivor: Person, merged: Person) -> Draft:
         """One draft for two people who are being joined; it has room for the joining."""
         one, other = self.draft(survivor), self.draft(merged)
-        room = 2 * len(merged.heads) + 8 + self.cascade_room(MERGED)
+        room = 2 * len(merged.heads) + 8 + self.cascade_room(survivor.workspace, MERGED)
         if one is not other and not one.has_room(other.size + len(other.rows_to_write) + room):
             self._seal(one)
             self._seal(other)

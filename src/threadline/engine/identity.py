@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from threadline.engine.cascade import cascade
 from threadline.engine.memo import Memo
 from threadline.engine.person import Person, pack_alias, person_key, thread_key
 from threadline.engine.refold import fold_events, refold_person, thread_events
@@ -176,7 +177,7 @@ def join(group: Group, one: Person, other: Person, *, cause: str, reason: str, b
         "merged_created_at": merged.created_at,
     }  # fmt: skip
     draft.count_rows(group.catalogue)
-    group.cascade(survivor, _note(group, survivor, MERGED, f"merge/{cause}/{merged.id}", properties, cause))
+    cascade(group, survivor, _note(group, survivor, MERGED, f"merge/{cause}/{merged.id}", properties, cause))
     return survivor
 
 
@@ -204,7 +205,7 @@ def split(
 
     The founding thread (whose id is the person's) must not be among them.
     """
-    draft = group.draft(person, len(threads) + 6 + 2 * group.cascade_room(SPLIT))
+    draft = group.draft(person, len(threads) + 6 + 2 * group.cascade_room(person.workspace, SPLIT))
     draft.note_rows(person, group.catalogue)
     alias = group.store.get([person_key(id)])[0]
     new = Person(id, person.workspace, created_at, States(group.catalogue))
@@ -230,8 +231,8 @@ def split(
     # Each of the two threads tells of it, and each of the two people is looked at anew.
     told = _note(group, person, SPLIT, f"split/{cause}/{new.id}", properties, cause)
     told_apart = _note(group, new, SPLIT, f"split/{cause}/{new.id}/new", properties, cause)
-    group.cascade(person, told)
-    group.cascade(new, told_apart)
+    cascade(group, person, told)
+    cascade(group, new, told_apart)
     return new
 
 

@@ -90,6 +90,10 @@ class KnownPerson:
         """Whether an event of this type can change what stands at a path of a projection's view."""
         return self._group.catalogue.touches(self._type, name, path)
 
+    def shared(self, name: str) -> Any:
+        """What the policies' `Shared` of this name is made of now."""
+        return self._group.reactors.shared(self._person.workspace, name)
+
     def _state(self, name: str, at: int) -> State:
         if self._person.latest[0] < at:
             return self[name]

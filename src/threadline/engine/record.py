@@ -17,8 +17,10 @@ from threadline.engine.identity import Names
 from threadline.engine.memo import Memo
 from threadline.engine.person import Packed
 from threadline.engine.screen import Request, Screened, checked_request, screen
-from threadline.kernel.errors import EventRejected, LimitExceeded, Unavailable
-from threadline.kernel.event import Receipt
+from threadline.engine.shared import SharedValues
+from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
+from threadline.kernel.event import Receipt, Recorded
+from threadline.kernel.policy import Known
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import Clock
 
@@ -52,6 +54,7 @@ class Recorder:
         self._contended: Memo[str, bool] = Memo(CONTENDED_REMEMBERED)
         """People whom other processes change as well: they are read anew for each group, for a cached one is stale."""
         self._names = Names(catalogue.rules)
+        self.shared = SharedValues(store, catalogue, clock)
         self.watchers: list[Callable[[Sequence[Batch] | None], None]] = []
         """Told of the batches that were committed, before the next commit is made; of None if nobody knows which."""
 
@@ -95,7 +98,7 @@ class Recorder:
         return [done[i] for i in range(len(requests))]
 
     def _group(self, alone: Set[int] = frozenset()) -> Group:
-        return Group(self.store, self.catalogue, self._people, self._owners, self.clock(), alone)
+        return Group(self.store, self.catalogue, self._people, self._owners, self.clock(), self.shared, alone)
 
     def _attempt(
         self, requests: Sequence[Request], todo: Sequence[int], refused: dict[int, EventRejected], alone: set[int]
@@ -188,6 +191,25 @@ class Recorder:
                     message = f"another process was faster: {condition.key.table} {condition.key.partition} has changed"
                     refused[index] = EventRejected(FENCED, message)
 
+    def rehearse(self, request: Request, look: Callable[[Recorded, Known], T]) -> T:
+        """What ``look`` says of an event that is placed and folded like any other, and then forgotten.
+
+        Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
+        """
+        with self._lock:
+            people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
+            group = Group(self.store, self.catalogue, people, Memo(OWNERS_CACHED), self.clock(), self.shared)
+            refused: dict[int, EventRejected] = {}
+            fresh = self._fresh(group, [request], [0], refused)
+            for error in refused.values():
+                raise error
+            if not fresh:
+                raise InvalidValue("an event with this key is recorded already; name it by its id")
+            try:
+                return look(*group.fold_only(fresh[0]))
+            except (Poisoned, Overtaken) as error:
+                raise Unavailable(f"the event cannot be tried now: {error}") from None
+
     def change(self, work: Callable[[Group], T]) -> T:
         """Run ``work`` on a group of its own and commit what it drafts: merges, splits and the like.
 
@@ -197,7 +219,8 @@ class Recorder:
             for attempt in range(ATTEMPTS_MAX):
                 _pause(attempt)
                 # Nothing from the caches: what an operator names must be judged by what is so now.
-                group = Group(self.store, self.catalogue, Memo(PEOPLE_CACHED), Memo(OWNERS_CACHED), self.clock())
+                people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
+                group = Group(self.store, self.catalogue, people, Memo(OWNERS_CACHED), self.clock(), self.shared)
                 try:
                     result = work(group)
                     refusals = self._committed(group.seal_all())

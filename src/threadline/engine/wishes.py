@@ -7,9 +7,10 @@ import heapq
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from threadline.engine.packing import pack, time_key, unpack
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.packing import pack, time_key, unpack, unpack_event
 from threadline.engine.person import Person
-from threadline.kernel.event import Event, Recorded
+from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.store import Delete, Item, Key, Put, Store
@@ -56,6 +57,12 @@ def grant(group: Group, person: Person, cause: Recorded, policy: str, wish: Wish
     return None
 
 
+def writes_of(catalogue: Catalogue, wish: Wish) -> int:
+    """How many writes a wish may take, as a store counts them; index rows of states apart, which are few."""
+    # A timer that is set anew is two: the one that was there goes.
+    return 2 + len(catalogue.plan(wish.type).marks) if isinstance(wish, Emit) else 1 + isinstance(wish, Timer)
+
+
 def _emit(group: Group, person: Person, cause: Recorded, policy: str, wish: Emit) -> Recorded:
     event = Event(
         type=wish.type,
@@ -87,15 +94,52 @@ def shard_of(id: str) -> str:
     return f"{int(id[:8], 16) % SHARDS:02d}"
 
 
+def lane_partition(lane: str) -> str:
+    """The partition of a lane, which no shard of the others is named like."""
+    return f"lane.{lane}"
+
+
+def outbox_partition(catalogue: Catalogue, lane: str, id: str) -> str:
+    """Where an effect waits: in its lane, if there is one of this name, or among all others."""
+    return lane_partition(lane) if lane in catalogue.lanes else shard_of(id)
+
+
 def _put_effect(group: Group, person: Person, cause: Recorded, policy: str, wish: Effect) -> None:
     id = short_hash("effect", policy, cause.id, wish.key)
     if id in group.ids:
         raise ValueError(f"policy {policy} wishes for two effects under the key {wish.key!r}")
     group.ids.add(id)
-    key = Key(OUTBOX, shard_of(id), f"{time_key(wish.due_at or group.now)}.{id}")
+    partition = outbox_partition(group.catalogue, wish.lane, id)
+    key = Key(OUTBOX, partition, f"{time_key(wish.due_at or group.now)}.{id}")
     effect = (wish.kind, wish.key, wish.due_at, wish.data)
     value = pack((person.workspace, cause.thread, policy, cause.id, 0, effect))
     group.draft(person, 1).writes[key] = Put(key, value)
+
+
+DISPATCH = "threadline.dispatch"
+"""The source of what comes of timers and effects."""
+EFFECT_RETRIED = "threadline.effect_retried"
+"""Type of the event that says an effect did not happen yet and when it is tried again."""
+EFFECT_PARKED = "threadline.effect_parked"
+"""Type of the event that says an effect was given up on, and why, until somebody drives it again."""
+EFFECT_REDRIVEN = "threadline.effect_redriven"
+"""Type of the event that says a parked effect is due again."""
+_WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
+
+
+def effect_of(
+    store: Store, catalogue: Catalogue, workspace: str, policy: str, cause: str, key: str, at: int
+) -> tuple[str, bool, list[Recorded]]:
+    """An effect that was wished for at an instant, to be sent at once: its id, whether it waits, what came of it."""
+    id = short_hash("effect", policy, cause, key)
+    outcomes: list[Recorded] = []
+    while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
+        outcomes.append(unpack_event(entry))
+    if outcomes:
+        return id, outcomes[-1].event.type in _WAITING, outcomes
+    partitions = [shard_of(id), *map(lane_partition, catalogue.lanes)]
+    items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
+    return id, any(item is not None for item in items), []
 
 
 def timer_item(thread: str, policy: str, key: str, due_at: int) -> Key:

@@ -58,6 +58,31 @@ CONDITION_TEXT_LENGTH_MAX = 1_000
 """A text to compare with, a path, a regular expression: characters."""
 SEGMENTS_MAX = 200
 
+# --- rules ------------------------------------------------------------------------------------
+RULES_MAX = 20_000
+"""Rules of one workspace that are in force, those of the definitions included."""
+RULE_SETS_MAX = 200
+ACTIONS_MAX = 20
+"""Actions of one rule."""
+RULE_NAME_LENGTH_MAX = 200
+RULE_DESCRIPTION_LENGTH_MAX = 2_000
+RULE_BYTES_MAX = 64 * 1_024
+"""One version of a rule as canonical JSON."""
+MODEL_NODES_MAX = 200
+MODEL_EXPRESSIONS_MAX = 5_000
+"""Cells and expressions of a decision model."""
+MODEL_INPUTS_MAX = 100
+DECISION_VALUE_BYTES_MAX = 1_000
+"""What a rule has read, in a decision, as canonical JSON; of what is longer the decision keeps the hash."""
+
+# --- webhooks ---------------------------------------------------------------------------------
+DESTINATIONS_MAX = 100
+DESTINATION_SECRETS_MAX = 8
+DESTINATION_PAYLOAD_NAMES_MAX = 200
+WEBHOOKS_AT_ONCE_MAX = 32
+"""Calls that one destination gets at the same time."""
+WEBHOOK_URL_LENGTH_MAX = 2_000
+
 # --- memory ---------------------------------------------------------------------------------
 FACT_KEY_LENGTH_MAX = 128
 """Characters of a fact's key."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -22,6 +22,15 @@ class Context(Protocol):
     engine: Any
     source: str
     """The name of the credential that asks: the source of what it records, and who did what it changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Something that `verify` looks at beside the states of people. Found by discovery, like operations."""
+
+    name: str
+    inspect: Callable[[Any], Iterator[str]]
+    """Every fault that the engine's store has, in words; it reads everything and writes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

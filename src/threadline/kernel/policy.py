@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -32,6 +32,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int = 0
     """Not before this instant, microseconds; 0 for at once."""
     data: dict[str, Any] = {}
+    lane: str = ""
+    """The `Lane` in which it waits; one that nobody has declared, or none: it waits among all others."""
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +115,10 @@ class Known(Protocol):
         """
         ...
 
+    def shared(self, name: str) -> Any:
+        """What a policy's `Shared` of this name is made of now: one value for all events of a commit."""
+        ...
+
 
 class Read(NamedTuple):
     """A part of a view that a policy goes by. The catalogue refuses one that nothing will ever tell."""
@@ -121,6 +127,33 @@ class Read(NamedTuple):
     path: tuple[str, ...] = ()
     place: str = ""
     """Where somebody asked for it, for the message."""
+
+
+class Declared(NamedTuple):
+    """One version of something that the definitions declare, and that must never change under the same version."""
+
+    name: str
+    version: int
+    content: bytes
+    place: str
+    """File and line, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a policy goes by beside the person: items of a whole workspace, which operations write at any time.
+
+    They lie in the table ``name``, under the workspace, and are made into one value that nobody changes. A process
+    makes it once, and again when the items have changed; see `engine/shared.py`.
+    """
+
+    name: str
+    make: Callable[[Mapping[str, bytes], Any], Any]
+    """The value of the items, by what they are sorted by; the value before is there to take from, None at first."""
+    heeds: Callable[[Any, str], bool]
+    """Whether the policy, as things stand in the value, wants to see events of a type. It costs nothing to say no."""
+    declared: tuple[Declared, ...] = ()
+    """What the definitions give every workspace; the store remembers each version, see `engine/declared.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +175,5 @@ class Policy:
     """Threadline's own types that it reacts to beside all others, where `handles` is None."""
     reads: tuple[Read, ...] = ()
     """The parts of views that it cannot do without."""
+    shared: Shared | None = None
+    """What it goes by beside the person; it is `Known.shared` under its name."""

@@ -26,6 +26,13 @@ class Row(NamedTuple):
     value: bytes = b""
 
 
+class Look(NamedTuple):
+    """`Projection.view` and `Projection.edges` for who wants to know a part only."""
+
+    view: Callable[[State, int, list[Recorded]], Any]
+    edges: Callable[[State, int], Ranges] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """How one kind of knowledge about a person is derived from the person's events.
@@ -50,6 +57,9 @@ class Projection:
     edges: Callable[[State, int], Ranges] | None = None
     rows: Callable[[State, str, str], Iterable[Row]] | None = None
     """Index rows of a state: (state, workspace, person id) -> rows; only the difference is written."""
+    marks: Callable[[Recorded], Iterable[Row]] | None = None
+    """Index rows of single events. They stay as events do, whoever the person is, and no state has to remember them:
+    for finding events by something else than their person. Each costs a write."""
     all_rows: str = ""
     """The table of its rows, which holds nothing else, if who reads them has to know whether everybody's are written
     and no others; see `engine/indexing.py`."""
@@ -71,3 +81,5 @@ class Projection:
     that path and never will be; None, as without this: any type that is handled."""
     compile: Callable[[str], Callable[[State, Recorded], State] | None] | None = None
     """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""
+    look: Callable[[frozenset[str]], Look] | None = None
+    """An optional faster view that need only tell what stands under these names, equal to `view` there."""

@@ -16,11 +16,10 @@ class _Stream(Protocol):
 
 
 class ConsoleSender:
-    """Prints each effect as one JSON line and counts it done."""
+    """Prints each effect of a kind as one JSON line and counts it done."""
 
-    kind = "console"
-
-    def __init__(self, stream: _Stream) -> None:
+    def __init__(self, stream: _Stream, kind: str = "console") -> None:
+        self.kind = kind
         self._stream = stream
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:

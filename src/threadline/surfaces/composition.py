@@ -25,8 +25,8 @@ class Composition(NamedTuple):
 
     open_engine: Callable[[Settings, bool], Engine]
     """(settings, readonly) -> the engine on the store that the settings name."""
-    open_dispatcher: Callable[[Engine], Dispatcher]
-    """The dispatcher of an engine, with the senders there are."""
+    open_dispatcher: Callable[[Engine, Settings], Dispatcher]
+    """The dispatcher of an engine, with the senders there are, as the settings have them."""
     operations: Callable[[], tuple[Operation, ...]]
     """Every operation there is; needs no store."""
     back_up: Callable[[Settings, Path, Told], Copied]

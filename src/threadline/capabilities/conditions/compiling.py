@@ -49,7 +49,7 @@ class Conditions:
         """The fields that are read, each once, in the order in which they stand."""
         self.reads: tuple[tuple[str, Path], ...] = tuple(place for path in self.fields if (place := viewed(path))[0])
         """Which projections' views are read, and the steps inside each; fields of the event are not among them."""
-        self._leaves = [(test, reader(test.path), _check(test)) for test in tests_of(tree)]
+        self._leaves = [(test, reader(test.path), value_check(test)) for test in tests_of(tree)]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -59,30 +59,38 @@ class Conditions:
     def trace(self, subject: Subject) -> Trace:
         """Whether a subject matches, and why: every condition with what was expected and what was found."""
         steps: list[Step] = []
-        matched = self._traced(self.tree, subject, steps, skip=False)
+        leaves = self._leaves
+        matched = self._traced(self.tree, lambda index: leaves[index][1](subject), steps, skip=False)
         return Trace(matched, steps)
 
-    def _traced(self, node: Node, subject: Subject, steps: list[Step], skip: bool) -> bool:
+    def retrace(self, found: Callable[[Test], Any]) -> Trace:
+        """The same of what was read before: ``found`` gives the value of a condition's field."""
+        steps: list[Step] = []
+        leaves = self._leaves
+        matched = self._traced(self.tree, lambda index: found(leaves[index][0]), steps, skip=False)
+        return Trace(matched, steps)
+
+    def _traced(self, node: Node, read: Callable[[int], Any], steps: list[Step], skip: bool) -> bool:
         if isinstance(node, Test):
-            step = self._step(subject, len(steps), skip)
+            step = self._step(read, len(steps), skip)
             steps.append(step)
             return bool(step.matched)
         if isinstance(node, Not):
-            return not self._traced(node.part, subject, steps, skip)
+            return not self._traced(node.part, read, steps, skip)
         settles = not isinstance(node, All)  # the answer of one part that settles the whole
         settled = False
         for part in node.parts:
-            outcome = self._traced(part, subject, steps, skip or settled)
+            outcome = self._traced(part, read, steps, skip or settled)
             settled = settled or outcome is settles
         return settles if settled else not settles
 
-    def _step(self, subject: Subject, index: int, skip: bool) -> Step:
-        test, read, check = self._leaves[index]
+    def _step(self, read: Callable[[int], Any], index: int, skip: bool) -> Step:
+        test, _, check = self._leaves[index]
         expected = list(test.operand) if isinstance(test.operand, tuple) else test.operand
         actual = matched = None
         note = "skipped"
         if not skip:
-            actual = read(subject)
+            actual = read(index)
             matched = check(actual)
             note = "missing" if actual is None else "type" if matched is None else ""
         return Step(
@@ -91,7 +99,7 @@ class Conditions:
         )  # fmt: skip
 
 
-def _check(test: Test) -> Check:
+def value_check(test: Test) -> Check:
     """The check of a condition for any value, None included: what is missing matches nothing but `exists: false`."""
     if test.operator == "exists":
         wanted = test.operand

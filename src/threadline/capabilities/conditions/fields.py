@@ -23,10 +23,12 @@ Read = Callable[["Subject"], Any]
 class Subject:
     """What a tree is asked about: one event, or none, and views of its person, each made when a field needs it."""
 
-    __slots__ = ("_made", "_make", "recorded")
+    __slots__ = ("_made", "_make", "memo", "recorded")
 
     def __init__(self, view: Callable[[str], Any], recorded: Recorded | None = None) -> None:
         self.recorded = recorded
+        self.memo: dict[Any, Any] = {}
+        """What whoever asks has reckoned of it once, and need not reckon again."""
         self._make = view
         self._made: dict[str, Any] = {}
 

@@ -11,7 +11,7 @@ import yaml
 from threadline.capabilities.conditions.fields import wrong_path
 from threadline.capabilities.conditions.operators import OPERATORS, check_of
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, depth_of, tests_of
-from threadline.capabilities.definitions import PROBLEMS_MAX, Document, suggestion
+from threadline.capabilities.definitions import PROBLEMS_MAX, Document, Place, Plain, shown_place, suggestion
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.limits import (
     CONDITION_DEPTH_MAX,
@@ -19,9 +19,6 @@ from threadline.kernel.limits import (
     CONDITION_VALUES_MAX,
     CONDITIONS_MAX,
 )
-
-Place = tuple[str | int, ...]
-"""The keys and positions that lead to a part of what was written."""
 
 GROUPS = ("all", "any", "not")
 _NODES_MAX = 2 * CONDITIONS_MAX * CONDITION_VALUES_MAX
@@ -37,7 +34,7 @@ def read_json(value: Any, place: str = "conditions") -> Node:
     problems: list[str] = []
 
     def fail(at: Place, text: str) -> None:
-        problems.append(f"{place}{_shown(at)}: {text}")
+        problems.append(f"{place}{shown_place(at)}: {text}")
 
     tree = _Reader(fail).tree(value)
     if tree is None or problems:
@@ -47,17 +44,18 @@ def read_json(value: Any, place: str = "conditions") -> Node:
 
 def read_yaml(document: Document, node: yaml.Node) -> Node | None:
     """The tree under a node; None if something is wrong with it, which is then noted in the document."""
-    plain = _Plain(document)
+    plain = Plain(document, "condition", _NODES_MAX, 2 * _NESTING_MAX)
     before = len(document.problems)
-    value = plain.value(node, ())
+    value = plain.value(node)
     if len(document.problems) > before:
         return None
-    tree = _Reader(lambda at, text: document.fail(plain.nearest(at), text)).tree(value)
+    tree = read_plain(value, lambda at, text: document.fail(plain.nearest(at), text))
     return None if len(document.problems) > before else tree
 
 
-def _shown(at: Place) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at)
+def read_plain(value: Any, fail: Callable[[Place, str], None]) -> Node | None:
+    """The tree of plain values for who reads more than conditions: ``fail`` is told of each mistake and its place."""
+    return _Reader(fail).tree(value)
 
 
 class _Reader:
@@ -175,31 +173,3 @@ def _wrong_scalar(value: Any) -> str:
     if type(value) is float:
         return "" if isfinite(value) else "takes finite numbers"
     return "" if type(value) is bool else "takes a text, a number, true or false"
-
-
-class _Plain:
-    """Plain values of YAML nodes, and where each of them stands."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._nodes: dict[Place, yaml.Node] = {}
-
-    def value(self, node: yaml.Node, at: Place) -> Any:
-        """The value of a node, as JSON would have it."""
-        self._nodes[at] = node
-        if len(self._nodes) > _NODES_MAX or len(at) > 2 * _NESTING_MAX:
-            if not self._document.problems:
-                self._document.fail(node, "this is larger, or nested more deeply, than any tree of conditions may be")
-            return None
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(each, (*at, index)) for index, each in enumerate(node.value)]
-        if isinstance(node, yaml.MappingNode):
-            keys = self._document.mapping(node, "a condition")
-            return {name: self.value(value, (*at, name)) for name, (_, value) in keys.items()}
-        return self._document.literal(node)
-
-    def nearest(self, at: Place) -> yaml.Node:
-        """The node at a place, or the one around it."""
-        while at not in self._nodes:
-            at = at[:-1]
-        return self._nodes[at]

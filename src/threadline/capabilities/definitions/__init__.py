@@ -6,6 +6,17 @@ says what is wrong where it stands; a section that nobody reads is told as unkno
 
 from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document, suggestion
 from threadline.capabilities.definitions.files import Definitions, Found
+from threadline.capabilities.definitions.plain import Place, Plain, shown_place
 from threadline.capabilities.definitions.schema import schema
 
-__all__ = ["PROBLEMS_MAX", "Definitions", "Document", "Found", "schema", "suggestion"]
+__all__ = [
+    "PROBLEMS_MAX",
+    "Definitions",
+    "Document",
+    "Found",
+    "Place",
+    "Plain",
+    "schema",
+    "shown_place",
+    "suggestion",
+]

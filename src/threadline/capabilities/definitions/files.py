@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +33,8 @@ class Definitions:
         self._known: set[str] = set()
         self.problems: list[str] = []
         """What is wrong with several files together; what stands in one is noted in its document."""
-        for name, text in texts:
+        self._texts = tuple(texts)
+        for name, text in self._texts:
             document = Document(name)
             self._documents.append(document)
             root = document.compose(text)
@@ -53,6 +54,26 @@ class Definitions:
             except (OSError, UnicodeDecodeError) as error:
                 raise InvalidDefinition(f"{file}:1: the file cannot be read as UTF-8 text: {error}") from None
         return cls(texts)
+
+    def with_candidate(self, name: str, text: str, aside: Collection[str] = ()) -> Definitions:
+        """The same with a candidate: each section that it holds stands in the place of all there is of that section.
+
+        Sections ``aside`` stay as they are, whatever the candidate says of them.
+        """
+        found = Definitions([*self._texts, (name, text)])
+        document, sections = found._sections[-1] if len(found._sections) > len(self._sections) else (None, {})
+        if document is not None:
+            for kept in aside:
+                sections.pop(kept, None)
+            for _, others in found._sections[:-1]:
+                for replaced in sections:
+                    others.pop(replaced, None)
+        return found
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all sections there are."""
+        return frozenset(name for _, sections in self._sections for name in sections)
 
     def section(self, name: str) -> list[Found]:
         """A top-level section, once for each file that has it, in the order of the files."""

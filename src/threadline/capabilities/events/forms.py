@@ -13,6 +13,7 @@ from msgspec import Meta
 from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, EVENT_TYPE_LENGTH_MAX
+from threadline.kernel.operation import Context
 from threadline.kernel.time import EARLIEST, LATEST, format_time, parse_time
 
 Time = Annotated[str, Meta(description="RFC 3339, e.g. 2026-03-01T12:00:00Z; without an offset UTC.", max_length=64)]
@@ -185,6 +186,14 @@ def checked_id(text: str) -> str:
     if not _ID.fullmatch(text):
         raise NotFound(f"{text[:64]!r} is no id of an event; one has 32 hex digits")
     return text
+
+
+def past_instant(context: Context, text: str | None) -> int | None:
+    """The instant of an optional ``as_of``. Raises `InvalidValue` for one that lies ahead."""
+    at = time_param(text)
+    if at is not None and at > context.now:
+        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
+    return at
 
 
 def time_param(text: str | None) -> int | None:

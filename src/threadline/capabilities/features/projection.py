@@ -10,7 +10,7 @@ from threadline.capabilities.features.fusing import fuser
 from threadline.capabilities.features.plan import LAYOUT, Plan, make_plan
 from threadline.capabilities.features.view import Reader
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Projection
+from threadline.kernel.projection import Look, Projection
 
 
 def projection(features: FeatureSet) -> Projection:
@@ -31,7 +31,12 @@ def projection(features: FeatureSet) -> Projection:
         compile=fuser(plan),
         timeless=_timeless,
         feeds=partial(_feeds, features),
+        look=lambda names: _look(Reader(features, plan, names)),
     )
+
+
+def _look(reader: Reader) -> Look:
+    return Look(reader.view, reader.edges)
 
 
 def _feeds(features: FeatureSet, path: tuple[str, ...]) -> frozenset[str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -68,18 +68,18 @@ class _Moment:
 class Reader:
     """Reads states of one plan."""
 
-    def __init__(self, features: FeatureSet, plan: Plan) -> None:
+    def __init__(self, features: FeatureSet, plan: Plan, only: Collection[str] | None = None) -> None:
         self._plan = plan
-        self._features = features.features
-        self._visible = [features.by_name[name] for name in features.names]
+        self._visible = [features.by_name[name] for name in features.names if only is None or name in only]
+        needed = None if only is None else _with_needs(features, self._visible)
+        self._features = [each for each in features.features if needed is None or each.name in needed]
+        slots = [slot for slot in plan.slots if needed is None or _feeds(plan, slot, needed)]
         self._finishes = {
             feature.name: finisher(feature, slot, features.currencies)
             for feature in features.features
             if (slot := plan.slot_of.get(feature.name)) is not None
         }
-        self._windowed = [
-            (slot, at, each) for slot in plan.slots for at, each in enumerate(slot.series, slot.series_at)
-        ]
+        self._windowed = [(slot, at, each) for slot in slots for at, each in enumerate(slot.series, slot.series_at)]
         self._instants = [(slot.name, instant) for slot in plan.slots for instant in _instants(features, plan, slot)]
         self._staleness = [
             (_slots_under(features, plan, feature), feature.stale_after)
@@ -133,6 +133,20 @@ class Reader:
                 reading = _score(feature, [(part, readings[part.feature]) for part in feature.parts])
             readings[feature.name] = _ageing(feature, reading, moment.now)
         return readings
+
+
+def _with_needs(features: FeatureSet, visible: Iterable[Feature]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(visible)
+    while waiting:
+        one = waiting.pop()
+        found.add(one.name)
+        waiting += [features.by_name[name] for name in one.needs if name not in found]
+    return found
+
+
+def _feeds(plan: Plan, slot: Slot, names: Collection[str]) -> bool:
+    return any(each is slot and name in names for name, each in plan.slot_of.items())
 
 
 Instant = Callable[[list[Any], int], int | None]

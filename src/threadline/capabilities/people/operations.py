@@ -9,7 +9,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import EventView, Instant, PersonRef, event_view, instant, write_cursor
+from threadline.capabilities.events.forms import (
+    EventView,
+    Instant,
+    PersonRef,
+    Time,
+    event_view,
+    instant,
+    past_instant,
+    write_cursor,
+)
 from threadline.capabilities.features.operations import FeatureView, feature_views
 from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
 from threadline.kernel.canonical import canonical_json
@@ -32,9 +41,12 @@ _PAGES_MAX = 50
 
 
 class PersonParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whom to show."""
+    """Whom to show, and at which instant."""
 
     id: PersonRef
+    as_of: Annotated[
+        Time | None, Meta(description="The instant, with what was known by then; without it the present.")
+    ] = None
     timeline: Annotated[int, Meta(description="How many of the newest events to show.", ge=0, le=100)] = 20
 
 
@@ -71,8 +83,12 @@ class PersonView(msgspec.Struct, kw_only=True):
     id: str
     workspace: str
     position: Annotated[
-        int, Meta(description="How many events the person has. Everything here is true at this position.")
+        int, Meta(description="How many events the person has today. Everything here is true at this position.")
     ]
+    as_of: Annotated[
+        Instant | None,
+        Meta(description="The instant that was asked for; null for the present. Identifiers are those of today."),
+    ] = None
     created_at: Instant
     lead_id: Annotated[
         str,
@@ -96,13 +112,15 @@ def _person(context: Context, params: PersonParams) -> PersonView:
     engine = context.engine
     person = engine.person(context.workspace, params.id)
     # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
-    views = engine.views(person, context.now)
-    newest = engine.events(person, limit=params.timeline, reverse=True) if params.timeline else []
+    as_of = past_instant(context, params.as_of)
+    views = engine.views(person, context.now if as_of is None else as_of, known_at=as_of)
+    newest = _newest(engine, person, params.timeline, as_of) if params.timeline else []
     profile = views.get("profile", {"traits": {}, "tags": [], "groups": {}})
     return PersonView(
         id=person.id,
         workspace=person.workspace,
         position=person.position,
+        as_of=None if as_of is None else instant(as_of),
         created_at=instant(person.created_at),
         lead_id=lead_id(engine.catalogue.rules, person.identifiers.values()),
         identifiers=_uses(engine.catalogue.rules, person, views.get("identifiers", {})),
@@ -111,13 +129,26 @@ def _person(context: Context, params: PersonParams) -> PersonView:
         groups=profile["groups"],
         activity=views.get("activity", {}),
         features=feature_views(views.get("features", {})),
-        timers=_timers(person.timers),
+        timers=_timers(person.timers) if as_of is None else [],
         timeline=Timeline(
             events=[event_view(each) for each in newest],
             next=write_cursor(newest[-1]) if len(newest) == params.timeline and newest else "",
         ),
         views={name: view for name, view in views.items() if name not in _SHOWN_APART},
     )
+
+
+def _newest(engine: Any, person: Any, limit: int, as_of: int | None) -> list[Any]:
+    """The newest events, or those that were the newest of what was known at an instant."""
+    found: list[Any] = []
+    after = None
+    while len(found) < limit:
+        page = engine.events(person, stop=as_of, after=after, limit=limit, reverse=True)
+        found += [each for each in page if as_of is None or each.known_at <= as_of]
+        if len(page) < limit:
+            break
+        after = (page[-1].event.occurred_at, page[-1].id)
+    return found[:limit]
 
 
 def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Cursor, EventId, Instant, PersonRef, instant, read_cursor, write_cursor
+from threadline.capabilities.events.forms import (
+    Cursor,
+    EventId,
+    Instant,
+    PersonRef,
+    Time,
+    instant,
+    past_instant,
+    read_cursor,
+    write_cursor,
+)
 from threadline.capabilities.people.operations import derived_key
 from threadline.capabilities.points.events import (
     AMOUNT_MAX,
@@ -38,9 +48,12 @@ Request = Annotated[
 
 
 class PointsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whose points."""
+    """Whose points, and at which instant."""
 
     id: PersonRef
+    as_of: Annotated[
+        Time | None, Meta(description="The instant, with what was known by then; without it the present.")
+    ] = None
 
 
 class Expiry(msgspec.Struct, kw_only=True):
@@ -73,7 +86,8 @@ class PointsView(msgspec.Struct, kw_only=True):
 
     person: str
     position: int
-    balance: Annotated[int, Meta(description="What can be spent now.")]
+    as_of: Annotated[Instant | None, Meta(description="The instant that was asked for; null for the present.")] = None
+    balance: Annotated[int, Meta(description="What can be spent then.")]
     earned: Annotated[int, Meta(description="All points ever earned, whatever became of them.")]
     spent: int
     adjusted: Annotated[int, Meta(description="The sum of all corrections; may be negative.")]
@@ -83,16 +97,18 @@ class PointsView(msgspec.Struct, kw_only=True):
     anomalies: list[Anomaly]
 
 
-def points_view(context: Context, person: Any, now: int) -> dict[str, Any]:
-    """What the projection says of a person."""
-    view: dict[str, Any] = context.engine.views(person, now, names=["points"])["points"]
+def points_view(context: Context, person: Any, now: int, known_at: int | None = None) -> dict[str, Any]:
+    """What the projection says of a person, by what was known at an instant or by all that is known."""
+    view: dict[str, Any] = context.engine.views(person, now, known_at=known_at, names=["points"])["points"]
     return view
 
 
 def _points(context: Context, params: PointsParams) -> PointsView:
     person = context.engine.person(context.workspace, params.id)
-    view = points_view(context, person, context.now)
-    return msgspec.convert({"person": person.id, "position": person.position, **view}, PointsView)
+    as_of = past_instant(context, params.as_of)
+    view = points_view(context, person, context.now if as_of is None else as_of, as_of)
+    told = {"as_of": None if as_of is None else instant(as_of), **view}
+    return msgspec.convert({"person": person.id, "position": person.position, **told}, PointsView)
 
 
 POINTS = Operation(

@@ -26,13 +26,15 @@ from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wi
 from threadline.kernel.time import HOUR, format_time
 
 POLICY = "points"
+_SOURCE = f"policy:{POLICY}"
 CLAMPED = "clamped"
 """The mark of an event whose own time lay too far ahead to be believed."""
 
 
 def points_policy(points: Points) -> Policy:
     """The policy. It decides on the folded ledger inside the commit, so that no two decisions ever miss each other."""
-    expiring = {TIMER_FIRED, POINTS_ADJUSTED} if points.expires_after is not None else set()
+    # What was not earned by the table came in all the same: from an operator, or because a rule awards it.
+    expiring = {TIMER_FIRED, POINTS_ADJUSTED, POINTS_EARNED} if points.expires_after is not None else set()
     return Policy(
         name=POLICY,
         handles=points.types | {POINTS_SPEND_REQUESTED} | expiring,
@@ -46,7 +48,9 @@ def _react(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
         return _answer(points, calendar, recorded, known) if is_trusted(recorded.event) else ()
     if type == TIMER_FIRED:
         return [*_expire(points, calendar, known), *_rearm(points, calendar, recorded, known)]
-    if type == POINTS_ADJUSTED:
+    if type == POINTS_EARNED and (recorded.event.source == _SOURCE or not is_trusted(recorded.event)):
+        return ()  # its timer was set with it, or it moves nothing
+    if type in (POINTS_ADJUSTED, POINTS_EARNED):
         return _arm(points, calendar, calendar.day(recorded.event.occurred_at), known)
     return _award(points, calendar, recorded, known)
 

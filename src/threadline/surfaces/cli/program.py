@@ -32,9 +32,11 @@ COMMANDS = {
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "refold": ("upkeep", "refold", "Derive everything again from the log, after definitions have changed."),
     "restore": ("backup", "restore", "Put a backup of the embedded store in its place."),
+    "rules": ("rules", "rules", "List rules; `rules diff` shows what another version would have changed."),
     "serve": ("serve", "serve", "Run the HTTP server."),
     "settings": ("looking", "settings", "List all settings and what they are now."),
     "verify": ("upkeep", "verify", "Check that the store is whole and that what is derived equals the log."),
+    "what-if": ("what_if", "what_if", "Try a rule or definitions on history, in a sandbox."),
     "work": ("work", "work", "Fire timers and send what is due, without an HTTP server."),
 }
 """Name -> module, command in it, short help. A name here wins over an operation of that name."""

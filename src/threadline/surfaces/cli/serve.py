@@ -41,7 +41,7 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
             click.echo(msgspec.json.encode(line))
 
         composition = session.composition
-        run(engine, settings, ready, composition.open_dispatcher(engine), composition.open_limits(settings))
+        run(engine, settings, ready, composition.open_dispatcher(engine, settings), composition.open_limits(settings))
 
 
 def first_credentials(engine: Engine, settings: Settings) -> tuple[str, str] | None:

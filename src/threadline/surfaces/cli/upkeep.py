@@ -52,7 +52,10 @@ def _parts(opener: Callable[[], Engine]) -> Parts:
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the work.")
 @click.pass_obj
 def verify(session: Session, jobs: int) -> None:
-    """Check the file, and that every person's states equal a fold of the log. Writes nothing; exits 1 for any fault."""
+    """Check the file, people and decisions; writes nothing, exits 1 for any fault.
+
+    Every person's states must equal a fold of the log, and every decision must follow from what it has read.
+    """
     with session.engine(readonly=True) as engine:
         faults: list[str] = getattr(engine.store, "integrity", list)()
         with _counter(session.console, "people verified") as count:
@@ -60,20 +63,23 @@ def verify(session: Session, jobs: int) -> None:
                 engine.store, engine.catalogue, write=False, jobs=jobs, opener=partial(_parts, session.opener()),
                 progress=count,
             )  # fmt: skip
+        told = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]
+    for fault in told[:SHOWN_MAX]:
+        session.console.print(f"[red]breach[/]  {fault}", highlight=False)
     for fault in faults:
         session.console.print(f"[red]file[/]    {fault}", highlight=False)
     for id in done.differing[:SHOWN_MAX]:
         session.console.print(f"[yellow]person[/]  {id} differs from a fold of the log", highlight=False)
     session.console.print(
         f"{done.people:,} people with {done.events:,} events verified: "
-        f"{len(faults)} faults of the file, {len(done.differing):,} people who differ.",
+        f"{len(faults)} faults of the file, {len(done.differing):,} people who differ, {len(told):,} breaches.",
         highlight=False,
     )
     if done.differing:
         session.console.print(
             "Definitions that changed make people differ; `threadline refold` brings them up to date."
         )
-    if faults or done.differing:
+    if faults or done.differing or told:
         raise click.exceptions.Exit(1)
 
 

@@ -29,7 +29,7 @@ def work(session: Session) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     with session.engine() as engine:
-        dispatcher = session.composition.open_dispatcher(engine)
+        dispatcher = session.composition.open_dispatcher(engine, session.settings())
         line = {"ready": True, "store": without_secret(session.settings().store), "pid": os.getpid()}
         click.echo(msgspec.json.encode(line))
         keep_working(dispatcher, stopping)

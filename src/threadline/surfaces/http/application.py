@@ -31,6 +31,7 @@ from threadline.surfaces.http.problem import problem, unexpected
 from threadline.surfaces.http.rate import Buckets, SharedLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
+from threadline.surfaces.http.whatif import Progress
 from threadline.surfaces.http.writer import Writer
 
 log = logging.getLogger("threadline.http")
@@ -73,6 +74,7 @@ class Application:
         yield from CloudEvents(ingest, access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
         yield from Operations(self.engine, access, self._threads).routes()
+        yield from Progress(self.engine, access).routes()
         yield from Health(self.engine, self.writer, self.metrics, access).routes()
         yield from Pages(self.engine.catalogue.operations).routes()
 

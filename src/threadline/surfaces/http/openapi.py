@@ -15,6 +15,7 @@ from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
+from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
@@ -44,7 +45,12 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
         result, params = schema_of[id(operation.result)], schema_of[id(operation.params)]
         shape = components[params["$ref"].rpartition("/")[2]]
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, shape, result)
-    for path, methods in (*INGEST_PATHS.items(), *APPACTION_PATHS.items(), *_HEALTH_PATHS.items()):
+    for path, methods in (
+        *INGEST_PATHS.items(),
+        *APPACTION_PATHS.items(),
+        *_HEALTH_PATHS.items(),
+        *_PROGRESS_PATHS.items(),
+    ):
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():
         for body in methods.values():
@@ -169,6 +175,23 @@ def _plain(name: str, summary: str, schema: str, *extra: str) -> dict[str, Any]:
         }
     }  # fmt: skip
 
+
+_PROGRESS_PATHS: dict[str, Any] = {
+    PROGRESS_PATH: {
+        "get": {
+            "operationId": "what_if_progress",
+            "summary": "Follow a what-if by server-sent events until it has ended.",
+            "description": "Events `progress` while it runs, then one of `done`, `cancelled` and `failed`; "
+            "each with JSON: id, state, people, events, events_in_all, problem. Needs the scope `read`.",
+            "tags": ["whatif"], "security": [{"token": []}],
+            "parameters": [_path_parameter("id", {"type": "string", "description": "The id of a what-if."})],
+            "responses": {
+                "200": {"description": "Events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+            },
+            "x-without": ("409", "413", "415", "429"),
+        }
+    },
+}  # fmt: skip
 
 _HEALTH_PATHS: dict[str, Any] = {
     "/livez": _plain("livez", "Tell whether the server runs.", "Status", "503"),

@@ -1,0 +1,55 @@
+"""What the actions of a rule that matched come to: its status, what it stores, what it wishes for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from threadline.capabilities.rules.actions import Action
+from threadline.capabilities.rules.templates import Look
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.limits import EVENT_BYTES_MAX
+
+APPROVED, REJECTED, REVIEW = "Approved", "Rejected", "Review"
+MATCHED, NO_MATCH, ERROR = "Matched", "NoMatch", "Error"
+STATUSES = (APPROVED, REJECTED, REVIEW, MATCHED, NO_MATCH, ERROR)
+
+_RESULTS = {"approve": APPROVED, "reject": REJECTED, "review": REVIEW}
+"""What a stored result makes of the status; any other leaves it at `MATCHED`."""
+
+
+class Acted(NamedTuple):
+    """What became of the actions."""
+
+    status: str
+    output: dict[str, Any]
+    wished: list[dict[str, Any]]
+    before: bytes
+    after: bytes
+    """What stands before and after the trace in the canonical JSON of a decision."""
+
+
+def acted(status: str, output: dict[str, Any], wished: list[dict[str, Any]]) -> Acted:
+    """Status, output and wishes, ready to be written. Raises `InvalidValue` for what has no form in JSON."""
+    told, wishes = canonical_json(output), canonical_json(wished)
+    if len(told) + len(wishes) > EVENT_BYTES_MAX:
+        raise InvalidValue(f"the actions would take more than {EVENT_BYTES_MAX:,} bytes")
+    before = b',"output":%b,"status":"%b","trace":' % (told, status.encode())
+    return Acted(status, output, wished, before, b',"wished":%b}' % wishes)
+
+
+def act(actions: Sequence[Action], reckoned: dict[str, Any], look: Look) -> Acted:
+    """Fill the actions in. ``reckoned`` is the output of the body, over which the rule may store its own.
+
+    Raises `InvalidValue` where an action can do nothing with what it gets.
+    """
+    wished = [{action.kind.name: action.filled(look)} for action in actions]
+    stored = next((each["store_decision"] for each in wished if "store_decision" in each), {})
+    output = {**reckoned, **stored}
+    result = output.get("result")
+    status = _RESULTS.get(result.casefold(), MATCHED) if type(result) is str else MATCHED
+    return acted(status, output, wished)
+
+
+UNMATCHED = acted(NO_MATCH, {}, [])

@@ -1,0 +1,284 @@
+"""Actions: what a rule that matched wants, each a wish that the engine grants in the commit that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from threadline.capabilities.conditions import Path
+from threadline.capabilities.conditions.fields import EVENT, viewed
+from threadline.capabilities.definitions import Place, suggestion
+from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
+from threadline.capabilities.memory.events import FACT_COMPUTED
+from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
+from threadline.capabilities.points.events import AMOUNT_MAX, POINTS_EARNED
+from threadline.capabilities.points.events import OWN as POINTS
+from threadline.capabilities.rules.events import DECISION_MADE, JOURNEY_ENTRY_REQUESTED, RULE_LOGGED
+from threadline.capabilities.rules.templates import OUTPUT, Fail, Look, Template, read_template
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
+from threadline.capabilities.streaks.events import OURS as STREAKS
+from threadline.capabilities.webhooks.definition import lane_of
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX, FACT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.kernel.policy import Effect, Emit, Wish
+from threadline.kernel.time import format_time
+
+Params = dict[str, Any]
+
+NOTIFICATION, WEBHOOK = "notification", "webhook"
+"""Kinds of the effects."""
+
+LEVELS = ("debug", "info", "warning", "error")
+
+RESERVED = frozenset(
+    {*POINTS, *STREAKS, DECISION_MADE, SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT, LEADERBOARD_SCORED,
+     LEADERBOARDS_REFRESHED}
+)  # fmt: skip
+"""Types that mean something only because Threadline itself has reckoned it; no rule may put them into a thread."""
+
+
+class Param(NamedTuple):
+    """What a parameter takes: ``check`` says what is wrong with a value, or nothing."""
+
+    check: Callable[[Any], str]
+    required: bool = False
+
+
+class Cause(NamedTuple):
+    """What an action acts for."""
+
+    rule: str
+    version: int
+    key: str
+    """Unique among all that comes of one event."""
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of action."""
+
+    name: str
+    params: Mapping[str, Param]
+    wish: Callable[[Params, Cause], Wish] | None
+    """None: it shapes the decision itself."""
+    one_of: tuple[str, ...] = ()
+    """Of these exactly one is given."""
+    open: bool = False
+    """Whether further parameters may be given."""
+    sends: bool = False
+    """Whether it goes out, and not into the thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action of a rule, ready to be filled in."""
+
+    kind: Kind
+    params: Mapping[str, Template]
+
+    @property
+    def plain(self) -> dict[str, Params]:
+        """As JSON has it."""
+        return {self.kind.name: {name: template.plain for name, template in self.params.items()}}
+
+    @property
+    def holes(self) -> tuple[Path, ...]:
+        """The paths of all placeholders."""
+        return tuple(dict.fromkeys(path for template in self.params.values() for path in template.holes))
+
+    @property
+    def reads(self) -> tuple[tuple[str, Path], ...]:
+        """The projections whose views placeholders reach into, and the steps inside each."""
+        return tuple(viewed(path) for path in self.holes if path[0] not in (EVENT, OUTPUT))
+
+    def filled(self, look: Look) -> Params:
+        """The parameters with what placeholders find. Raises `InvalidValue` where the action can do nothing with it."""
+        params = {name: template.fill(look) for name, template in self.params.items()}
+        for name, param in self.kind.params.items():
+            if name not in params or (params[name] is None and not param.required):
+                continue
+            problem = param.check(params[name])
+            if problem:
+                raise InvalidValue(f"{self.kind.name}: `{name}` {problem}")
+        return params
+
+
+# --- what parameters take -------------------------------------------------------------------
+
+
+def _text(most: int) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        fits = type(value) is str and 0 < len(value) <= most
+        return "" if fits else f"takes a text of 1 to {most} characters"
+
+    return check
+
+
+def _name(value: Any) -> str:
+    fits = type(value) is str and 0 < len(value.encode()) <= IDENTIFIER_LENGTH_MAX
+    return "" if fits else f"takes a text of 1 to {IDENTIFIER_LENGTH_MAX} bytes"
+
+
+def _points(value: Any) -> str:
+    return "" if type(value) is int and 0 < value <= AMOUNT_MAX else f"takes a whole number of 1 to {AMOUNT_MAX:,}"
+
+
+def _object(value: Any) -> str:
+    return "" if type(value) is dict else "takes an object, `key: value`"
+
+
+def _anything(value: Any) -> str:
+    return ""
+
+
+def _level(value: Any) -> str:
+    return "" if value in LEVELS else f"is one of {', '.join(LEVELS)}"
+
+
+def _event_type(value: Any) -> str:
+    if type(value) is not str or not 0 < len(value) <= EVENT_TYPE_LENGTH_MAX:
+        return f"takes an event type of 1 to {EVENT_TYPE_LENGTH_MAX} characters"
+    if value.startswith(SYSTEM_PREFIX) or value in RESERVED:
+        return f"cannot be {value!r}, which only Threadline itself tells"
+    return ""
+
+
+def _url(value: Any) -> str:
+    fits = type(value) is str and value.startswith(("https://", "http://")) and len(value) <= 2_000
+    return "" if fits else "takes an address that begins with https:// or http://"
+
+
+# --- what becomes of them --------------------------------------------------------------------
+
+
+def _emit(type: str, cause: Cause, properties: Params) -> Emit:
+    return Emit(type=type, key=cause.key, occurred_at=cause.at, properties=properties)
+
+
+def _by(cause: Cause) -> Params:
+    return {"rule": cause.rule, "version": cause.version}
+
+
+def _set_value(params: Params, cause: Cause) -> Wish:
+    if "trait" in params:
+        return _emit(IDENTIFY, cause, {params["trait"]: params["value"]})
+    said = {"type": params["fact"], "key": params.get("key") or params["fact"], "value": params["value"]}
+    return _emit(FACT_COMPUTED, cause, said)
+
+
+def _emit_event(params: Params, cause: Cause) -> Wish:
+    return _emit(params["type"], cause, params.get("properties") or {})
+
+
+def _award(params: Params, cause: Cause) -> Wish:
+    reason = params.get("reason") or f"rule {cause.rule}, version {cause.version}"
+    return _emit(POINTS_EARNED, cause, {"points": params["points"], "reason": reason})
+
+
+def _notify(params: Params, cause: Cause) -> Wish:
+    return Effect(kind=NOTIFICATION, key=cause.key, data={**_by(cause), **params})
+
+
+def _call(params: Params, cause: Cause) -> Wish:
+    data = {**_by(cause), "at": format_time(cause.at), **params}
+    return Effect(kind=WEBHOOK, key=cause.key, data=data, lane=lane_of(params))
+
+
+_REASON = Param(_text(500))
+_PROPERTIES = Param(_object)
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("store_decision", {"result": Param(_text(100), True), "reason": Param(_text(1_000))}, None, open=True),
+        Kind(
+            "set_value",
+            {"trait": Param(_name), "fact": Param(_text(100)), "key": Param(_text(FACT_KEY_LENGTH_MAX)),
+             "value": Param(_anything, True)},
+            _set_value,
+            one_of=("trait", "fact"),
+        ),
+        Kind("emit_event", {"type": Param(_event_type, True), "properties": _PROPERTIES}, _emit_event),
+        Kind("award_points", {"points": Param(_points, True), "reason": _REASON}, _award),
+        Kind("tag", {"tag": Param(_name, True)}, lambda params, cause: _emit(TAG_ADDED, cause, dict(params))),
+        Kind("untag", {"tag": Param(_name, True)}, lambda params, cause: _emit(TAG_REMOVED, cause, dict(params))),
+        Kind(
+            "enter_journey",
+            {"journey": Param(_text(100), True), "properties": _PROPERTIES},
+            lambda params, cause: _emit(JOURNEY_ENTRY_REQUESTED, cause, {**_by(cause), **params}),
+        ),
+        Kind(
+            "send_notification",
+            {"message": Param(_text(10_000), True), "title": Param(_text(500)), "channel": Param(_text(100)),
+             "data": _PROPERTIES},
+            _notify,
+            sends=True,
+        ),
+        Kind(
+            "call_webhook",
+            {"destination": Param(_text(100)), "url": Param(_url), "payload": Param(_anything)},
+            _call,
+            one_of=("destination", "url"),
+            sends=True,
+        ),
+        Kind(
+            "log_event",
+            {"message": Param(_text(1_000), True), "level": Param(_level), "data": _PROPERTIES},
+            lambda params, cause: _emit(RULE_LOGGED, cause, {**_by(cause), "level": "info", **params}),
+        ),
+    )
+}  # fmt: skip
+"""By name."""
+
+
+def _pascal(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+SYNONYMS = {_pascal(name): name for name in KINDS}
+"""The same names as other systems write them."""
+
+
+def read_action(value: Any, at: Place, fail: Fail) -> Action | None:
+    """The action of a plain value, such as ``{tag: {tag: vip}}``; None if it is none, which ``fail`` is told."""
+    if type(value) is not dict or len(value) != 1:
+        fail(at, "an action is a mapping with one key, such as {tag: {tag: vip}}")
+        return None
+    (written, given), *_ = value.items()
+    kind = KINDS.get(SYNONYMS.get(written, written)) if type(written) is str else None
+    if kind is None:
+        fail((*at, written), f"unknown action {written!r}; {suggestion(str(written), KINDS)}")
+        return None
+    inside = (*at, written)
+    if type(given) is not dict:
+        fail(inside, f"`{kind.name}` takes parameters, such as {{{next(iter(kind.params))}: …}}")
+        return None
+    wrong = _wrong_names(kind, given)
+    for name, text in wrong:
+        fail((*inside, name) if name in given else inside, text)
+    params = {name: read_template(each, (*inside, name), fail) for name, each in given.items()}
+    for name, template in params.items():
+        param = kind.params.get(name)
+        problem = param.check(template.plain) if param is not None and not template.holes else ""
+        if problem:
+            fail((*inside, name), f"`{name}` {problem}")
+    return None if wrong else Action(kind, params)
+
+
+def _wrong_names(kind: Kind, given: Params) -> list[tuple[str, str]]:
+    found = [
+        (name, f"`{kind.name}`: unknown parameter {name!r}; {suggestion(name, kind.params)}")
+        for name in given
+        if name not in kind.params and not kind.open
+    ]
+    found += [
+        (name, f"`{kind.name}` needs `{name}`")
+        for name, param in kind.params.items()
+        if param.required and name not in given
+    ]
+    if kind.one_of and sum(name in given for name in kind.one_of) != 1:
+        found.append(("", f"`{kind.name}` takes either {' or '.join(f'`{name}`' for name in kind.one_of)}"))
+    return found

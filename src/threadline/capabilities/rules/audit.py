@@ -1,0 +1,351 @@
+"""Decisions as auditors read them: found by event, person or rule, each with its rule, its causes, its effects."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import heapq
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.conditions import Subject
+from threadline.capabilities.events.forms import (
+    EventId,
+    EventView,
+    Instant,
+    PersonRef,
+    Time,
+    checked_id,
+    event_view,
+    instant,
+    read_cursor,
+    time_param,
+    write_cursor,
+)
+from threadline.capabilities.rules import versions
+from threadline.capabilities.rules.acting import STATUSES
+from threadline.capabilities.rules.actions import KINDS
+from threadline.capabilities.rules.deciding import LIVE, POLICY, SOURCE, decide_rule
+from threadline.capabilities.rules.evaluating import Views, decisions_of
+from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.operations import Limit, RuleId, Version
+from threadline.capabilities.rules.projection import SHARDS, TABLE, partition, sort_of, word_of
+from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
+from threadline.capabilities.rules.verifying import breaches
+from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import parse_time
+
+LOOKED_AT_MAX = 10_000
+"""Index rows or events looked at for one page, where a filter leaves few of them."""
+CAUSES_MAX = 64
+
+
+# --- finding ----------------------------------------------------------------------------------
+
+
+class DecisionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which decisions: those about an event, of a person, or by a rule, and of these a part."""
+
+    event: Annotated[EventId | None, Meta(description="About this event.")] = None
+    person: PersonRef | None = None
+    rule: RuleId | None = None
+    version: Version | None = None
+    status: Annotated[Literal["", *STATUSES], Meta(description="Only decisions of this status.")] = ""  # type: ignore[valid-type]
+    start: Annotated[Time | None, Meta(description="Decided at or after this instant.")] = None
+    stop: Annotated[Time | None, Meta(description="Decided before this instant.")] = None
+    cursor: Annotated[str, Meta(description="The `next` of the page before. Opaque.", max_length=200)] = ""
+    limit: Limit = 50
+
+
+class DecisionsPage(msgspec.Struct, kw_only=True):
+    """Decisions, the newest first."""
+
+    decisions: list[DecisionView]
+    next: Annotated[
+        str,
+        Meta(description="Where the next page begins; empty at the end. A page may be short of its limit before it."),
+    ] = ""
+
+
+class _Wanted:
+    """The part that is asked for."""
+
+    def __init__(self, params: DecisionsParams) -> None:
+        self.start, self.stop = time_param(params.start), time_param(params.stop)
+        self._rule, self._version, self._status = params.rule, params.version, params.status
+
+    def has(self, recorded: Recorded) -> bool:
+        word = word_of(recorded)
+        if word is None or (self._rule and word[0] != self._rule):
+            return False
+        if self.start is not None and recorded.recorded_at < self.start:
+            return False
+        if self.stop is not None and recorded.recorded_at >= self.stop:
+            return False
+        return self.fits(*word[1:])
+
+    def fits(self, version: int, status: str) -> bool:
+        return self._version in (None, version) and self._status in ("", status)
+
+
+def _decisions(context: Context, params: DecisionsParams) -> DecisionsPage:
+    wanted = _Wanted(params)
+    if params.event is not None:
+        recorded = context.engine.event(context.workspace, checked_id(params.event))
+        person = context.engine.asker.by_thread(recorded.thread)
+        found = [each for each in reversed(decisions_of(context, person, recorded)) if wanted.has(each)]
+        return DecisionsPage(decisions=[recorded_view(each, person.id) for each in found])
+    if params.person is not None:
+        return _of_person(context, params, wanted)
+    if params.rule is not None:
+        return _of_rule(context, params, wanted)
+    raise InvalidValue("name an `event`, a `person` or a `rule`")
+
+
+def _of_person(context: Context, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
+    person = context.engine.person(context.workspace, params.person)
+    after = read_cursor(params.cursor)
+    shown: list[DecisionView] = []
+    looked_at = 0
+    while looked_at < LOOKED_AT_MAX:
+        page = context.engine.events(
+            person, types=frozenset({DECISION_MADE}), after=after, limit=PAGE_ITEMS_MAX, reverse=True
+        )
+        for recorded in page:
+            looked_at += 1
+            after = (recorded.event.occurred_at, recorded.id)
+            if wanted.has(recorded):
+                shown.append(recorded_view(recorded, person.id))
+                if len(shown) == params.limit:
+                    return DecisionsPage(decisions=shown, next=write_cursor(recorded))
+        if len(page) < PAGE_ITEMS_MAX:
+            return DecisionsPage(decisions=shown)
+    return DecisionsPage(decisions=shown, next=write_cursor(page[-1]))
+
+
+_SORT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
+
+
+def _of_rule(context: Context, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
+    assert params.rule is not None
+    start = "" if wanted.stop is None else sort_of(wanted.stop - 1)
+    stop = None if wanted.start is None else sort_of(wanted.start - 1)
+    if params.cursor:
+        start = _read_sort(params.cursor) + "0"
+    shown: list[DecisionView] = []
+    last = ""
+    for looked_at, (sort, told) in enumerate(_marks(context, params.rule, start, stop), 1):
+        last = sort
+        version, _, status = told.partition(" ")
+        if wanted.fits(int(version), status):
+            recorded = context.engine.event(context.workspace, sort.partition(".")[2])
+            shown.append(recorded_view(recorded, _person(context, recorded)))
+        if len(shown) == params.limit or looked_at == LOOKED_AT_MAX:
+            return DecisionsPage(decisions=shown, next=_written_sort(last))
+    return DecisionsPage(decisions=shown)
+
+
+def _marks(context: Context, rule: str, start: str, stop: str | None) -> Iterator[tuple[str, str]]:
+    """The index rows of a rule's decisions, the newest first."""
+
+    def shard(where: str) -> Iterator[tuple[str, str]]:
+        begin = start
+        while True:
+            rows = context.engine.store.query(TABLE, where, start=begin, stop=stop, limit=100)
+            yield from ((row.key.sort, row.value.decode()) for row in rows)
+            if len(rows) < 100:
+                return
+            begin = rows[-1].key.sort + "0"
+
+    return heapq.merge(*(shard(partition(context.workspace, rule, each)) for each in SHARDS))
+
+
+def _written_sort(sort: str) -> str:
+    return base64.urlsafe_b64encode(sort.encode()).decode().rstrip("=")
+
+
+def _read_sort(cursor: str) -> str:
+    try:
+        sort = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+    except (binascii.Error, ValueError):
+        sort = ""
+    if not _SORT.fullmatch(sort):
+        raise InvalidValue("the cursor is none that this list has given")
+    return sort
+
+
+def _person(context: Context, recorded: Recorded) -> str:
+    person = context.engine.asker.by_thread(recorded.thread)
+    return "" if person is None else str(person.id)
+
+
+DECISIONS = Operation(
+    name="decisions",
+    summary="List decisions about an event, of a person or by a rule, the newest first.",
+    params=DecisionsParams,
+    result=DecisionsPage,
+    run=_decisions,
+    method="GET",
+    path="/v1/decisions",
+    example=DecisionsParams(rule="risk-score", status="Rejected"),
+)
+
+# --- one decision -----------------------------------------------------------------------------
+
+
+class AuditParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which decision."""
+
+    decision: Annotated[str, Meta(description="The id of a decision.", min_length=1, max_length=64)]
+
+
+class Consequence(msgspec.Struct, kw_only=True):
+    """What became of one action."""
+
+    action: str
+    wished: Annotated[dict[str, Any], Meta(description="What it was filled in with.")]
+    status: Annotated[
+        Literal["decided", "recorded", "waiting", "done", "retrying", "cut", "not carried out"],
+        Meta(description="cut: what came of the event was too much, and this was left out."),
+    ]
+    event: Annotated[EventView | None, Meta(description="The event that it put into the thread.")] = None
+    effect: Annotated[str, Meta(description="The id of what it sent, for the receiver the key of idempotency.")] = ""
+    outcomes: Annotated[list[EventView], Meta(description="What came of sending it, attempt by attempt.")] = []
+
+
+class AuditResult(msgspec.Struct, kw_only=True):
+    """A decision with all that it rests on and all that it led to."""
+
+    decision: DecisionView
+    event: Annotated[EventView, Meta(description="The event it is about.")]
+    causes: Annotated[list[EventView], Meta(description="What brought that event about, the nearest first.")]
+    rule: Annotated[dict[str, Any], Meta(description="The content of the version that decided.")]
+    in_force: Annotated[bool, Meta(description="Whether the log has this version in force at that time.")]
+    problems: Annotated[list[str], Meta(description="What is wrong when it is reckoned again; empty if nothing is.")]
+    consequences: Annotated[list[Consequence], Meta(description="Action by action, in order.")]
+
+
+def _audit(context: Context, params: AuditParams) -> AuditResult:
+    recorded = context.engine.event(context.workspace, checked_id(params.decision))
+    if recorded.event.type != DECISION_MADE or word_of(recorded) is None:
+        raise NotFound(f"{params.decision} is no decision of ours")
+    told = recorded.event.properties
+    cause: Recorded = context.engine.event(context.workspace, told["event_id"])
+    rule = versions.rule_at(context, told["rule"], told["version"])
+    force = versions.in_force(context, rule.id, recorded.recorded_at)
+    person = _person(context, recorded)
+    return AuditResult(
+        decision=recorded_view(recorded, person), event=event_view(cause, _person(context, cause)),
+        causes=list(_causes(context, cause)), rule=rule.content,
+        in_force=force is not None and force.version == rule.version, problems=breaches(told, rule),
+        consequences=[_consequence(context, told, number, each) for number, each in enumerate(told["wished"], 1)],
+    )  # fmt: skip
+
+
+def _causes(context: Context, recorded: Recorded) -> Iterator[EventView]:
+    for _ in range(CAUSES_MAX):
+        if not re.fullmatch(r"[0-9a-f]{32}", recorded.cause):
+            return  # it came from outside, or somebody asked for it by a request of theirs
+        recorded = context.engine.event(context.workspace, recorded.cause)
+        yield event_view(recorded)
+
+
+def _consequence(context: Context, told: dict[str, Any], number: int, wished: dict[str, Any]) -> Consequence:
+    ((name, params),) = wished.items()
+    if KINDS[name].wish is None:
+        return Consequence(action=name, wished=params, status="decided")
+    if told["mode"] != LIVE:
+        return Consequence(action=name, wished=params, status="not carried out")
+    key = f"{told['rule']}/{told['version']}/{LIVE}/{number}"
+    event = context.engine.event_of_key(context.workspace, SOURCE, f"{told['event_id']}/{key}")
+    if event is not None:
+        return Consequence(action=name, wished=params, status="recorded", event=event_view(event))
+    if not KINDS[name].sends:
+        return Consequence(action=name, wished=params, status="cut")
+    effect, waits, outcomes = context.engine.effect(
+        context.workspace, POLICY, told["event_id"], key, parse_time(told["evaluated_at"])
+    )
+    status: Any = "waiting" if waits and not outcomes else "retrying" if waits else "done" if outcomes else "cut"
+    return Consequence(
+        action=name, wished=params, status=status, effect=effect, outcomes=[event_view(each) for each in outcomes]
+    )  # fmt: skip
+
+
+AUDIT = Operation(
+    name="audit",
+    summary="Show a decision with its event, its rule, what was read, what caused it and what came of it.",
+    params=AuditParams,
+    result=AuditResult,
+    run=_audit,
+    method="GET",
+    path="/v1/audit/{decision}",
+    example=AuditParams(decision="0123456789abcdef0123456789abcdef"),
+)
+
+# --- why, and why not -------------------------------------------------------------------------
+
+
+class WhyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which rule, and whom."""
+
+    id: PersonRef
+    rule: RuleId
+    version: Annotated[Version | None, Meta(description="Without it the active one.")] = None
+
+
+class WhyResult(msgspec.Struct, kw_only=True):
+    """Why a rule would match, or would not."""
+
+    person: str
+    rule: str
+    version: int
+    matched: bool
+    event: Annotated[
+        EventView | None,
+        Meta(description="The person's last event that the rule is asked of; null: asked without one."),
+    ]
+    as_of: Instant
+    decision: Annotated[DecisionView, Meta(description="What the rule says of that event and of the person now.")]
+
+
+def _why(context: Context, params: WhyParams) -> WhyResult:
+    engine = context.engine
+    book = versions.book_of(context)
+    person = engine.person(context.workspace, params.id)
+    if params.version is not None:
+        rule = versions.rule_at(context, params.rule, params.version)
+    elif params.rule in book.rules:
+        rule = book.rules[params.rule]
+    else:
+        raise NotFound(f"no version of a rule {params.rule!r} is active; name one by its `version`")
+    sets = book.sets_of(rule.id)
+    types = frozenset(type for each in sets for type in each.events)
+    last = engine.events(person, types=types, limit=1, reverse=True) if types else []
+    recorded = last[0] if last else None
+    subject = Subject(Views(context, person, context.now, None).view, recorded)
+    decided = decide_rule(rule, sets[0] if sets else None, subject)
+    assert decided is not None, "a rule that is asked for every answer gives one"
+    view = tried_view(decided, person.id, "" if recorded is None else recorded.id, context.now)
+    return WhyResult(
+        person=person.id, rule=rule.id, version=rule.version, matched=decided.status not in ("NoMatch", "Error"),
+        event=None if recorded is None else event_view(recorded), as_of=instant(context.now), decision=view,
+    )  # fmt: skip
+
+
+WHY = Operation(
+    name="rule_why",
+    summary="Tell why a rule matches a person as they are now, or why not, condition by condition.",
+    params=WhyParams,
+    result=WhyResult,
+    run=_why,
+    method="GET",
+    path="/v1/people/{id}/rules/{rule}",
+    example=WhyParams(id="user_id:42", rule="risk-score"),
+)

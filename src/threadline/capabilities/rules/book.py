@@ -1,0 +1,141 @@
+"""The book: all rules and sets in force in one workspace, compiled and in order. Nobody changes it; it is replaced."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from threadline.capabilities.conditions import Subject
+from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.fusing import Matching, fused
+from threadline.capabilities.rules.index import Index
+from threadline.capabilities.rules.reading import rule_of_json, set_of_json
+from threadline.capabilities.rules.shadowing import SHADOW, shadow_parts
+from threadline.kernel.errors import InvalidDefinition
+
+RULE, SET = "rule/", "set/"
+"""What the items of rules and of sets are sorted by: this and the name."""
+SHADOWED = f"{SHADOW}/"
+"""The same for versions that are asked beside those that count."""
+
+
+class Ordered:
+    """A set with its rules in the order in which they are asked."""
+
+    def __init__(self, rule_set: RuleSet, rules: Iterable[Rule]) -> None:
+        self.set = rule_set
+        self.rules = tuple(sorted(rules, key=lambda rule: (-rule.priority, rule.id)))
+        self.every = tuple((rule, False) for rule in self.rules)
+        """All of them, in the form of `promising`."""
+
+    @cached_property
+    def _index(self) -> Index:
+        return Index([rule.body.tree for rule in self.rules])
+
+    @cached_property
+    def _rest(self) -> tuple[Matching, tuple[int, ...]]:
+        """Of those that no index tells: the function that asks all trees of conditions, and the other bodies."""
+        rest = self._index.rest
+        trees = [(position, tree) for position in rest if (tree := self.rules[position].body.tree) is not None]
+        return fused(trees), tuple(position for position in rest if self.rules[position].body.tree is None)
+
+    def promising(self, subject: Subject) -> Iterator[tuple[Rule, bool]]:
+        """The rules that may match, in order, and whether it is sure of each; no other one matches."""
+        matching, others = self._rest
+        unsure = [*self._index.found(subject), *others]
+        if not unsure:
+            yield from ((self.rules[position], True) for position in matching(subject))
+            return
+        sure = ((position, True) for position in matching(subject))
+        for position, known in heapq.merge(sure, ((position, False) for position in sorted(unsure))):
+            yield self.rules[position], known
+
+
+class Book:
+    """Rules by id and sets by name, and which are asked of an event of which type."""
+
+    def __init__(self, rules: Iterable[Rule] = (), sets: Iterable[RuleSet] = ()) -> None:
+        self.rules: Mapping[str, Rule] = {rule.id: rule for rule in sorted(rules, key=lambda each: each.id)}
+        self.sets: Mapping[str, RuleSet] = {each.name: each for each in sorted(sets, key=lambda each: each.name)}
+        self.declared: Mapping[str, Rule] = self.rules
+        """Those of the definitions; nobody can change them by an operation."""
+        self.declared_sets: Mapping[str, RuleSet] = self.sets
+        self.shadows: Mapping[str, Rule] = {}
+        """Versions that are asked beside those that count, by rule."""
+        self.shadow: Book | None = None
+        """The book in which they stand; None if there are none."""
+        self.problems: Mapping[str, str] = {}
+        """What could not be read of what the store holds: it is left out, and everything else holds."""
+        self.sources: Mapping[str, tuple[bytes, Rule | RuleSet]] = {}
+        """The items it was made of beside what is declared, and what they were read as."""
+        self._ordered = {
+            each.name: Ordered(each, [self.rules[id] for id in each.rules if id in self.rules])
+            for each in self.sets.values()
+        }
+        plans: dict[str, list[Ordered]] = {}
+        for ordered in self._ordered.values():
+            for type in ordered.set.events if ordered.rules else ():
+                plans.setdefault(type, []).append(ordered)
+        self._plans = {type: tuple(found) for type, found in plans.items()}
+
+    def ordered(self, rule_set: str) -> Ordered:
+        """A set with its rules in order."""
+        return self._ordered[rule_set]
+
+    def recording_all(self) -> Book:
+        """The same book, telling of every rule that is asked: for who wants to know why one does not match."""
+        return Book(self.rules.values(), [replace(each, record="all") for each in self.sets.values()])
+
+    def plan(self, event_type: str) -> tuple[Ordered, ...]:
+        """The sets that are asked of an event of this type, by name, those without a rule left out."""
+        return self._plans.get(event_type, ())
+
+    def heeds(self, event_type: str) -> bool:
+        """Whether any rule is asked of events of this type."""
+        return event_type in self._plans or (self.shadow is not None and self.shadow.heeds(event_type))
+
+    def sets_of(self, rule: str) -> tuple[RuleSet, ...]:
+        """The sets that name a rule."""
+        return tuple(each for each in self.sets.values() if rule in each.rules)
+
+
+def make_book(declared: Book, items: Mapping[str, bytes], before: Any) -> Book:
+    """What the definitions declare and, under other names, what the items of a workspace hold.
+
+    ``before`` is the book as it was: what is the same as in it is taken from there, compiled as it is.
+    """
+    if not items:
+        return declared
+    known = before.sources if isinstance(before, Book) else {}
+    sources: dict[str, tuple[bytes, Rule | RuleSet]] = {}
+    problems: dict[str, str] = {}
+    for sort, data in items.items():
+        held = known.get(sort)
+        try:
+            sources[sort] = held if held is not None and held[0] == data else (data, _read(sort, data))
+        except InvalidDefinition as error:
+            problems[sort] = str(error)
+    found = [(sort, value) for sort, (_, value) in sources.items()]
+    shadows = [each for sort, each in found if sort.startswith(SHADOWED) and isinstance(each, Rule)]
+    rules = [each for sort, each in found if sort.startswith(RULE) and isinstance(each, Rule)]
+    sets = [each for _, each in found if isinstance(each, RuleSet) and each.name not in declared.sets]
+    rules = [each for each in rules if each.id not in declared.rules]
+    book = Book([*declared.rules.values(), *rules], [*declared.sets.values(), *sets])
+    if shadows:
+        book.shadows = {each.id: each for each in shadows}
+        book.shadow = Book(*shadow_parts(book.rules.values(), book.sets.values(), shadows))
+    book.declared, book.declared_sets = declared.rules, declared.sets
+    book.problems, book.sources = problems, sources
+    return book
+
+
+def _read(sort: str, data: bytes) -> Rule | RuleSet:
+    content = msgspec.json.decode(data)
+    if sort.startswith((RULE, SHADOWED)):
+        return rule_of_json(content.pop("id"), content)
+    return set_of_json(content.pop("name"), content)

@@ -1,0 +1,247 @@
+"""Deciding: the rules in force for one event are asked in order, and what each answers is told with its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from threadline.capabilities.conditions import Path, Subject
+from threadline.capabilities.conditions.fields import reader
+from threadline.capabilities.rules.acting import ERROR, NO_MATCH, UNMATCHED, Acted, act, acted
+from threadline.capabilities.rules.actions import KINDS, Cause
+from threadline.capabilities.rules.body import Answer, Inputs, Outcome
+from threadline.capabilities.rules.book import Book, Ordered
+from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, kept, plain_step
+from threadline.capabilities.rules.templates import OUTPUT, Look
+from threadline.capabilities.rules.tracing import Traced
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Recorded, event_id
+from threadline.kernel.policy import Emit, Wish
+from threadline.kernel.time import format_time
+
+POLICY = "rules"
+SOURCE = f"policy:{POLICY}"
+"""The source of the events that the policy adds."""
+
+LIVE, REPLAY, DRY = "live", "replay", "dry"
+"""Modes: decided when the event was recorded; decided later, about an event of before; only tried."""
+
+_decoded = msgspec.json.Decoder().decode
+_NOTHING = Outcome(False, {}, [], {})
+_UNFILLED: Inputs = {}
+_NO = (NO_MATCH, ERROR)
+
+
+class Sight(Protocol):
+    """What is known of the person; see `threadline.kernel.policy.Known`."""
+
+    def view(self, name: str) -> Any:
+        """What a projection says."""
+        ...
+
+
+class Decided:
+    """What a rule answered. What costs time (trace, inputs, hash) is made when it is asked for."""
+
+    __slots__ = ("_acted", "_answer", "_filled", "_hash", "rule", "rule_set")
+
+    def __init__(self, rule: Rule, rule_set: str, answer: Answer, acted: Acted, filled: Inputs) -> None:
+        self.rule = rule
+        self.rule_set = rule_set
+        self._answer = answer
+        self._acted = acted
+        self._filled = filled
+        self._hash = ""
+
+    @property
+    def status(self) -> str:
+        """One of `acting.STATUSES`."""
+        return self._acted.status
+
+    @property
+    def output(self) -> dict[str, Any]:
+        """What the rule stored, or under ``error`` what went wrong."""
+        return self._acted.output
+
+    @property
+    def wished(self) -> list[dict[str, Any]]:
+        """The actions with what they were filled with, in order; none of a decision that is an error."""
+        return self._acted.wished
+
+    @property
+    def inputs(self) -> Inputs:
+        """What was read, by conditions and by placeholders."""
+        if type(self._answer) is Traced and not self._filled:
+            found: Inputs = _decoded(self._answer.texts[0])
+            return found
+        return {name: kept(value) for name, value in {**self._answer.inputs, **self._filled}.items()}
+
+    @property
+    def trace(self) -> list[dict[str, Any]]:
+        """Every condition in order: expected, found, matched or skipped."""
+        if type(self._answer) is Traced:
+            found: list[dict[str, Any]] = _decoded(self._answer.texts[1])
+            return found
+        return [plain_step(step) for step in self._answer.steps]
+
+    @property
+    def hash(self) -> str:
+        """See `hashing.decision_hash`."""
+        if not self._hash:
+            answer, acted = self._answer, self._acted
+            if type(answer) is Traced and not self._filled:
+                # The same bytes, put together from what is known of the rule and of the event already.
+                self._hash = answer.tracer.hashed(
+                    self.rule.hasher.copy(), answer.values, answer.end, acted.before, acted.after
+                )
+            else:
+                self._hash = decision_hash(
+                    self.rule.canonical, self.inputs, self.status, self.output, self.trace, self.wished
+                )
+        return self._hash
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As it is kept, without what depends on when and where it was decided."""
+        return {
+            "rule": self.rule.id, "version": self.rule.version, "rule_set": self.rule_set, "status": self.status,
+            "output": self.output, "inputs": self.inputs, "trace": self.trace, "wished": self.wished,
+            "engine": ENGINE, "hash": self.hash,
+        }  # fmt: skip
+
+    def properties(self, recorded: Recorded, mode: str, at: int) -> dict[str, Any]:
+        """As the decision's event tells it."""
+        return {
+            "decision_id": decision_id(recorded, self.rule, mode), "event_id": recorded.id, "mode": mode,
+            "evaluated_at": format_time(at), **self.plain,
+        }  # fmt: skip
+
+    def wishes(self, recorded: Recorded) -> list[Wish]:
+        """The decision as an event, and what its actions want."""
+        key = f"{self.rule.id}/{self.rule.version}/{LIVE}"
+        # Beside its cause in time, and never ahead of it: whoever reads the past finds the two together.
+        at = min(recorded.event.occurred_at, recorded.recorded_at)
+        properties = self.properties(recorded, LIVE, recorded.recorded_at)
+        wishes: list[Wish] = [Emit(type=DECISION_MADE, key=key, occurred_at=at, properties=properties)]
+        for number, wished in enumerate(self.wished, 1):
+            ((name, params),) = wished.items()
+            make = KINDS[name].wish
+            if make is not None:
+                wishes.append(make(params, Cause(self.rule.id, self.rule.version, f"{key}/{number}", at)))
+        return wishes
+
+
+def decision_id(recorded: Recorded, rule: Rule, mode: str = LIVE) -> str:
+    """The id of the decision of a rule about an event: a function of (event, rule, version, mode)."""
+    return event_id(recorded.event.workspace, SOURCE, decision_key(recorded.id, rule, mode))
+
+
+def decision_key(event: str, rule: Rule, mode: str) -> str:
+    """The key of a decision's event."""
+    return f"{event}/{rule.id}/{rule.version}/{mode}"
+
+
+def decide(book: Book, recorded: Recorded, known: Sight, *, history: bool = False) -> list[Decided]:
+    """What the rules in force for this event answer, set by set, in the order in which they are asked.
+
+    A rule that two sets name is asked for the first of them. ``history``: whatever the sets say of back-filled events,
+    decide them too. Pure: it depends on the book, the event and the views only, and it never raises.
+    """
+    plan = book.plan(recorded.event.type)
+    if not plan:
+        return []
+    subject = Subject(known.view, recorded)
+    at = recorded.known_at
+    asked: dict[str, bool] = {}
+    found: list[Decided] = []
+    for ordered in plan:
+        if recorded.event.historical and not (history or ordered.set.historical):
+            continue
+        if len(plan) == 1 and ordered.set.record == "all" and ordered.set.policy == "all":
+            _ask_every(ordered, subject, at, found)
+        else:
+            _ask_set(ordered, subject, at, asked, found)
+    return found
+
+
+def _ask_every(ordered: Ordered, subject: Subject, at: int, found: list[Decided]) -> None:
+    """The usual way of a set that records everything: no answer bears on whether another rule is asked."""
+    name = ordered.set.name
+    for rule, _ in ordered.every:
+        if not rule.is_limited or rule.is_effective(at):
+            found.append(_answered(rule, name, subject))
+
+
+def _ask_set(ordered: Ordered, subject: Subject, at: int, asked: dict[str, bool], found: list[Decided]) -> None:
+    every = ordered.set.record == "all"
+    rules = ordered.every if every else ordered.promising(subject)
+    for rule, sure in rules:
+        if rule.is_limited and not rule.is_effective(at):
+            continue
+        matched = asked.get(rule.id)
+        if matched is None:
+            decided = decide_rule(rule, ordered.set, subject, every=every or sure)
+            matched = asked[rule.id] = decided is not None and decided.status not in _NO
+            if decided is not None:
+                found.append(decided)
+        if matched and ordered.set.policy == "first":
+            return
+
+
+def decide_rule(rule: Rule, rule_set: RuleSet | None, subject: Subject, *, every: bool = True) -> Decided | None:
+    """What one rule answers; None if it does not match and only what matches is wanted."""
+    name = "" if rule_set is None else rule_set.name
+    try:
+        if not every and not rule.body.test(subject):
+            return None
+    except Exception as error:  # noqa: BLE001 — whatever a body meets must not stop the event, nor the other rules
+        return _failed(rule, name, _NOTHING, error)
+    return _answered(rule, name, subject)
+
+
+def _answered(rule: Rule, name: str, subject: Subject) -> Decided:
+    try:
+        answer = rule.body.evaluate(subject)
+    except Exception as error:  # noqa: BLE001 — as above
+        return _failed(rule, name, _NOTHING, error)
+    if not answer.matched:
+        return Decided(rule, name, answer, UNMATCHED, _UNFILLED)
+    return decision_of(rule, name, answer, lambda path: reader(path)(subject))
+
+
+def decision_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided:
+    """The decision that follows from what a body answered; ``read`` gives the value at a path of a placeholder."""
+    if not answer.matched:
+        return Decided(rule, rule_set, answer, UNMATCHED, _UNFILLED)
+    filled: Inputs = {}
+
+    def look(path: Path) -> Any:
+        value = told_output(answer.output, path[1:]) if path[0] == OUTPUT else read(path)
+        filled[field_name(".".join(path))] = value
+        return value
+
+    try:
+        if not answer.output and rule.fixed is not None:
+            return Decided(rule, rule_set, answer, rule.fixed, _UNFILLED)
+        decided = Decided(rule, rule_set, answer, act(rule.actions, answer.output, look), filled)
+        assert decided.hash, "what cannot be written is found out here, and not when it is recorded"
+    except InvalidValue as error:
+        return _failed(rule, rule_set, answer, error)
+    return decided
+
+
+def told_output(output: Mapping[str, Any], steps: Path) -> Any:
+    """What a body reckoned, at the end of some steps; None if there is nothing."""
+    value: Any = output
+    for step in steps:
+        value = value.get(step) if type(value) is dict else None
+    return value
+
+
+def _failed(rule: Rule, rule_set: str, answer: Answer, error: Exception) -> Decided:
+    text = str(error) if isinstance(error, InvalidValue) else f"{type(error).__name__}: {error}"
+    return Decided(rule, rule_set, answer, acted(ERROR, {"error": text[:1_000]}, []), {})

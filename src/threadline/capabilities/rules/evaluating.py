@@ -1,0 +1,251 @@
+"""Rules asked on demand: about an event that is there, about one that is given, or about a person now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.conditions import Subject
+from threadline.capabilities.events.forms import EventId, NativeEvent, PersonRef, checked_id, native_event
+from threadline.capabilities.people.operations import derived_key
+from threadline.capabilities.rules import versions
+from threadline.capabilities.rules.acting import NO_MATCH
+from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.deciding import (
+    REPLAY,
+    SOURCE,
+    Decided,
+    decide,
+    decide_rule,
+    decision_id,
+    decision_key,
+)
+from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
+from threadline.capabilities.rules.operations import RuleId, Version
+from threadline.capabilities.rules.projection import word_of
+from threadline.capabilities.rules.reading import rule_of_json
+from threadline.capabilities.rules.sets import SetName
+from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
+from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.operation import Context, Operation
+
+
+class EvaluateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is asked, of whom. Without ``record`` nothing is left behind."""
+
+    event_id: Annotated[EventId | None, Meta(description="An event that is recorded, with what was known then.")] = None
+    event: Annotated[NativeEvent | None, Meta(description="An event as it would be recorded.")] = None
+    person: Annotated[PersonRef | None, Meta(description="A person as they are now, without an event.")] = None
+    rule: Annotated[RuleId | None, Meta(description="Only this rule, whichever sets name it.")] = None
+    version: Annotated[Version | None, Meta(description="Of that rule; without it the active one.")] = None
+    content: Annotated[
+        dict[str, Any] | None, Meta(description="A rule that is not written yet, as in the definitions.")
+    ] = None
+    rule_set: Annotated[SetName | None, Meta(description="Only this set, whatever its event types.")] = None
+    record: Annotated[
+        bool,
+        Meta(
+            description="Record an event that is given, with all that follows; of what is there already, record "
+            "the decisions alone, in the mode `replay`: their actions are not carried out."
+        ),
+    ] = False
+    request: Annotated[
+        str,
+        Meta(
+            description="With `person` and `record`: names this wish, so that it is carried out once.", max_length=100
+        ),
+    ] = ""
+
+
+class EvaluateResult(msgspec.Struct, kw_only=True):
+    """What the rules say."""
+
+    person: Annotated[str, Meta(description="Whose it is; empty for an event of somebody who is not known yet.")]
+    event: Annotated[str, Meta(description="The event it is about; empty if there is none, or it is not recorded.")]
+    recorded: bool
+    decisions: Annotated[list[DecisionView], Meta(description="Every rule that was asked, in order.")]
+
+
+class Views:
+    """A person at an instant, as rules want to see them."""
+
+    def __init__(self, context: Context, person: Any, at: int, known_at: int | None) -> None:
+        self._engine, self._person, self._at, self._known_at = context.engine, person, at, known_at
+
+    def view(self, name: str) -> Any:
+        """What a projection says."""
+        return self._engine.views(self._person, self._at, known_at=self._known_at, names=(name,)).get(name)
+
+
+def _evaluate(context: Context, params: EvaluateParams) -> EvaluateResult:
+    if sum(each is not None for each in (params.event_id, params.event, params.person)) != 1:
+        raise InvalidValue("give one of `event_id`, `event` and `person`")
+    if sum(each is not None for each in (params.rule, params.content, params.rule_set)) > 1:
+        raise InvalidValue("give at most one of `rule`, `content` and `rule_set`")
+    if params.version is not None and params.rule is None:
+        raise InvalidValue("`version` is one of a `rule`; name it")
+    if params.record and params.content is not None:
+        raise InvalidValue("what is not written cannot be recorded: write the rule first")
+    book = versions.book_of(context)
+    if params.event is not None:
+        return _given(context, params, book, params.event)
+    if params.event_id is not None:
+        recorded = context.engine.event(context.workspace, checked_id(params.event_id))
+        return _recorded(context, params, book, recorded)
+    assert params.person is not None
+    person = context.engine.person(context.workspace, params.person)
+    if params.record:
+        return _recorded(context, params, book, _asked(context, params, person))
+    subject = Subject(Views(context, person, context.now, None).view)
+    return _answer(context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, book)])
+
+
+def _given(context: Context, params: EvaluateParams, book: Book, native: NativeEvent) -> EvaluateResult:
+    event = native_event(native, workspace=context.workspace, source=context.source, received_at=context.now)
+    if params.record:
+        if params.rule is not None or params.rule_set is not None:
+            raise InvalidValue("an event is recorded with all rules in force: leave `rule` and `rule_set` out")
+        (receipt,) = context.engine.record([event], expected=native.expected)
+        if receipt.status == "rejected":
+            raise EventRejected(receipt.code, receipt.message)
+        if receipt.status == "conflict":
+            raise Conflict("the key was that of another event; give this one a key of its own")
+        recorded = context.engine.event(context.workspace, receipt.id)
+        person = context.engine.asker.by_thread(recorded.thread)
+        return EvaluateResult(
+            person=person.id, event=receipt.id, recorded=True,
+            decisions=[recorded_view(each, person.id) for each in decisions_of(context, person, recorded)],
+        )  # fmt: skip
+
+    def look(recorded: Recorded, known: Any) -> list[Decided | None]:
+        return list(_asked_of(context, params, book, recorded, known))
+
+    return _answer(context, "", "", context.engine.rehearse(event, look))
+
+
+def _recorded(context: Context, params: EvaluateParams, book: Book, recorded: Recorded) -> EvaluateResult:
+    person = context.engine.asker.by_thread(recorded.thread)
+    # Right after the event, with what was known then: the rest of its own commit is among it.
+    at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
+    known = Views(context, person, at, recorded.known_at)
+    found = [each for each in _asked_of(context, params, book, recorded, known) if each is not None]
+    if params.record:
+        events = [_replayed(context, each, person, recorded) for each in found if each.status != NO_MATCH]
+        for receipt in context.engine.record(events, cause=recorded.id) if events else ():
+            if receipt.status == "rejected":
+                raise EventRejected(receipt.code, receipt.message)
+        ids = {each.rule.id: decision_id(recorded, each.rule, REPLAY) for each in found if each.status != NO_MATCH}
+        made = {rule: context.engine.event(context.workspace, id) for rule, id in ids.items()}
+        shown = [
+            recorded_view(made[each.rule.id], person.id)
+            if each.rule.id in made
+            else tried_view(each, person.id, recorded.id, context.now)
+            for each in found
+        ]
+        return EvaluateResult(person=person.id, event=recorded.id, recorded=True, decisions=shown)
+    return _answer(context, person.id, recorded.id, found)
+
+
+def _replayed(context: Context, decided: Decided, person: Any, recorded: Recorded) -> Event:
+    at = min(recorded.event.occurred_at, context.now)
+    return Event(
+        type=DECISION_MADE, identifiers=(person.identifiers[recorded.thread],), occurred_at=at, source=SOURCE,
+        key=decision_key(recorded.id, decided.rule, REPLAY), source_type="internal", workspace=context.workspace,
+        properties=decided.properties(recorded, REPLAY, context.now), received_at=context.now,
+    )  # fmt: skip
+
+
+def _asked(context: Context, params: EvaluateParams, person: Any) -> Recorded:
+    """The event that says that somebody asked about a person: what is decided then is decided about it."""
+    if not params.request:
+        raise InvalidValue("`request` names the wish, so that it is carried out once; give it")
+    event = Event(
+        type=DECISIONS_ASKED, identifiers=(person.identifiers[person.id],), occurred_at=context.now,
+        key=derived_key(DECISIONS_ASKED, params.request), source=context.source, source_type="internal",
+        workspace=context.workspace, received_at=context.now,
+    )  # fmt: skip
+    (receipt,) = context.engine.record([event])
+    if receipt.status == "rejected":
+        raise EventRejected(receipt.code, receipt.message)
+    recorded: Recorded = context.engine.event(context.workspace, receipt.id)
+    return recorded
+
+
+def _asked_of(
+    context: Context, params: EvaluateParams, book: Book, recorded: Recorded, known: Any
+) -> Sequence[Decided | None]:
+    if params.rule is None and params.content is None and params.rule_set is None:
+        chosen = book.recording_all()
+        if recorded.event.type != DECISIONS_ASKED:
+            return decide(chosen, recorded, known, history=True)
+    subject = Subject(known.view, recorded)
+    return [decide_rule(*each, subject) for each in _all(context, params, book)]
+
+
+def _all(context: Context, params: EvaluateParams, book: Book) -> list[tuple[Rule, RuleSet | None]]:
+    """The rules that are asked by name, each with the set that it is asked for."""
+    if params.content is not None:
+        return [(_unwritten(context, params.content), None)]
+    if params.rule is not None:
+        if params.version is not None:
+            return [(versions.rule_at(context, params.rule, params.version), None)]
+        if params.rule not in book.rules:
+            raise NotFound(f"no version of a rule {params.rule!r} is active; name one by its `version`")
+        return [(book.rules[params.rule], next(iter(book.sets_of(params.rule)), None))]
+    if params.rule_set is not None and params.rule_set not in book.sets:
+        raise NotFound(f"there is no rule set {params.rule_set!r}")
+    chosen = [book.sets[params.rule_set]] if params.rule_set is not None else list(book.sets.values())
+    found: dict[str, tuple[Rule, RuleSet | None]] = {}
+    for each in chosen:
+        for rule in book.ordered(each.name).rules:
+            found.setdefault(rule.id, (rule, each))
+    return list(found.values())
+
+
+def _unwritten(context: Context, content: dict[str, Any]) -> Rule:
+    rule = replace(rule_of_json("unwritten", content, "content"), place="content")
+    context.engine.catalogue.refuse_unread(rule.reads)
+    return rule
+
+
+def _answer(context: Context, person: str, event: str, found: Sequence[Decided | None]) -> EvaluateResult:
+    shown = [tried_view(each, person, event, context.now) for each in found if each is not None]
+    return EvaluateResult(person=person, event=event, recorded=False, decisions=shown)
+
+
+def decisions_of(context: Context, person: Any, recorded: Recorded) -> list[Recorded]:
+    """The decisions that were recorded about an event, in the order in which they were made."""
+    found: list[Recorded] = []
+    after = None
+    while True:
+        page = context.engine.events(
+            person, start=min(recorded.event.occurred_at, recorded.recorded_at), types=frozenset({DECISION_MADE}),
+            stop=recorded.event.occurred_at + 1, after=after, limit=500,
+        )  # fmt: skip
+        found += [each for each in page if each.cause == recorded.id and word_of(each) is not None]
+        if len(page) < 500:
+            return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
+        after = (page[-1].event.occurred_at, page[-1].id)
+
+
+EVALUATE = Operation(
+    name="decisions_evaluate",
+    summary="Ask the rules about an event or a person, and tell why each says what it says. Leaves nothing by default.",
+    params=EvaluateParams,
+    result=EvaluateResult,
+    run=_evaluate,
+    method="POST",
+    path="/v1/decisions/evaluate",
+    scope="write",
+    example=EvaluateParams(
+        event=NativeEvent(
+            type="payment_received", identifiers={"user_id": "42"}, key="try-1", properties={"score": 91}
+        )
+    ),
+)  # fmt: skip

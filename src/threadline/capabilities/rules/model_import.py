@@ -1,0 +1,57 @@
+"""From a JDM file to a rule: the decision model as the body, and fields of the event as its inputs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from threadline.capabilities.rules.definition import Rule
+from threadline.capabilities.rules.model_reading import DROPPED
+from threadline.capabilities.rules.reading import rule_of_json
+from threadline.kernel.errors import InvalidDefinition
+
+
+def rule_of_file(name: str, text: bytes) -> Rule:
+    """The rule of a file, named after it. Raises `InvalidDefinition` that names the file and the place in it.
+
+    Where the file says what goes in, by a schema or by a case that it was tried on, each of these is a property of the
+    event; otherwise the model gets all of them.
+    """
+    try:
+        model = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidDefinition(f"{name}: this is not JSON: {error}") from None
+    if type(model) is not dict:
+        raise InvalidDefinition(f"{name}: a JDM file is an object with `nodes` and `edges`")
+    body = {key: value for key, value in model.items() if key not in DROPPED}
+    inputs = {each: f"event.properties.{each}" for each in _names(model) if "." not in each}
+    if inputs and "inputs" not in body:
+        body["inputs"] = inputs
+    content = {"version": 1, "name": name.removesuffix(".json"), "model": body}
+    return rule_of_json(_id(name), content, name)
+
+
+def _id(name: str) -> str:
+    return re.sub(r"[^a-z0-9_-]+", "-", name.removesuffix(".json").lower()).strip("-_")[:64] or "model"
+
+
+def _names(model: dict[str, Any]) -> list[str]:
+    """What goes in, as far as the file says so."""
+    for node in _dicts(model.get("nodes")):
+        content = node.get("content")
+        schema = content.get("schema") if node.get("type") == "inputNode" and type(content) is dict else None
+        try:
+            told = msgspec.json.decode(schema) if type(schema) is str and schema else schema
+        except msgspec.DecodeError:
+            continue
+        properties = told.get("properties") if type(told) is dict else None
+        if type(properties) is dict and properties:
+            return list(properties)
+    cases = (case.get("input") for case in _dicts(model.get("tests")))
+    return list(dict.fromkeys(name for case in cases if type(case) is dict for name in case))
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if type(each) is dict] if type(value) is list else []

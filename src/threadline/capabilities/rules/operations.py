@@ -1,0 +1,303 @@
+"""Rules as callers read them: lists, single versions, the one in force at an instant, and what became of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, Time, instant, time_param
+from threadline.capabilities.rules import versions
+from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.definition import Rule
+from threadline.capabilities.rules.versions import Head, Turn
+from threadline.kernel.errors import NotFound
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import format_time
+
+RuleId = Annotated[str, Meta(description="A rule's id.", min_length=1, max_length=64)]
+Version = Annotated[int, Meta(description="The number of a version.", ge=1, le=99_999_999)]
+Limit = Annotated[int, Meta(ge=1, le=500)]
+By = Annotated[str, Meta(description="Who did it: the name of the credential, or `definitions`.")]
+
+# --- lists ------------------------------------------------------------------------------------
+
+
+class RulesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the rules."""
+
+    state: Annotated[
+        Literal["", "draft", "tested", "active", "retired"],
+        Meta(description="Only rules of which some version is in this state."),
+    ] = ""
+    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=64)] = ""
+    limit: Limit = 100
+
+
+class RuleLine(msgspec.Struct, kw_only=True):
+    """A rule in a list."""
+
+    id: str
+    name: str
+    active: Annotated[int, Meta(description="The active version; 0 if there is none.")]
+    newest: Annotated[int, Meta(description="The newest version.")]
+    state: Annotated[str, Meta(description="The state of the newest version.")]
+    declared: Annotated[bool, Meta(description="Whether the definitions declare it; then no operation changes it.")]
+    rule_sets: Annotated[list[str], Meta(description="The sets that name it; without one it is never asked.")]
+    problem: Annotated[str, Meta(description="Why the active version cannot be used here; empty if it can.")] = ""
+
+
+class RulesPage(msgspec.Struct, kw_only=True):
+    """Rules by id."""
+
+    rules: list[RuleLine]
+    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+
+
+def _rules(context: Context, params: RulesParams) -> RulesPage:
+    book = versions.book_of(context)
+    found: list[RuleLine] = []
+    after, more = params.after, True
+    while more and len(found) <= params.limit:
+        page = versions.heads(context, after, params.limit + 1)
+        more = len(page) > params.limit
+        written = dict(page)
+        stop = page[-1][0] if more else "~"
+        declared = (id for id in book.declared if after < id <= stop)
+        for id in sorted({*written, *declared}):
+            line = _line(book, id, written.get(id), params.state)
+            found += [line] if line is not None else []
+        after = stop
+    shown = found[: params.limit]
+    return RulesPage(rules=shown, next=shown[-1].id if len(found) > params.limit else "")
+
+
+def _line(book: Book, id: str, head: Head | None, state: str) -> RuleLine | None:
+    sets = [each.name for each in book.sets_of(id)]
+    declared = book.declared.get(id)
+    if declared is not None:
+        if state not in ("", "active"):
+            return None
+        return RuleLine(
+            id=id, name=declared.name, active=declared.version, newest=declared.version, state="active", declared=True,
+            rule_sets=sets,
+        )  # fmt: skip
+    assert head is not None, "a rule is declared or was written"
+    if state and state not in head.states:
+        return None
+    return RuleLine(
+        id=id, name=head.name, active=head.active, newest=len(head.states), state=head.states[-1], declared=False,
+        rule_sets=sets, problem=book.problems.get(f"rule/{id}", ""),
+    )  # fmt: skip
+
+
+RULES = Operation(
+    name="rules",
+    summary="List rules: which version is active, which is the newest, and the sets that ask them.",
+    params=RulesParams,
+    result=RulesPage,
+    run=_rules,
+    method="GET",
+    path="/v1/rules",
+    example=RulesParams(state="active"),
+)
+
+# --- one rule ---------------------------------------------------------------------------------
+
+
+class RuleParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which version of a rule: by its number, by an instant, or the active one, else the newest."""
+
+    id: RuleId
+    version: Version | None = None
+    at: Annotated[Time | None, Meta(description="The version that was in force at this instant.")] = None
+
+
+class RuleView(msgspec.Struct, kw_only=True):
+    """One version of a rule, whole."""
+
+    id: str
+    version: int
+    state: str
+    declared: bool
+    content: Annotated[dict[str, Any], Meta(description="All that its author wrote. It never changes.")]
+    hash: Annotated[str, Meta(description="SHA-256 of the content as canonical JSON.")]
+    created_at: Annotated[Instant | None, Meta(description="Null for what the definitions declare: see the log.")] = (
+        None
+    )
+    created_by: By = ""
+    since: Annotated[Instant | None, Meta(description="Since when it was in force at `at`.")] = None
+    effective: Annotated[
+        bool | None,
+        Meta(description="Whether it counted at `at` by its own word, `effective_from` and `effective_until`."),
+    ] = None
+
+
+def _rule(context: Context, params: RuleParams) -> RuleView:
+    book = versions.book_of(context)
+    declared = book.declared.get(params.id)
+    head, _ = versions.held(context, params.id)
+    if declared is None and not head.states and not context.engine.declared_turns("rules", params.id):
+        raise NotFound(f"there is no rule {params.id!r}")
+    at = time_param(params.at)
+    if at is not None:
+        force = versions.in_force(context, params.id, at)
+        if force is None:
+            raise NotFound(f"no version of rule {params.id!r} was in force at {format_time(at)}")
+        view = _view(context, params.id, force.version, head, declared, was_declared=force.declared)
+        view.since = instant(force.since)
+        view.effective = versions.compiled(view.content).is_effective(at)
+        return view
+    active = declared.version if declared is not None else head.active
+    version = params.version or active or len(head.states)
+    return _view(context, params.id, version, head, declared, was_declared=not 1 <= version <= len(head.states))
+
+
+def _view(
+    context: Context, id: str, version: int, head: Head, declared: Rule | None, *, was_declared: bool
+) -> RuleView:
+    if was_declared or (declared is not None and declared.version == version):
+        rule = versions.rule_at(context, id, version)
+        state = "active" if declared is not None and declared.version == version else "retired"
+        return RuleView(
+            id=id, version=version, state=state, declared=True, content=rule.content, hash=rule.hash,
+            created_by="definitions",
+        )  # fmt: skip
+    made = versions.written(context, id, version)
+    return RuleView(
+        id=id, version=version, state=head.states[version - 1], declared=False, content=made.content, hash=made.hash,
+        created_at=instant(made.at), created_by=made.by,
+    )  # fmt: skip
+
+
+RULE = Operation(
+    name="rule",
+    summary="Show a version of a rule: the active one, one by its number, or the one in force at an instant.",
+    params=RuleParams,
+    result=RuleView,
+    run=_rule,
+    method="GET",
+    path="/v1/rules/{id}",
+    example=RuleParams(id="risk-score", at="2026-03-01T12:00:00Z"),
+)
+
+
+class VersionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of which rule, and which page."""
+
+    id: RuleId
+    after: Annotated[int, Meta(description="The `next` of the page before.", ge=0)] = 0
+    limit: Limit = 100
+
+
+class VersionLine(msgspec.Struct, kw_only=True):
+    """A version in a list."""
+
+    version: int
+    state: str
+    hash: str
+    created_at: Instant
+    created_by: By
+
+
+class VersionsPage(msgspec.Struct, kw_only=True):
+    """Versions, oldest first."""
+
+    id: str
+    versions: list[VersionLine]
+    next: Annotated[int, Meta(description="Where the next page begins; 0 at the end.")] = 0
+
+
+def _versions(context: Context, params: VersionsParams) -> VersionsPage:
+    head = _known(context, params.id)
+    last = min(len(head.states), params.after + params.limit)
+    lines = []
+    for version in range(params.after + 1, last + 1):
+        made = versions.written(context, params.id, version)
+        lines.append(
+            VersionLine(
+                version=version, state=head.states[version - 1], hash=made.hash, created_at=instant(made.at),
+                created_by=made.by,
+            )
+        )  # fmt: skip
+    return VersionsPage(id=params.id, versions=lines, next=last if last < len(head.states) else 0)
+
+
+def _known(context: Context, id: str) -> Head:
+    head, _ = versions.held(context, id)
+    if not head.states:
+        raise NotFound(f"no version of a rule {id!r} was written by an operation")
+    return head
+
+
+VERSIONS = Operation(
+    name="rule_versions",
+    summary="List the versions of a rule that were written, and the state of each.",
+    params=VersionsParams,
+    result=VersionsPage,
+    run=_versions,
+    method="GET",
+    path="/v1/rules/{id}/versions",
+    example=VersionsParams(id="risk-score"),
+)
+
+
+class LogParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of which rule, and which page."""
+
+    id: RuleId
+    after: Annotated[int, Meta(description="The `next` of the page before.", ge=0)] = 0
+    limit: Limit = 100
+
+
+class LogLine(msgspec.Struct, kw_only=True):
+    """What became of a version, when, and by whom."""
+
+    at: Instant
+    by: By
+    version: int
+    to: Annotated[str, Meta(description="draft, tested, active or retired; declared or withdrawn by the definitions.")]
+    note: str
+
+
+class LogPage(msgspec.Struct, kw_only=True):
+    """Turns, oldest first. Nothing is ever taken out of a log."""
+
+    id: str
+    log: list[LogLine]
+    declared: Annotated[list[LogLine], Meta(description="What the definitions said of this rule, all of it.")]
+    next: Annotated[int, Meta(description="Where the next page begins; 0 at the end.")] = 0
+
+
+def _log(context: Context, params: LogParams) -> LogPage:
+    page = versions.log(context, params.id, params.after, params.limit)
+    more = len(page) == params.limit
+    return LogPage(
+        id=params.id, log=[_log_line(turn) for turn in page], declared=_declared_lines(context, params.id),
+        next=params.after + len(page) if more else 0,
+    )  # fmt: skip
+
+
+def _log_line(turn: Turn) -> LogLine:
+    return LogLine(at=instant(turn.at), by=turn.by, version=turn.version, to=turn.to, note=turn.note)
+
+
+def _declared_lines(context: Context, id: str) -> list[LogLine]:
+    lines: list[LogLine] = []
+    for at, version in context.engine.declared_turns("rules", id):
+        shown, to = (version, "declared") if version else (lines[-1].version if lines else 0, "withdrawn")
+        lines.append(LogLine(at=instant(at), by="definitions", version=shown, to=to, note=""))
+    return lines
+
+
+LOG = Operation(
+    name="rule_log",
+    summary="Tell what became of each version of a rule: when, and by whom.",
+    params=LogParams,
+    result=LogPage,
+    run=_log,
+    method="GET",
+    path="/v1/rules/{id}/log",
+    example=LogParams(id="risk-score"),
+)

@@ -1,0 +1,91 @@
+"""The projection ``decisions``: what each rule said of a person last, and where all that it ever said is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from threadline.capabilities.rules.acting import STATUSES
+from threadline.capabilities.rules.definition import NAME
+from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.shadowing import TABLE as SHADOWS
+from threadline.capabilities.rules.shadowing import is_shadow, mark_of
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Projection, Row
+from threadline.kernel.time import EARLIEST, LATEST, format_time
+
+TABLE = "decision"
+SHARDS = "0123456789abcdef"
+"""The first digits of ids. The decisions of one rule lie in so many partitions, each with the newest first."""
+RULES_KEPT = 20
+"""Rules whose last word is kept of one person: those that spoke last."""
+
+State = dict[str, list[Any]]
+"""Rule -> [occurred_at, id, version, status] of the newest decision."""
+
+
+def word_of(recorded: Recorded) -> tuple[str, int, str] | None:
+    """The rule, its version and its status; None for what is no decision of ours."""
+    event = recorded.event
+    rule, version, status = (event.properties.get(name) for name in ("rule", "version", "status"))
+    # Whoever tells such an event from outside speaks of rules of their own.
+    if event.source_type != "internal" or type(rule) is not str or NAME.fullmatch(rule) is None:
+        return None
+    return (rule, version, status) if type(version) is int and status in STATUSES else None
+
+
+def _fold(state: State, recorded: Recorded) -> State:
+    word = word_of(recorded)
+    if word is None or is_shadow(recorded):
+        return state
+    rule, version, status = word
+    told = [recorded.event.occurred_at, recorded.id, version, status]
+    held = state.get(rule)
+    if held is not None and held[:2] >= told[:2]:
+        return state
+    state[rule] = told
+    if len(state) > RULES_KEPT:
+        # So many others have spoken later that this one can only come back with a later word.
+        del state[min(state, key=lambda name: state[name][:2])]
+    return state
+
+
+def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
+    return {
+        rule: {"status": status, "version": version, "decision": id, "at": format_time(min(max(at, EARLIEST), LATEST))}
+        for rule, (at, id, version, status) in sorted(state.items())
+    }
+
+
+def partition(workspace: str, rule: str, shard: str) -> str:
+    """The partition of a rule's decisions whose ids begin with this digit."""
+    return f"{workspace}/{rule}/{shard}"
+
+
+def sort_of(at: int) -> str:
+    """Where the decisions of an instant begin among those of a rule; later ones come first."""
+    return f"{(1 << 62) - at:016x}"
+
+
+def _marks(recorded: Recorded) -> Iterable[Row]:
+    word = word_of(recorded)
+    if word is not None:
+        rule, version, status = word
+        sort = f"{sort_of(recorded.recorded_at)}.{recorded.id}"
+        where = partition(recorded.event.workspace, rule, recorded.id[0])
+        if is_shadow(recorded):
+            yield Row(SHADOWS, where, sort, mark_of(recorded.event.properties).encode())
+        else:
+            yield Row(TABLE, where, sort, f"{version} {status}".encode())
+
+
+DECISIONS = Projection(
+    name="decisions",
+    version=1,
+    handles=frozenset({DECISION_MADE}),
+    empty=dict,
+    fold=_fold,
+    view=_view,
+    marks=_marks,
+)
+"""It commutes: of each rule it keeps the newest word, and of rules those with the newest words."""

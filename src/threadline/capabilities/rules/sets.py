@@ -1,0 +1,137 @@
+"""Sets of rules as callers write and read them: which rules are asked of which events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.rules import versions
+from threadline.capabilities.rules.definition import RuleSet
+from threadline.capabilities.rules.reading import set_of_json
+from threadline.kernel.errors import NotFound
+from threadline.kernel.operation import Context, Operation
+
+SetName = Annotated[str, Meta(description="A rule set's name.", min_length=1, max_length=64)]
+
+
+class SetsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class SetView(msgspec.Struct, kw_only=True):
+    """A set of rules in force."""
+
+    name: str
+    description: str
+    events: Annotated[list[str], Meta(description="The event types of which its rules are asked.")]
+    rules: Annotated[list[str], Meta(description="The rules it names, in the order in which they are asked.")]
+    absent: Annotated[list[str], Meta(description="Those it names of which no version is active.")]
+    policy: Literal["all", "first"]
+    record: Literal["matched", "all"]
+    historical: bool
+    declared: Annotated[bool, Meta(description="Whether the definitions declare it; then no operation changes it.")]
+
+
+class SetsResult(msgspec.Struct, kw_only=True):
+    """All sets by name."""
+
+    rule_sets: list[SetView]
+
+
+def _sets(context: Context, params: SetsParams) -> SetsResult:
+    book = versions.book_of(context)
+    shown = []
+    for each in book.sets.values():
+        present = sorted((book.rules[id] for id in each.rules if id in book.rules), key=lambda r: (-r.priority, r.id))
+        shown.append(
+            SetView(
+                name=each.name, description=each.description, events=list(each.events),
+                rules=[rule.id for rule in present], absent=[id for id in each.rules if id not in book.rules],
+                policy=each.policy, record=each.record, historical=each.historical,
+                declared=each.name in book.declared_sets,
+            )
+        )  # fmt: skip
+    return SetsResult(rule_sets=shown)
+
+
+SETS = Operation(
+    name="rule_sets",
+    summary="List the sets of rules: which rules are asked of which events, in which order.",
+    params=SetsParams,
+    result=SetsResult,
+    run=_sets,
+    method="GET",
+    path="/v1/rule-sets",
+    example=SetsParams(),
+)
+
+
+class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a set is to be."""
+
+    name: SetName
+    events: Annotated[list[str], Meta(description="Event types.")]
+    rules: Annotated[
+        list[str], Meta(description="Ids of rules; those without an active version are asked once they have.")
+    ]
+    policy: Annotated[
+        Literal["all", "first"], Meta(description="first: no further than to the first rule that matches.")
+    ] = "all"
+    record: Annotated[
+        Literal["matched", "all"], Meta(description="all: a decision also for each rule that does not match.")
+    ] = "matched"
+    historical: Annotated[bool, Meta(description="Whether back-filled history is decided as well.")] = False
+    description: Annotated[str, Meta(max_length=2_000)] = ""
+
+
+class SetWriteResult(msgspec.Struct, kw_only=True):
+    """What became of it."""
+
+    name: str
+    changed: Annotated[bool, Meta(description="False: it was so already.")]
+
+
+def _write_set(context: Context, params: SetWriteParams) -> SetWriteResult:
+    content = {name: value for name, value in msgspec.to_builtins(params).items() if name != "name"}
+    rule_set: RuleSet = set_of_json(params.name, content)
+    return SetWriteResult(name=params.name, changed=versions.change_set(context, params.name, rule_set))
+
+
+SET_WRITE = Operation(
+    name="rule_set_write",
+    summary="Write a set of rules: it counts from now on, and every change is kept in its log.",
+    params=SetWriteParams,
+    result=SetWriteResult,
+    run=_write_set,
+    method="POST",
+    path="/v1/rule-sets/{name}",
+    scope="admin",
+    example=SetWriteParams(name="applications", events=["payment_received"], rules=["risk-score"], policy="first"),
+)
+
+
+class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which set."""
+
+    name: SetName
+
+
+def _remove_set(context: Context, params: SetRemoveParams) -> SetWriteResult:
+    if params.name not in versions.book_of(context).sets:
+        raise NotFound(f"there is no rule set {params.name!r}")
+    return SetWriteResult(name=params.name, changed=versions.change_set(context, params.name, None))
+
+
+SET_REMOVE = Operation(
+    name="rule_set_remove",
+    summary="Remove a set of rules: its rules are asked no more, unless another set names them.",
+    params=SetRemoveParams,
+    result=SetWriteResult,
+    run=_remove_set,
+    method="DELETE",
+    path="/v1/rule-sets/{name}",
+    scope="admin",
+    example=SetRemoveParams(name="applications"),
+)

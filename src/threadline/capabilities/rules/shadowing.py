@@ -1,0 +1,71 @@
+"""Shadows: versions asked of live events beside those that count, to see what they would say. They do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from threadline.capabilities.rules.acting import ERROR, NO_MATCH
+from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.kernel.event import Recorded
+from threadline.kernel.policy import Emit, Wish
+
+if TYPE_CHECKING:
+    from threadline.capabilities.rules.book import Book
+    from threadline.capabilities.rules.deciding import Decided
+
+SHADOW = "shadow"
+"""The mode of such a decision, and the first word of what the item of a shadow is sorted by."""
+TABLE = "shadow_decision"
+"""Index rows of what shadows have said, apart from what counts."""
+
+
+def shadow_parts(
+    rules: Iterable[Rule], sets: Iterable[RuleSet], shadows: Sequence[Rule]
+) -> tuple[list[Rule], list[RuleSet]]:
+    """The rules and sets of the book in which shadows stand in the place of what counts; it tells of every rule."""
+    ids = {shadow.id for shadow in shadows}
+    chosen = [replace(each, record="all") for each in sets if ids.intersection(each.rules)]
+    return [*(rule for rule in rules if rule.id not in ids), *shadows], chosen
+
+
+def shadow_wishes(book: Book, recorded: Recorded, live: Sequence[Decided], tried: Sequence[Decided]) -> list[Wish]:
+    """A decision for each shadow that says something, or is silent where the version that counts is not.
+
+    What it wished for stands in it and is not carried out. ``live`` is what was decided, ``tried`` what the book of
+    shadows says.
+    """
+    counts = {decided.rule.id: decided for decided in live}
+    at = min(recorded.event.occurred_at, recorded.recorded_at)
+    wishes: list[Wish] = []
+    for decided in tried:
+        id = decided.rule.id
+        if id not in book.shadows:
+            continue
+        beside = counts.get(id)
+        said = NO_MATCH if beside is None else beside.status
+        if decided.status == NO_MATCH == said:
+            continue
+        told = decided.properties(recorded, SHADOW, recorded.recorded_at)
+        told["beside"] = {
+            "version": book.rules[id].version if id in book.rules else 0, "status": said,
+            "same": beside is not None and (beside.status, beside.output, beside.wished)
+            == (decided.status, decided.output, decided.wished),
+        }  # fmt: skip
+        key = f"{id}/{decided.rule.version}/{SHADOW}"
+        wishes.append(Emit(type=DECISION_MADE, key=key, occurred_at=at, properties=told))
+    return wishes
+
+
+def is_shadow(recorded: Recorded) -> bool:
+    """Whether a decision is only a shadow's."""
+    return recorded.event.properties.get("mode") == SHADOW
+
+
+def mark_of(told: Mapping[str, Any]) -> str:
+    """What the index row of a shadow's decision says: version, its status, that of what counted, whether alike."""
+    beside = told.get("beside") or {}
+    same = "same" if beside.get("same") is True else "changed"
+    return f"{told['version']} {told['status']} {beside.get('status', ERROR)} {same}"

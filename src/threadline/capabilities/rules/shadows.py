@@ -1,0 +1,153 @@
+"""Shadows as callers use them: a version asked beside the one that counts, and how what it says compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Time, time_param
+from threadline.capabilities.rules import versions
+from threadline.capabilities.rules.lifecycle import Note
+from threadline.capabilities.rules.operations import RuleId, Version
+from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
+from threadline.capabilities.rules.shadowing import TABLE
+from threadline.capabilities.rules.showing import DecisionView, recorded_view
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.operation import Context, Operation
+
+ROWS_MAX = 100_000
+"""Decisions of one version that are counted for an answer."""
+SAMPLES = 10
+
+
+class ShadowParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which version is to be asked as well."""
+
+    id: RuleId
+    version: Annotated[
+        Annotated[int, Meta(ge=0, le=99_999_999)],
+        Meta(description="A version that is tested; 0: none any more. Activating or retiring it ends it, too."),
+    ]
+    note: Note = ""
+
+
+class ShadowResult(msgspec.Struct, kw_only=True):
+    """The state of the rule after it."""
+
+    id: str
+    active: Annotated[int, Meta(description="The version that counts; 0 if there is none.")]
+    shadow: Annotated[int, Meta(description="The version that is asked beside it; 0 if there is none.")]
+
+
+def _shadow(context: Context, params: ShadowParams) -> ShadowResult:
+    head = versions.shadow(context, params.id, params.version, params.note)
+    return ShadowResult(id=params.id, active=head.active, shadow=head.shadow)
+
+
+SHADOW = Operation(
+    name="rule_shadow",
+    summary="Ask a tested version of live events beside the active one. It decides nothing, and does nothing.",
+    params=ShadowParams,
+    result=ShadowResult,
+    run=_shadow,
+    method="POST",
+    path="/v1/rules/{id}/shadow",
+    scope="admin",
+    example=ShadowParams(id="risk-score", version=4),
+)
+
+
+class ReportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of which version, and which stretch of time."""
+
+    id: RuleId
+    version: Annotated[Version | None, Meta(description="The shadow of now if it is left out.")] = None
+    start: Annotated[Time | None, Meta(description="Decided at or after this instant.")] = None
+    stop: Annotated[Time | None, Meta(description="Decided before this instant.")] = None
+
+
+class Beside(msgspec.Struct, kw_only=True):
+    """How often what counted said this and the shadow that."""
+
+    live: str
+    shadow: str
+    same: int
+    changed: int
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What a shadow said, beside what counted. Events about which both were silent leave no trace."""
+
+    id: str
+    version: int
+    decisions: int
+    changed: int
+    errors: Annotated[int, Meta(description="Errors of the shadow.")]
+    matrix: list[Beside]
+    samples: Annotated[list[DecisionView], Meta(description="The newest that differ, as the shadow says it.")]
+    whole: Annotated[bool, Meta(description="False: there were more than are counted for one answer; name a `start`.")]
+
+
+def _report(context: Context, params: ReportParams) -> Report:
+    version = params.version or versions.held(context, params.id).head.shadow
+    found: dict[tuple[str, str], Beside] = {}
+    differing: list[tuple[str, str]] = []
+    rows = errors = 0
+    for sort, told in _rows(context, params):
+        of, status, live, same = told.split(" ")
+        if int(of) != version:
+            continue
+        if rows == ROWS_MAX:
+            return _told(context, params.id, version, found, differing, errors, whole=False)
+        rows += 1
+        errors += status == "Error"
+        cell = found.setdefault((live, status), Beside(live=live, shadow=status, same=0, changed=0))
+        if same == "same":
+            cell.same += 1
+        else:
+            cell.changed += 1
+            differing = sorted([*differing, (sort.partition(".")[0], sort.partition(".")[2])])[:SAMPLES]
+    return _told(context, params.id, version, found, differing, errors, whole=True)
+
+
+def _rows(context: Context, params: ReportParams) -> Iterator[tuple[str, str]]:
+    begin, end = time_param(params.stop), time_param(params.start)
+    stop = None if end is None else sort_of(end - 1)
+    for shard in SHARDS:
+        start = "" if begin is None else sort_of(begin - 1)
+        while True:
+            where = partition(context.workspace, params.id, shard)
+            page = context.engine.store.query(TABLE, where, start=start, stop=stop, limit=PAGE_ITEMS_MAX)
+            yield from ((item.key.sort, item.value.decode()) for item in page)
+            if len(page) < PAGE_ITEMS_MAX:
+                break
+            start = page[-1].key.sort + "0"
+
+
+def _told(
+    context: Context, id: str, version: int, found: dict[tuple[str, str], Beside], differing: list[tuple[str, str]],
+    errors: int, *, whole: bool,
+) -> Report:  # fmt: skip
+    events = [context.engine.event(context.workspace, event) for _, event in differing]
+    samples = [recorded_view(each, context.engine.asker.by_thread(each.thread).id) for each in events]
+    cells = [cell for _, cell in sorted(found.items())]
+    changed = sum(cell.changed for cell in cells)
+    return Report(
+        id=id, version=version, decisions=changed + sum(cell.same for cell in cells), changed=changed, errors=errors,
+        matrix=cells, samples=samples, whole=whole,
+    )  # fmt: skip
+
+
+REPORT = Operation(
+    name="rule_shadow_report",
+    summary="Compare what a shadow has said about live events with what counted.",
+    params=ReportParams,
+    result=Report,
+    run=_report,
+    method="GET",
+    path="/v1/rules/{id}/shadow",
+    example=ReportParams(id="risk-score", start="2026-03-01T00:00:00Z"),
+)

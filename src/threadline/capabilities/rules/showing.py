@@ -1,0 +1,48 @@
+"""Decisions in the form in which callers read them, whether they were recorded or only tried."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.rules.acting import STATUSES
+from threadline.capabilities.rules.deciding import DRY, Decided
+from threadline.kernel.event import Recorded
+
+Status = Annotated[str, Meta(description=f"One of {', '.join(STATUSES)}.")]
+
+
+class DecisionView(msgspec.Struct, kw_only=True):
+    """What a rule said about an event, and why."""
+
+    decision_id: Annotated[
+        str, Meta(description="The id of the decision, and of its event; empty if it was only tried.")
+    ]
+    event_id: Annotated[str, Meta(description="The event it is about; empty without one.")]
+    person: str
+    rule: str
+    version: int
+    rule_set: Annotated[str, Meta(description="The set by which the rule was asked.")]
+    mode: Annotated[str, Meta(description="live, replay, or dry for what was only tried.")]
+    status: Status
+    output: Annotated[dict[str, Any], Meta(description="What the rule stored; under `error` what went wrong.")]
+    inputs: Annotated[dict[str, Any], Meta(description="Every field that was read, and what was there.")]
+    trace: Annotated[list[dict[str, Any]], Meta(description="Every condition: expected, actual, matched or skipped.")]
+    wished: Annotated[list[dict[str, Any]], Meta(description="The actions, filled in.")]
+    evaluated_at: Instant
+    engine: Annotated[int, Meta(description="The version of the form of decisions.")]
+    hash: Annotated[str, Meta(description="SHA-256 over rule, inputs, status, output, trace and actions.")]
+
+
+def recorded_view(recorded: Recorded, person: str) -> DecisionView:
+    """The view of a decision's event."""
+    return msgspec.convert({**recorded.event.properties, "person": person}, DecisionView, strict=False)
+
+
+def tried_view(decided: Decided, person: str, event: str, at: int) -> DecisionView:
+    """The view of a decision that nobody has recorded."""
+    about = {"decision_id": "", "event_id": event, "person": person, "mode": DRY, "evaluated_at": instant(at)}
+    return msgspec.convert({**about, **decided.plain}, DecisionView)

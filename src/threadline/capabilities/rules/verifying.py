@@ -1,0 +1,156 @@
+"""Decisions reckoned again: that the hash is of what stands there, and that it follows from what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.rules import versions
+from threadline.capabilities.rules.acting import ERROR
+from threadline.capabilities.rules.deciding import decision_of
+from threadline.capabilities.rules.definition import Rule
+from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened, plain_step
+from threadline.capabilities.rules.projection import word_of
+from threadline.kernel.errors import InvalidDefinition, NotFound
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.operation import Context, Inspection, Operation
+
+
+def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
+    """What is wrong with a decision, given the rule that made it; empty if nothing is.
+
+    Its hash must be that of its content, and the rule must say the same of the same inputs. What a decision has kept as
+    a hash only cannot be asked again; then the first is all that is looked at.
+    """
+    if told["engine"] != ENGINE:
+        return [f"it was made by engine {told['engine']}, which this is not"]
+    problems = []
+    stands = decision_hash(
+        rule.canonical, told["inputs"], told["status"], told["output"], told["trace"], told["wished"], told["engine"]
+    )
+    if stands != told["hash"]:
+        problems.append(f"its hash is {told['hash']}, that of its content {stands}")
+    inputs = told["inputs"]
+    if told["status"] == ERROR or any(is_shortened(value) for value in inputs.values()):
+        return problems
+    outcome = rule.body.again(inputs)
+    if [plain_step(step) for step in outcome.steps] != told["trace"]:
+        problems.append("the conditions say something else of the same inputs than its trace")
+    again = decision_of(rule, told["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
+    for name, now in (("status", again.status), ("output", again.output), ("wished", again.wished)):
+        if now != told[name]:
+            problems.append(f"the same inputs give another {name}: {now!r}, not {told[name]!r}")
+    return problems
+
+
+@dataclass
+class _Place:
+    """As much of a context as reading rules takes."""
+
+    engine: Any
+    workspace: str
+    now: int = 0
+    source: str = ""
+
+
+class _Verifier:
+    """Looks at decision after decision; each version of a rule is read once."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._rules: dict[tuple[str, str, int], Rule | None] = {}
+
+    def problems(self, recorded: Recorded) -> list[str]:
+        told = recorded.event.properties
+        rule = self._rule(recorded.event.workspace, told["rule"], told["version"])
+        if rule is None:
+            return [f"version {told['version']} of rule {told['rule']!r} is not known here"]
+        return breaches(told, rule)
+
+    def _rule(self, workspace: str, id: str, version: int) -> Rule | None:
+        key = (workspace, id, version)
+        if key not in self._rules:
+            if len(self._rules) >= PAGE_ITEMS_MAX:
+                self._rules.clear()
+            try:
+                self._rules[key] = versions.rule_at(_Place(self._engine, workspace), id, version)
+            except (NotFound, InvalidDefinition):
+                self._rules[key] = None
+        return self._rules[key]
+
+
+def _decisions(engine: Any, cursor: str, most: int) -> Iterator[tuple[str, Recorded | None]]:
+    """(cursor, decision) of so many events of the feed; None for an event that is none."""
+    while most > 0:
+        page = engine.feed(cursor, min(most, PAGE_ITEMS_MAX))
+        for each in page:
+            cursor = each.cursor
+            recorded = engine.of_entry(each.entry) if each.entry.type == DECISION_MADE else None
+            yield cursor, recorded if recorded is not None and word_of(recorded) is not None else None
+        most -= len(page)
+        if not page:
+            return
+
+
+def _inspect(engine: Any) -> Iterator[str]:
+    verifier = _Verifier(engine)
+    for _, recorded in _decisions(engine, "", 1 << 62):
+        if recorded is not None:
+            yield from (f"decision {recorded.id}: {problem}" for problem in verifier.problems(recorded))
+
+
+INSPECTION = Inspection(name="decisions", inspect=_inspect)
+
+
+class VerifyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """From where on to look."""
+
+    cursor: Annotated[str, Meta(description="The `next` of the page before.", max_length=200)] = ""
+    limit: Annotated[int, Meta(description="Events looked at, decisions or not.", ge=1, le=10_000)] = 1_000
+
+
+class Breach(msgspec.Struct, kw_only=True):
+    """A decision that is not what it should be."""
+
+    decision: str
+    problems: list[str]
+
+
+class VerifyResult(msgspec.Struct, kw_only=True):
+    """What was looked at, and what is wrong."""
+
+    decisions: Annotated[int, Meta(description="Decisions that were reckoned again.")]
+    breaches: list[Breach]
+    next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
+
+
+def _verify(context: Context, params: VerifyParams) -> VerifyResult:
+    verifier = _Verifier(context.engine)
+    looked_at = count = 0
+    last = ""
+    found: list[Breach] = []
+    for cursor, recorded in _decisions(context.engine, params.cursor, params.limit):
+        looked_at, last = looked_at + 1, cursor
+        if recorded is not None and recorded.event.workspace == context.workspace:
+            count += 1
+            problems = verifier.problems(recorded)
+            found += [Breach(decision=recorded.id, problems=problems)] if problems else []
+    return VerifyResult(decisions=count, breaches=found, next=last if looked_at == params.limit else "")
+
+
+VERIFY = Operation(
+    name="decisions_verify",
+    summary="Reckon decisions again from what they have read, and tell those that are not what they should be.",
+    params=VerifyParams,
+    result=VerifyResult,
+    run=_verify,
+    method="GET",
+    path="/v1/decisions/verify",
+    example=VerifyParams(),
+)

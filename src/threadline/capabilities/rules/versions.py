@@ -1,0 +1,376 @@
+"""Versions of rules that operations write: drafts, what was tested, what is active, and the log of all turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from threadline.capabilities.rules.book import RULE, SET, SHADOWED, Book
+from threadline.capabilities.rules.deciding import POLICY
+from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.reading import rule_of_json
+from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound, Unavailable
+from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
+from threadline.kernel.operation import Context
+from threadline.kernel.store import Delete, Key, Put
+
+State = Literal["draft", "tested", "active", "retired"]
+
+HEAD = "rule_head"
+"""Table: for each rule of a workspace what state each version is in."""
+VERSION = "rule_version"
+"""Table: the versions of each rule."""
+LOG = "rule_log"
+"""Table: every turn of each rule and of each set, in order; entries are only ever added."""
+
+ATTEMPTS_MAX = 16
+
+MOVES: dict[State, frozenset[State]] = {
+    "draft": frozenset({"tested", "active", "retired"}),
+    "tested": frozenset({"active", "retired"}),
+    "active": frozenset({"retired"}),
+    "retired": frozenset({"active"}),
+}
+"""From which state a version may go to which. A version that was retired may come back: that is how one goes back."""
+
+T = TypeVar("T")
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One entry of a log."""
+
+    at: int
+    by: str
+    to: str
+    """A state of a version; of a set ``written`` or ``removed``."""
+    version: int = 0
+    note: str = ""
+    content: dict[str, Any] = {}
+    """Of a set: as it was written."""
+
+
+class Head(msgspec.Struct, kw_only=True):
+    """What state each version of a rule is in."""
+
+    states: list[State]
+    """Of version 1, 2, 3 …"""
+    turns: int = 0
+    """Entries in the log."""
+    name: str = ""
+    """Of the newest version, for lists."""
+    shadow: int = 0
+    """The version that is asked beside the active one; 0 if there is none."""
+
+    @property
+    def active(self) -> int:
+        """The active version; 0 if there is none."""
+        return self.states.index("active") + 1 if "active" in self.states else 0
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """A version as it was written."""
+
+    content: dict[str, Any]
+    hash: str
+    at: int
+    by: str
+
+
+class Held(NamedTuple):
+    """A head and the version of its item, 0 if there is none."""
+
+    head: Head
+    version: int
+
+
+def book_of(context: Context) -> Book:
+    """The book of the workspace as the store has it now."""
+    book: Book = context.engine.shared.fresh(context.workspace, POLICY)
+    return book
+
+
+def _where(context: Context, id: str) -> str:
+    return f"{context.workspace}/{id}"
+
+
+def held(context: Context, id: str) -> Held:
+    """The head of a rule; an empty one if nothing was ever written under this id."""
+    item = context.engine.store.get([Key(HEAD, context.workspace, id)])[0]
+    return Held(Head(states=[]), 0) if item is None else Held(msgspec.json.decode(item.value, type=Head), item.version)
+
+
+def heads(context: Context, after: str, limit: int) -> list[tuple[str, Head]]:
+    """A page of rules by id."""
+    items = context.engine.store.query(HEAD, context.workspace, start=f"{after}!" if after else "", limit=limit)
+    return [(item.key.sort, msgspec.json.decode(item.value, type=Head)) for item in items]
+
+
+def written(context: Context, id: str, version: int) -> Written:
+    """A version as it was written; raises `NotFound`."""
+    item = context.engine.store.get([Key(VERSION, _where(context, id), f"{version:08d}")])[0] if version > 0 else None
+    if item is None:
+        raise NotFound(f"rule {id!r} has no version {version}")
+    return msgspec.json.decode(item.value, type=Written)
+
+
+def log(context: Context, id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Turn]:
+    """The turns of a rule from the ``after``-th on, oldest first."""
+    start = f"{after + 1:08d}"
+    items = context.engine.store.query(LOG, _where(context, id), start=start, limit=limit)
+    return [msgspec.json.decode(item.value, type=Turn) for item in items]
+
+
+def all_turns(context: Context, id: str) -> Iterator[Turn]:
+    """The whole log of a rule, oldest first."""
+    seen = 0
+    while page := log(context, id, seen):
+        yield from page
+        seen += len(page)
+
+
+def compiled(content: dict[str, Any]) -> Rule:
+    """The rule of a version's content."""
+    content = dict(content)
+    return rule_of_json(content.pop("id"), content)
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+class _Change:
+    """What one operation adds to a rule: turns of the log and other writes, all of one commit."""
+
+    def __init__(self, context: Context, id: str, head: Head, expected: int) -> None:
+        self._context = context
+        self._id = id
+        self._expected = expected
+        self.head = head
+        self.writes: list[Put | Delete] = []
+
+    def turn(self, to: State, version: int, note: str) -> None:
+        """Put a version into a state."""
+        self.head.states[version - 1] = to
+        self.note(to, version, note)
+
+    def note(self, to: str, version: int, note: str) -> None:
+        """Add an entry to the log."""
+        self.head.turns += 1
+        told = Turn(at=self._context.now, by=self._context.source, to=to, version=version, note=note)
+        key = Key(LOG, _where(self._context, self._id), f"{self.head.turns:08d}")
+        self.writes.append(Put(key, msgspec.json.encode(told), 0))
+
+    def commit(self) -> bool:
+        """Whether it is durable; False: somebody else was faster."""
+        key = Key(HEAD, self._context.workspace, self._id)
+        head = Put(key, msgspec.json.encode(self.head), self._expected)
+        refusal = self._context.engine.shared.change(self._context.workspace, POLICY, [head, *self.writes])
+        return refusal is None
+
+
+def _changed(context: Context, id: str, change: Callable[[_Change], T]) -> T:
+    """Change a rule; ``change`` is called again with what is so then when another process was faster."""
+    if id in book_of(context).declared:
+        raise Conflict(f"rule {id!r} is declared in the definitions; change it there")
+    for _ in range(ATTEMPTS_MAX):
+        head, expected = held(context, id)
+        attempt = _Change(context, id, head, expected)
+        result = change(attempt)
+        if not attempt.writes or attempt.commit():
+            return result
+    raise Unavailable(f"other processes keep changing the rule {id!r}; try again")
+
+
+def write(context: Context, id: str, content: dict[str, Any], expected: int | None) -> tuple[int, Written, bool]:
+    """A new version, as a draft: (its number, as it was written, whether it is new).
+
+    What says the same as the newest version is that version. ``expected`` is the newest version that the caller knows.
+    """
+    if "version" in content:
+        raise InvalidDefinition("rule.version: the number of a version is given when it is written; leave it out")
+
+    def change(attempt: _Change) -> tuple[int, Written, bool]:
+        newest = len(attempt.head.states)
+        if newest:
+            before = written(context, id, newest)
+            same = _read(context, id, {**content, "version": newest})
+            if same.hash == before.hash:
+                return newest, before, False
+        if expected is not None and expected != newest:
+            raise Conflict(f"the newest version of rule {id!r} is {newest}, not {expected}; read it and decide again")
+        rule = _read(context, id, {**content, "version": newest + 1})
+        made = Written(content=rule.content, hash=rule.hash, at=context.now, by=context.source)
+        attempt.head.states.append("draft")
+        attempt.head.name = rule.name
+        key = Key(VERSION, _where(context, id), f"{newest + 1:08d}")
+        attempt.writes.append(Put(key, msgspec.json.encode(made), 0))
+        attempt.turn("draft", newest + 1, "")
+        return newest + 1, made, True
+
+    return _changed(context, id, change)
+
+
+def _read(context: Context, id: str, content: dict[str, Any]) -> Rule:
+    rule = replace(rule_of_json(id, content), place="rule")
+    context.engine.catalogue.refuse_unread(rule.reads)
+    return rule
+
+
+def move(context: Context, id: str, version: int, to: State, note: str, *, untested: bool = False) -> Head:
+    """Put a version into another state; what is in it already stays. At most one version is active.
+
+    Raises `Conflict` where that cannot be, and for a draft that is to be active unless it may be ``untested``.
+    """
+
+    def change(attempt: _Change) -> Head:
+        head = attempt.head
+        if not 1 <= version <= len(head.states):
+            raise NotFound(f"rule {id!r} has no version {version}")
+        now = head.states[version - 1]
+        if now == to:
+            return head
+        if to not in MOVES[now] or (to == "tested" and now != "draft"):
+            raise Conflict(f"version {version} of rule {id!r} is {now} and cannot become {to}")
+        if to == "active" and now == "draft" and not untested:
+            raise Conflict(
+                f"version {version} of rule {id!r} is a draft that nobody has tested",
+                hint="Mark it as tested first, or say that it may be active untested.",
+            )
+        active = head.active
+        if version == head.shadow:
+            _unshadow(context, attempt, id, f"it is {to} now")
+        if to == "active":
+            _activate(context, attempt, id, version, active)
+        elif active == version:
+            attempt.writes.append(Delete(Key(POLICY, context.workspace, RULE + id)))
+        attempt.turn(to, version, note)
+        return head
+
+    return _changed(context, id, change)
+
+
+def _activate(context: Context, attempt: _Change, id: str, version: int, active: int) -> None:
+    if not active and len(book_of(context).rules) >= RULES_MAX:
+        raise LimitExceeded(f"{RULES_MAX:,} rules are active, and so many may be; retire some")
+    rule = compiled(written(context, id, version).content)
+    if active:
+        attempt.turn("retired", active, f"version {version} takes its place")
+    attempt.writes.append(Put(Key(POLICY, context.workspace, RULE + id), rule.canonical))
+
+
+# --- shadows ----------------------------------------------------------------------------------
+
+
+def shadow(context: Context, id: str, version: int, note: str) -> Head:
+    """Have a version that was tested asked of live events beside the active one; 0: none any more."""
+
+    def change(attempt: _Change) -> Head:
+        head = attempt.head
+        if version == head.shadow:
+            return head
+        if version and not 1 <= version <= len(head.states):
+            raise NotFound(f"rule {id!r} has no version {version}")
+        if version and head.states[version - 1] != "tested":
+            raise Conflict(
+                f"version {version} of rule {id!r} is {head.states[version - 1]}; a shadow is a version that is tested"
+            )
+        if head.shadow:
+            _unshadow(context, attempt, id, note)
+        if version:
+            head.shadow = version
+            rule = compiled(written(context, id, version).content)
+            attempt.writes = [w for w in attempt.writes if w.key != _shadow_key(context, id)]
+            attempt.writes.append(Put(_shadow_key(context, id), rule.canonical))
+            attempt.note("shadow", version, note)
+        return head
+
+    return _changed(context, id, change)
+
+
+def _unshadow(context: Context, attempt: _Change, id: str, note: str) -> None:
+    attempt.writes.append(Delete(_shadow_key(context, id)))
+    attempt.note("shadow ended", attempt.head.shadow, note)
+    attempt.head.shadow = 0
+
+
+def _shadow_key(context: Context, id: str) -> Key:
+    return Key(POLICY, context.workspace, SHADOWED + id)
+
+
+# --- sets -------------------------------------------------------------------------------------
+
+
+def change_set(context: Context, name: str, rule_set: RuleSet | None) -> bool:
+    """Write a set, or remove it; whether that changes anything."""
+    book = book_of(context)
+    if name in book.declared_sets:
+        raise Conflict(f"rule set {name!r} is declared in the definitions; change it there")
+    for _ in range(ATTEMPTS_MAX):
+        key = Key(POLICY, context.workspace, SET + name)
+        turns = _set_turns(context, name)
+        item = context.engine.store.get([key])[0]
+        data = None if rule_set is None else msgspec.json.encode(rule_set.content)
+        if (None if item is None else item.value) == data:
+            return False
+        if item is None and len(book.sets) >= RULE_SETS_MAX:
+            raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, and so many may be; remove some")
+        expected = 0 if item is None else item.version
+        turn = Turn(
+            at=context.now, by=context.source, to="removed" if rule_set is None else "written",
+            content={} if rule_set is None else rule_set.content,
+        )  # fmt: skip
+        writes: Sequence[Put | Delete] = (
+            Delete(key, expected) if data is None else Put(key, data, expected),
+            Put(Key(LOG, _where(context, SET + name), f"{turns + 1:08d}"), msgspec.json.encode(turn), 0),
+        )
+        if context.engine.shared.change(context.workspace, POLICY, writes) is None:
+            return True
+    raise Unavailable(f"other processes keep changing the rule set {name!r}; try again")
+
+
+def _set_turns(context: Context, name: str) -> int:
+    last = context.engine.store.query(LOG, _where(context, SET + name), limit=1, reverse=True)
+    return int(last[0].key.sort) if last else 0
+
+
+# --- what was in force ------------------------------------------------------------------------
+
+
+class InForce(NamedTuple):
+    """Which version was in force at an instant, and since when."""
+
+    version: int
+    since: int
+    declared: bool
+
+
+def in_force(context: Context, id: str, at: int) -> InForce | None:
+    """By the log, without regard to what the version itself says of when it is effective; None: none was."""
+    found: InForce | None = None
+    for turn in all_turns(context, id):
+        if turn.at > at:
+            continue  # clocks of several processes need not agree on the order
+        if turn.to == "active":
+            found = InForce(turn.version, turn.at, False)
+        elif turn.to == "retired" and found is not None and found.version == turn.version:
+            found = None
+    # What the definitions declare stands before what was written under the same id.
+    for since, version in context.engine.declared_turns(POLICY, id):
+        if since <= at and version:
+            found = InForce(version, since, True)
+        elif since <= at and found is not None and found.declared:
+            found = None
+    return found
+
+
+def rule_at(context: Context, id: str, version: int) -> Rule:
+    """A version of a rule, wherever it comes from; raises `NotFound`."""
+    declared = book_of(context).declared.get(id)
+    if declared is not None and declared.version == version:
+        return declared
+    data = context.engine.declared_content(POLICY, id, version)
+    if data is not None:
+        return compiled(msgspec.json.decode(data))
+    return compiled(written(context, id, version).content)

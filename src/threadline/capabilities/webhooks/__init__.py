@@ -1,0 +1,10 @@
+"""Webhooks: what rules tell other systems over HTTP, signed, tried again, and given up on in sight.
+
+What it promises: a call is made at least once under one id that every attempt has, and what came of it stands in the
+person's thread exactly once. Each destination has a queue of its own, so that a slow one holds up no other. One that
+fails is left alone for a while; one that says it is gone is called no more. What was given up on can be driven again.
+"""
+
+from threadline.capabilities.webhooks.definition import Destination, lane_of
+
+__all__ = ["Destination", "lane_of"]

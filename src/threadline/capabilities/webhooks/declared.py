@@ -1,0 +1,14 @@
+"""What the webhooks capability puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.webhooks.definition import read_destinations, url_lanes
+from threadline.kernel.sender import Lane
+
+
+def declare(definitions: Definitions) -> list[Lane]:
+    """A lane for each destination, and those for addresses that rules name themselves."""
+    destinations = read_destinations(definitions)
+    definitions.refuse()
+    return [*url_lanes(), *(destination.lane for destination in destinations)]

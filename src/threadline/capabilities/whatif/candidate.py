@@ -1,0 +1,143 @@
+"""The candidate and what stands against it: two books and two catalogues."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.rules import Book, Rule, RuleSet, versions
+from threadline.capabilities.rules.deciding import POLICY
+from threadline.capabilities.rules.reading import rule_of_json
+from threadline.capabilities.segments.definition import Segment, read_segments
+from threadline.capabilities.segments.standing import Moment
+from threadline.capabilities.whatif.judging import RulesJudge
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.operation import Context
+
+ASIDE = frozenset({"identifiers", "settings"})
+"""Sections of a candidate that are left aside: who is who, and how the process runs, is no part of a what-if."""
+RULE_SECTIONS = frozenset({"rules", "rule_sets"})
+CANDIDATE = "candidate.yaml"
+"""How the text of a candidate is called in messages."""
+TRIED = "tried"
+"""The set in which a rule is asked that no set names."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One side of a what-if."""
+
+    catalogue: Any
+    book: Book
+    segments: tuple[Segment, ...]
+    title: str
+
+
+def in_force(context: Context) -> Candidate:
+    """What decides live, now."""
+    catalogue = context.engine.catalogue
+    return Candidate(catalogue, versions.book_of(context), _segments(catalogue.definitions), "in force")
+
+
+def _segments(definitions: Definitions | None) -> tuple[Segment, ...]:
+    return () if definitions is None else read_segments(definitions) or ()
+
+
+def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
+    """What is in force, with this version of a rule in the place of whatever there is of it."""
+    current.catalogue.refuse_unread(rule.reads)
+    sets = list(current.book.sets.values())
+    if not current.book.sets_of(rule.id):
+        asked = tuple(types)
+        if not asked:
+            raise InvalidValue(
+                f"no rule set names the rule {rule.id!r}, so it would never be asked",
+                hint="Name in `types` the event types of which to ask it, or write a rule set.",
+            )
+        sets.append(RuleSet(TRIED, events=asked, rules=(rule.id,)))
+    others = [each for each in current.book.rules.values() if each.id != rule.id]
+    return replace(current, book=Book([*others, rule], sets), title=f"rule {rule.id} version {rule.version}")
+
+
+def written(context: Context, id: str, version: int | None, content: dict[str, Any] | None) -> Rule:
+    """The version of a rule that is meant: one that is there, or one that nobody has written yet."""
+    if content is None:
+        if version is None:
+            raise InvalidValue("name the `version` of the rule, or give its `content`")
+        return versions.rule_at(context, id, version)
+    return replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
+
+
+def of_definitions(context: Context, current: Candidate, text: str) -> Candidate:
+    """What a file of definitions says, section by section in the place of what is in force."""
+    declared: Definitions = context.engine.catalogue.definitions or Definitions()
+    found = declared.with_candidate(CANDIDATE, text, ASIDE)
+    for name in ASIDE:
+        found.section(name)
+    catalogue = context.engine.catalogue.variant(found)
+    found.refuse_unknown()
+    items = {sort: data for sort, (data, _) in current.book.sources.items()}
+    book: Book = catalogue.policy(POLICY).shared.make(items, None)
+    title = f"{CANDIDATE}: {', '.join(sorted(sections_of(text)))}"
+    if sections_of(text) <= RULE_SECTIONS:
+        # Everything is folded alike, so that people can live one life for both sides.
+        return replace(current, book=book, title=title)
+    return Candidate(catalogue, book, _segments(found), title)
+
+
+def sections_of(text: str) -> frozenset[str]:
+    """The sections of a candidate that count."""
+    return Definitions([(CANDIDATE, text)]).names - ASIDE
+
+
+# --- the two ways -----------------------------------------------------------------------------
+
+
+def way(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> tuple[Any, ...]:
+    """The fields of the engine's `Way`; ``ends``: for who looks at `ending` as well."""
+    also = [(read.projection, read.path) for each in side.segments for read in each.reads] if ends else []
+    judge = RulesJudge(side.book, history=history, also=[*also, ("points", ())] if ends else ())
+    explaining = RulesJudge(side.book, history=history, explaining=True)
+    return (side.catalogue, judge, explaining, policies, {POLICY: side.book})
+
+
+def asked(*books: Book) -> dict[str, frozenset[str]]:
+    """Event type -> the rules that any of the books asks of it."""
+    found: dict[str, set[str]] = {}
+    for book in books:
+        for each in book.sets.values():
+            for type in each.events:
+                found.setdefault(type, set()).update(id for id in each.rules if id in book.rules)
+    return {type: frozenset(ids) for type, ids in found.items() if ids}
+
+
+def ending(side: Candidate) -> Callable[[Any], dict[str, Any]]:
+    """What is compared at the end: who belongs to which segment, and who has how many points."""
+    segments = side.segments
+
+    def look(known: Any) -> dict[str, Any]:
+        moment = Moment(known, known.at)
+        points = known.view("points") or {}
+        return {
+            "segments": {each.name for each in segments if moment.belongs(each)},
+            "points": (points.get("earned", 0), points.get("balance", 0)),
+        }
+
+    return look
+
+
+def fingerprint(parts: Mapping[str, Any], *sides: Candidate) -> str:
+    """A hash of what is asked and of both sides: whoever goes on later goes on with the same."""
+    said = {**parts, "sides": [list(_told(side)) for side in sides]}
+    return hashlib.sha256(canonical_json(said)).hexdigest()
+
+
+def _told(side: Candidate) -> Iterator[Any]:
+    yield side.catalogue.layout
+    yield [rule.content for rule in side.book.rules.values()]
+    yield [each.content for each in side.book.sets.values()]
+    yield [[segment.name, segment.version] for segment in side.segments]

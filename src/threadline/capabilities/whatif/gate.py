@@ -1,0 +1,40 @@
+"""The gate before an activation: no version of a rule counts before it was tried on history, if that is asked for."""
+
+from __future__ import annotations
+
+from threadline.capabilities.whatif.saving import newest
+from threadline.kernel.errors import Conflict
+from threadline.kernel.operation import Context
+
+HINT = "Try it with `what_if` on the history that matters, with `save`, then activate it."
+
+
+def refuse_untried(context: Context, rule: str, version: int, hash: str, active: int, changed_max: float) -> None:
+    """Raise `Conflict` unless a saved what-if of exactly this version is within bounds.
+
+    It must be of the whole workspace, against the version that is ``active`` now, have errors nowhere, and of its
+    answers no larger share than ``changed_max`` may be others.
+    """
+    name = f"version {version} of rule {rule!r}"
+    found = newest(context, rule, version)
+    if found is None or found.about.hash != hash:
+        raise Conflict(f"{name} may not be activated: no what-if of it was saved", hint=HINT)
+    about = found.about
+    problem = ""
+    if not about.whole:
+        problem = "looked at a part of the people or of the event types only"
+    elif about.against != active:
+        problem = f"was against {_version(about.against)}, and {_version(active)} is active now"
+    elif about.errors:
+        problem = f"had {about.errors:,} errors"
+    elif not about.asked:
+        problem = "asked it of no event, and so says nothing"
+    elif about.changed > changed_max * about.asked:
+        share = about.changed / about.asked
+        problem = f"changed {share:.2%} of {about.asked:,} answers, and {changed_max:.2%} may be changed"
+    if problem:
+        raise Conflict(f"{name} may not be activated: what-if {found.id} {problem}", hint=HINT)
+
+
+def _version(version: int) -> str:
+    return f"version {version}" if version else "no version"

@@ -1,0 +1,118 @@
+"""Rules as judges of history: what a book decides about an event, and what that changes for the events to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from threadline.capabilities.conditions import Path
+from threadline.capabilities.rules import Book, Decided, decide
+from threadline.capabilities.rules.acting import ERROR, NO_MATCH
+from threadline.capabilities.rules.actions import KINDS
+from threadline.capabilities.rules.deciding import LIVE, POLICY
+from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.kernel.event import Recorded
+from threadline.kernel.policy import Emit, Wish
+
+UNCHANGING = frozenset(name for name, kind in KINDS.items() if kind.wish is None or kind.sends)
+"""Actions that put nothing into the thread."""
+
+
+class RulesJudge:
+    """Decides as the rules policy does, by one book."""
+
+    name = POLICY
+
+    def __init__(
+        self, book: Book, *, history: bool, explaining: bool = False, also: Iterable[tuple[str, Path]] = ()
+    ) -> None:
+        self._book = book
+        self._asked = book.recording_all() if explaining else book
+        self._history = history
+        """Whether back-filled events are decided whatever the sets say of them."""
+        self._explaining = explaining
+        self.heeds = book.heeds
+        reads = (read for rule in book.rules.values() for read in rule.reads)
+        self.reads = tuple(dict.fromkeys([*((read.projection, read.path) for read in reads), *also]))
+        """``also`` are parts that somebody looks at in the end."""
+
+    def judge(self, recorded: Recorded, known: Any) -> Mapping[str, Decided]:
+        """What the rules say of an event, by rule."""
+        found = decide(self._asked, recorded, known, history=self._history)
+        return {decided.rule.id: decided for decided in found} if found else _NOTHING
+
+    def wishes(
+        self, recorded: Recorded, verdicts: Mapping[str, Decided], folded: Callable[[str], bool]
+    ) -> Sequence[Wish | None]:
+        """What comes of it; the event that tells a decision is made only for who looks at decisions."""
+        tells = folded(DECISION_MADE)
+        wanted: list[Wish | None] = []
+        for decided in verdicts.values():
+            if self._explaining and decided.status == NO_MATCH and self._book.sets[decided.rule_set].record != "all":
+                continue  # it is here for its reasons only
+            names = [name for wished in decided.wished for name in wished]
+            if tells or not UNCHANGING.issuperset(names):
+                wanted += decided.wishes(recorded)
+            else:
+                wanted += [None] * (1 + sum(KINDS[name].wish is not None for name in names))
+        return wanted
+
+    def decides_as(self, other: RulesJudge, event_type: str) -> bool:
+        """Whether the sets and rules that are asked of a type say the same in both books, to the version."""
+        return self.asked_of(event_type) == other.asked_of(event_type)
+
+    def asked_of(self, event_type: str) -> list[Any]:
+        """The sets that are asked of a type, each with its rules in order, as JSON has them."""
+        return [(each.set.content, [rule.content for rule in each.rules]) for each in self._asked.plan(event_type)]
+
+    def alike(self, wish: Emit) -> Any:
+        """Which version decided, and by which numbers, makes no difference where what it came to is the same."""
+        if wish.type != DECISION_MADE:
+            return (wish.type, wish.occurred_at, wish.properties)
+        return (wish.type, wish.occurred_at, [wish.properties[name] for name in _CAME_TO])
+
+
+_CAME_TO = ("rule", "status", "output", "wished")
+_NOTHING: Mapping[str, Decided] = {}
+
+
+class Told(NamedTuple):
+    """A decision as it was recorded, with what a comparison looks at."""
+
+    version: int
+    status: str
+    output: dict[str, Any]
+    wished: list[dict[str, Any]]
+    trace: list[dict[str, Any]]
+
+
+def told(recorded: Recorded) -> tuple[str, str, Told] | None:
+    """(event, rule, decision) of a live decision's event; None for any other event."""
+    event = recorded.event
+    if event.type != DECISION_MADE or event.source_type != "internal" or event.properties.get("mode") != LIVE:
+        return None
+    said = event.properties
+    decision = Told(said["version"], said["status"], said["output"], said["wished"], said["trace"])
+    return said["event_id"], said["rule"], decision
+
+
+def version_of(verdict: Decided | Told) -> int:
+    """The version of the rule that decided."""
+    return verdict.version if isinstance(verdict, Told) else verdict.rule.version
+
+
+def same(old: Decided | Told | None, new: Decided | Told | None) -> bool:
+    """Whether two verdicts come to the same: status, what was stored, and what was wished for."""
+    if old is None or new is None:
+        return status_of(old) == status_of(new)
+    return old.status == new.status and old.output == new.output and old.wished == new.wished
+
+
+def status_of(verdict: Decided | Told | None) -> str:
+    """The status; `NO_MATCH` for a rule that did not match or was not asked."""
+    return NO_MATCH if verdict is None else verdict.status
+
+
+def is_error(verdict: Decided | Told | None) -> bool:
+    """Whether a rule could not answer."""
+    return verdict is not None and verdict.status == ERROR

@@ -1,0 +1,191 @@
+"""A what-if in the form in which callers read it, under way or ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.whatif.diffing import differences
+from threadline.capabilities.whatif.saving import About
+from threadline.capabilities.whatif.tally import Counts
+from threadline.capabilities.whatif.trying import Trying
+
+State = Literal["running", "done", "cancelled", "failed"]
+
+
+class MatrixCell(msgspec.Struct, kw_only=True):
+    """How many answers went from one status to another."""
+
+    old: str
+    new: str
+    same: Annotated[int, Meta(description="Answers that say the same on both sides.")]
+    changed: Annotated[int, Meta(description="Those that do not: another status, or another output or other actions.")]
+
+
+class RuleTotals(msgspec.Struct, kw_only=True):
+    """What became of one rule."""
+
+    rule: str
+    asked: Annotated[int, Meta(description="Events that it was asked of, on either side.")]
+    changed: int
+    changed_share: Annotated[float, Meta(description="`changed` of `asked`, 0 to 1.")]
+    people: Annotated[int, Meta(description="People for whom an answer changed.")]
+    errors: Annotated[int, Meta(description="Errors of the candidate.")]
+    old: Annotated[dict[str, int], Meta(description="Status -> answers; `NoMatch` are those that say nothing.")]
+    new: dict[str, int]
+
+
+class ActionTotals(msgspec.Struct, kw_only=True):
+    """How often a kind of action was wished for."""
+
+    action: str
+    old: int
+    new: int
+
+
+class SegmentEffect(msgspec.Struct, kw_only=True):
+    """Who would be elsewhere at the end."""
+
+    segment: str
+    entered: Annotated[int, Meta(description="People who belong to it under the candidate, and not otherwise.")]
+    left: int
+    people: Annotated[list[str], Meta(description="Some of them.")]
+
+
+class PointsEffect(msgspec.Struct, kw_only=True):
+    """Points at the end, all people together, the candidate's less those in force."""
+
+    people: Annotated[int, Meta(description="People whose points differ.")]
+    earned: int
+    balance: int
+
+
+class SampleView(msgspec.Struct, kw_only=True):
+    """Somebody for whom it would have been otherwise, and the first time that it would."""
+
+    person: str
+    changed: Annotated[int, Meta(description="Answers of theirs that changed.")]
+    rule: str
+    event: str
+    type: str
+    at: str
+    old: Annotated[dict[str, Any], Meta(description="Status, version and output.")]
+    new: dict[str, Any]
+    step: Annotated[
+        dict[str, Any] | None,
+        Meta(description="The first step of the trace that differs, on each side; null: they differ beyond it."),
+    ]
+
+
+class WhatIfView(msgspec.Struct, kw_only=True):
+    """A what-if: what was asked, how far it is, and once it is done what came of it."""
+
+    id: str
+    state: State
+    saved: Annotated[bool, Meta(description="Whether the result is kept in the store.")]
+    problem: Annotated[str, Meta(description="Why it failed.")] = ""
+    old: Annotated[str, Meta(description="What stands against the candidate.")]
+    new: Annotated[str, Meta(description="The candidate.")]
+    start: Instant
+    stop: Instant
+    asked: Annotated[dict[str, Any], Meta(description="The question.")]
+    diff: Annotated[list[str], Meta(description="Rules and sets that differ, line by line, as `diff -u` shows it.")]
+    people: Annotated[int, Meta(description="People whose history was lived, or should have been.")]
+    events: Annotated[int, Meta(description="Events that they have, those outside of the range included.")]
+    events_in_all: Annotated[int | None, Meta(description="Events of the whole store, where it can tell.")] = None
+    people_changed: int = 0
+    decisions: Annotated[
+        int, Meta(description="Answers: one for each rule that is asked of an event, whether it matches or not.")
+    ] = 0
+    same: int = 0
+    changed: int = 0
+    errors: Annotated[int, Meta(description="Answers of the candidate that are errors.")] = 0
+    failed: Annotated[
+        int, Meta(description="Those whose history could not be lived; no answer of theirs is counted.")
+    ] = 0
+    asked_of: Annotated[dict[str, int], Meta(description="Event type -> events of which rules were asked.")] = {}
+    matrix: list[MatrixCell] = []
+    rules: list[RuleTotals] = []
+    actions: list[ActionTotals] = []
+    segments: list[SegmentEffect] = []
+    points: PointsEffect | None = None
+    samples: Annotated[list[SampleView], Meta(description="People by id; the same ones every time.")] = []
+    failures: Annotated[dict[str, str], Meta(description="Person -> what went wrong, for some of the failed.")] = {}
+
+
+def view(
+    trying: Trying, state: State, people: int, events: int, *, saved: bool = False, problem: str = "",
+    events_in_all: int | None = None,
+) -> WhatIfView:  # fmt: skip
+    """The view. What is counted stands in it once it has ended: until then it changes under the reader's eyes."""
+    shown = WhatIfView(
+        id=trying.id, state=state, saved=saved, problem=problem, old=trying.old.title, new=trying.new.title,
+        start=instant(trying.start), stop=instant(trying.stop), asked=_asked(trying), people=people, events=events,
+        events_in_all=events_in_all, diff=differences(trying.old, trying.new),
+    )  # fmt: skip
+    counts = trying.tally.counts
+    for name in ("people_changed", "decisions", "same", "changed", "errors", "failed"):
+        setattr(shown, name, getattr(counts, name))
+    if state != "running":
+        _fill(shown, counts, trying.tally.asked)
+    return shown
+
+
+def _asked(trying: Trying) -> dict[str, Any]:
+    """What differs from what holds anyway."""
+    told: dict[str, Any] = msgspec.to_builtins(trying.asked)
+    return {name: value for name, value in told.items() if value not in (None, "", [])}
+
+
+def _fill(shown: WhatIfView, counts: Counts, asked: Mapping[str, frozenset[str]]) -> None:
+    shown.asked_of = dict(sorted(counts.events.items()))
+    shown.matrix = [
+        MatrixCell(old=old, new=new, same=cell[0], changed=cell[1])
+        for old, row in sorted(counts.matrix.items())
+        for new, cell in sorted(row.items())
+    ]
+    rules = sorted({*counts.rules, *(rule for rules in asked.values() for rule in rules)})
+    shown.rules = [totals(rule, counts, asked) for rule in rules]
+    shown.actions = [ActionTotals(action=name, old=old, new=new) for name, (old, new) in sorted(counts.actions.items())]
+    shown.segments = [
+        SegmentEffect(segment=name, entered=each.entered, left=each.left, people=each.people)
+        for name, each in sorted(counts.segments.items())
+    ]
+    if counts.points is not None:
+        shown.points = msgspec.convert(msgspec.to_builtins(counts.points), PointsEffect)
+    shown.samples = [
+        msgspec.convert(msgspec.to_builtins(each), SampleView) for _, each in sorted(counts.samples.items())
+    ]
+    shown.failures = dict(sorted(counts.failures.items()))
+
+
+def totals(rule: str, counts: Counts, asked: Mapping[str, frozenset[str]]) -> RuleTotals:
+    """What became of one rule in all."""
+    count = counts.rules.get(rule)
+    events = sum(number for type, number in counts.events.items() if rule in asked.get(type, ()))
+    if count is None:
+        return RuleTotals(rule=rule, asked=events, changed=0, changed_share=0.0, people=0, errors=0, old={}, new={})
+    said = max(events, sum(count.old.values()), sum(count.new.values()))
+    return RuleTotals(
+        rule=rule, asked=said, changed=count.changed, changed_share=round(count.changed / said, 6), people=count.people,
+        errors=count.errors, old=dict(sorted(count.old.items())), new=dict(sorted(count.new.items())),
+    )  # fmt: skip
+
+
+def about(trying: Trying) -> About | None:
+    """What an activation goes by; None for a what-if that is of no written version against what is in force."""
+    asked = trying.asked
+    if asked.rule is None or asked.version is None or asked.content is not None or asked.baseline == "recorded":
+        return None
+    rule, before = trying.new.book.rules[asked.rule], trying.old.book.rules.get(asked.rule)
+    counts = trying.tally.counts
+    found = totals(asked.rule, counts, trying.tally.asked)
+    return About(
+        rule=rule.id, version=rule.version, hash=rule.hash, against=0 if before is None else before.version,
+        whole=not asked.people and not asked.types, asked=found.asked, changed=found.changed,
+        errors=found.errors + counts.failed,
+    )  # fmt: skip

@@ -1,0 +1,243 @@
+"""The tally of a what-if: same, changed and error, by outcome and by rule, with the same samples every time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import msgspec
+
+from threadline.capabilities.rules.acting import NO_MATCH
+from threadline.capabilities.whatif.judging import is_error, same, status_of, version_of
+from threadline.kernel.event import Recorded
+from threadline.kernel.time import EARLIEST, LATEST, format_time
+
+FAILURES_MAX = 20
+"""People whose history could not be lived, shown with the reason; all of them are counted."""
+PEOPLE_MAX = 10
+"""People who entered or left a segment, shown for each."""
+_TEXT_MAX = 500
+_NONE: frozenset[str] = frozenset()
+
+
+class RuleCount(msgspec.Struct):
+    """What became of one rule."""
+
+    changed: int = 0
+    people: int = 0
+    errors: int = 0
+    old: dict[str, int] = {}
+    new: dict[str, int] = {}
+    """Status -> how often; those that did not match are the rest of how often it was asked."""
+
+
+class Effect(msgspec.Struct):
+    """People who are elsewhere at the end because of the candidate."""
+
+    entered: int = 0
+    left: int = 0
+    people: list[str] = []
+    """Some of them, those with the smallest ids."""
+
+
+class PointsEffect(msgspec.Struct):
+    """Points at the end, all people together, candidate less what is in force."""
+
+    earned: int = 0
+    balance: int = 0
+    people: int = 0
+
+
+class Sample(msgspec.Struct):
+    """Somebody for whom it would have been otherwise, and the first time that it would."""
+
+    person: str
+    changed: int
+    rule: str = ""
+    event: str = ""
+    type: str = ""
+    at: str = ""
+    old: dict[str, Any] = {}
+    new: dict[str, Any] = {}
+    step: dict[str, Any] | None = None
+    """The first step of the trace that differs, on each side."""
+
+
+class Counts(msgspec.Struct):
+    """Everything that is counted. It can be written down at any page and taken up again."""
+
+    people: int = 0
+    people_changed: int = 0
+    events: dict[str, int] = {}
+    """Events of which a rule was asked, by type."""
+    decisions: int = 0
+    """Answers: one for each rule that is asked of an event, matching or not."""
+    same: int = 0
+    changed: int = 0
+    errors: int = 0
+    failed: int = 0
+    matrix: dict[str, dict[str, list[int]]] = {}
+    """Old status -> new status -> [same, changed]: a decision may keep its status and say something else."""
+    rules: dict[str, RuleCount] = {}
+    actions: dict[str, list[int]] = {}
+    """Kind of action -> how often it was wished for, [old, new]."""
+    segments: dict[str, Effect] = {}
+    points: PointsEffect | None = None
+    samples: dict[str, Sample] = {}
+    failures: dict[str, str] = {}
+
+
+class Tally:
+    """Counts people, one after the other; see `engine.whatif.Tally`."""
+
+    def __init__(
+        self, asked: Mapping[str, frozenset[str]], samples: int, types: Collection[str] = (),
+        counts: Counts | None = None,
+    ) -> None:  # fmt: skip
+        self.counts = Counts() if counts is None else counts
+        self.asked = asked
+        """Event type -> the rules that are asked of it on either side."""
+        self._types = frozenset(types)
+        self._samples = samples
+
+    def take(self, person: str, pairs: Sequence[Any]) -> bool:
+        """Count a person; whether their first difference is wanted as a sample."""
+        counts = self.counts
+        counts.people += 1
+        changed: dict[str, int] = {}
+        for recorded, old, new in pairs:
+            type = recorded.event.type
+            if self._types and type not in self._types:
+                continue
+            counts.events[type] = counts.events.get(type, 0) + 1
+            asked = len(self.asked.get(type, _NONE))
+            if old or new:
+                asked = self._compare(type, old, new, changed)
+            counts.decisions += asked
+            self._same(NO_MATCH, asked)
+        for rule in changed:
+            self._rule(rule).people += 1
+        if not changed:
+            return False
+        counts.people_changed += 1
+        return self._sample(person, sum(changed.values()))
+
+    def _rule(self, rule: str) -> RuleCount:
+        found = self.counts.rules.get(rule)
+        if found is None:
+            found = self.counts.rules[rule] = RuleCount()
+        return found
+
+    def _same(self, status: str, count: int) -> None:
+        if count:
+            self.counts.same += count
+            self._cell(status, status)[0] += count
+
+    def _cell(self, old: str, new: str) -> list[int]:
+        return self.counts.matrix.setdefault(old, {}).setdefault(new, [0, 0])
+
+    def _compare(self, type: str, old: Mapping[str, Any], new: Mapping[str, Any], changed: dict[str, int]) -> int:
+        """Count the rules that said something on either side; answers how many others were asked."""
+        counts = self.counts
+        said = {**old, **new}
+        for rule in said:
+            was, becomes = old.get(rule), new.get(rule)
+            count = self._rule(rule)
+            self._said(0, count.old, was)
+            self._said(1, count.new, becomes)
+            if is_error(becomes):
+                counts.errors += 1
+                count.errors += 1
+            if same(was, becomes):
+                self._same(status_of(was), 1)
+            else:
+                counts.changed += 1
+                count.changed += 1
+                changed[rule] = changed.get(rule, 0) + 1
+                self._cell(status_of(was), status_of(becomes))[1] += 1
+        asked = self.asked.get(type, _NONE)
+        counts.decisions += len(said)
+        # A recorded decision may be of a rule that is in neither book any more.
+        return len(asked) - len(asked & said.keys())
+
+    def _said(self, side: int, statuses: dict[str, int], verdict: Any) -> None:
+        if status_of(verdict) == NO_MATCH:
+            return
+        statuses[verdict.status] = statuses.get(verdict.status, 0) + 1
+        for wished in verdict.wished:
+            for name in wished:
+                self.counts.actions.setdefault(name, [0, 0])[side] += 1
+
+    # --- samples ------------------------------------------------------------------------------
+
+    def _sample(self, person: str, changed: int) -> bool:
+        """Keep those with the smallest ids, which are hashes: the same people, whatever the order and the pages."""
+        kept = self.counts.samples
+        if self._samples == 0 or (len(kept) >= self._samples and person > max(kept)):
+            return False
+        kept[person] = Sample(person, changed)
+        if len(kept) > self._samples:
+            del kept[max(kept)]
+        return True
+
+    def explain(self, person: str, pairs: Sequence[Any]) -> None:
+        """The first difference of a sample, with the step of the trace at which the two sides part."""
+        sample = self.counts.samples[person]
+        for recorded, old, new in pairs:
+            if self._types and recorded.event.type not in self._types:
+                continue
+            for rule in sorted({**old, **new}):
+                was, becomes = old.get(rule), new.get(rule)
+                if not same(was, becomes):
+                    _explain(sample, recorded, rule, was, becomes)
+                    return
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def end(self, person: str, old: Any, new: Any) -> None:
+        """Segments entered and left, and points more or less."""
+        counts = self.counts
+        for name in sorted(new["segments"] ^ old["segments"]):
+            effect = counts.segments.setdefault(name, Effect())
+            if name in new["segments"]:
+                effect.entered += 1
+            else:
+                effect.left += 1
+            effect.people = sorted([*effect.people, person])[:PEOPLE_MAX]
+        if old["points"] != new["points"]:
+            points = counts.points = counts.points or PointsEffect()
+            points.people += 1
+            points.earned += new["points"][0] - old["points"][0]
+            points.balance += new["points"][1] - old["points"][1]
+
+    def fail(self, person: str, problem: str) -> None:
+        """A person whose history could not be lived."""
+        counts = self.counts
+        counts.failed += 1
+        counts.samples.pop(person, None)
+        counts.failures[person] = problem[:_TEXT_MAX]
+        if len(counts.failures) > FAILURES_MAX:
+            del counts.failures[max(counts.failures)]
+
+
+def _explain(sample: Sample, recorded: Recorded, rule: str, was: Any, becomes: Any) -> None:
+    sample.rule, sample.event, sample.type = rule, recorded.id, recorded.event.type
+    sample.at = format_time(min(max(recorded.event.occurred_at, EARLIEST), LATEST))
+    sample.old, sample.new = _shown(was), _shown(becomes)
+    sample.step = first_difference([] if was is None else was.trace, [] if becomes is None else becomes.trace)
+
+
+def _shown(verdict: Any) -> dict[str, Any]:
+    if verdict is None:
+        return {"status": NO_MATCH}
+    shown = {"status": verdict.status, "version": version_of(verdict), "output": verdict.output}
+    return msgspec.json.decode(msgspec.json.encode(shown))  # type: ignore[no-any-return]
+
+
+def first_difference(old: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The first step of two traces that differs, as ``{"old": …, "new": …}``; None where they do not."""
+    for was, becomes in zip_longest(old, new):
+        if was != becomes:
+            return {"old": was, "new": becomes}
+    return None

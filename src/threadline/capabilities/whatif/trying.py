@@ -1,0 +1,178 @@
+"""From what a caller asks to a what-if that can be run, broken off and taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import PersonRef, Time, time_param
+from threadline.capabilities.rules.operations import RuleId, Version
+from threadline.capabilities.whatif import candidate as sides
+from threadline.capabilities.whatif.candidate import Candidate
+from threadline.capabilities.whatif.judging import told
+from threadline.capabilities.whatif.replaying import emitted, replayed
+from threadline.capabilities.whatif.tally import Counts, Tally
+from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.operation import Context
+from threadline.kernel.time import EARLIEST, format_time, parse_duration
+
+SAMPLES_MAX = 1_000
+PEOPLE_MAX = 10_000
+
+
+class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is tried, and on which history."""
+
+    rule: Annotated[RuleId | None, Meta(description="Try one rule: its `version`, or a `content` not written yet.")] = (
+        None
+    )
+    version: Version | None = None
+    content: Annotated[
+        dict[str, Any] | None, Meta(description="The content of `rule`, as in the definitions; nobody has to write it.")
+    ] = None
+    definitions: Annotated[
+        str,
+        Meta(
+            description="Try definitions: YAML (or JSON, which is YAML). Each section that it holds stands in the "
+            "place of that section in force; `identifiers` and `settings` are left aside.",
+            max_length=1_000_000,
+        ),
+    ] = ""
+    against: Annotated[
+        Version | None, Meta(description="Compare with this version of `rule`; without it with what is in force.")
+    ] = None
+    baseline: Annotated[
+        Literal["reckoned", "recorded"],
+        Meta(
+            description="reckoned: the other side is reckoned in the sandbox as well, so that only the rules differ. "
+            "recorded: it is the decisions that were made then."
+        ),
+    ] = "reckoned"
+    start: Annotated[Time | None, Meta(description="From the events that became known at this instant on.")] = None
+    stop: Annotated[Time | None, Meta(description="Up to this instant; without it up to now.")] = None
+    since: Annotated[
+        str, Meta(description="Instead of `start`: so long before `stop`, such as 90d.", max_length=32)
+    ] = ""
+    people: Annotated[list[PersonRef], Meta(description="Only these people.", max_length=PEOPLE_MAX)] = []
+    types: Annotated[
+        list[str],
+        Meta(
+            description="Count only decisions about events of these types. A rule that no set names is asked of them.",
+            max_length=100,
+        ),
+    ] = []
+    samples: Annotated[
+        int, Meta(description="People who are shown with their first difference.", ge=0, le=SAMPLES_MAX)
+    ] = 20
+
+
+class Checkpoint(msgspec.Struct, kw_only=True):
+    """How far a what-if has come. It can be kept anywhere, and holds all that going on takes."""
+
+    fingerprint: str
+    start: int
+    stop: int
+    after: tuple[str, str, str] | None
+    people: int
+    events: int
+    counts: Counts
+
+
+@dataclass
+class Trying:
+    """A what-if, ready to run."""
+
+    asked: Asked
+    old: Candidate
+    new: Candidate
+    start: int
+    stop: int
+    fingerprint: str
+    tally: Tally
+    pages: Callable[[Any], Iterator[Any]]
+
+    @property
+    def id(self) -> str:
+        """The same for the same question of the same history."""
+        return self.fingerprint[:32]
+
+    def checkpoint(self, after: Any, people: int, events: int) -> Checkpoint:
+        """Where it stands after a page."""
+        place = None if after is None else (after.table, after.partition, after.sort)
+        return Checkpoint(
+            fingerprint=self.fingerprint, start=self.start, stop=self.stop, after=place, people=people, events=events,
+            counts=self.tally.counts,
+        )  # fmt: skip
+
+
+def prepare(context: Context, asked: Asked, checkpoint: Checkpoint | None = None) -> Trying:
+    """Make ready what is asked, or go on from a checkpoint of the same question.
+
+    Raises `InvalidValue` and `InvalidDefinition` for what cannot be tried, and `Conflict` for a checkpoint of another
+    question.
+    """
+    start, stop = (checkpoint.start, checkpoint.stop) if checkpoint is not None else _range(context, asked)
+    old, new = _sides(context, asked)
+    sections = sides.sections_of(asked.definitions) if asked.definitions else frozenset[str]()
+    books = (old.book, new.book)
+    types = emitted(*books)
+    policies = [replayed(each, books, sections, types) for each in (old, new)]
+    recorded = asked.baseline == "recorded"
+    # What was recorded was decided as the sets say; what is reckoned is reckoned on all of history.
+    # Where everything is folded alike and rules put nothing into threads, people end up where they would have anyway.
+    ends = not recorded and (bool(types) or old.catalogue is not new.catalogue)
+    ways = [
+        sides.way(each, found, history=not recorded, ends=ends)
+        for each, found in zip((old, new), policies, strict=True)
+    ]
+    counted = {name: value for name, value in msgspec.to_builtins(asked).items() if name not in ("start", "stop")}
+    fingerprint = sides.fingerprint({"asked": counted, "start": start, "stop": stop}, old, new)
+    if checkpoint is not None and checkpoint.fingerprint != fingerprint:
+        raise Conflict(
+            "the checkpoint is of another what-if, or rules or definitions have changed since",
+            hint="Ask what was asked then, or begin anew without the checkpoint.",
+        )
+    counts = None if checkpoint is None else checkpoint.counts
+    tally = Tally(sides.asked(old.book, new.book), asked.samples, asked.types, counts)
+    people = None
+    if asked.people:
+        people = sorted({context.engine.person(context.workspace, ref).id for ref in asked.people})
+    pages = context.engine.what_if(
+        context.workspace, *ways, start, stop, tally, people=people,
+        endings=(sides.ending(old), sides.ending(new)) if ends else None, told=told if recorded else None,
+    )  # fmt: skip
+    return Trying(asked, old, new, start, stop, fingerprint, tally, pages)
+
+
+def _range(context: Context, asked: Asked) -> tuple[int, int]:
+    if asked.start and asked.since:
+        raise InvalidValue("give `start` or `since`, not both")
+    stop = time_param(asked.stop)
+    stop = context.now if stop is None else stop
+    if stop > context.now:
+        raise InvalidValue(f"stop lies ahead; the present is {format_time(context.now)}")
+    start = stop - parse_duration(asked.since) if asked.since else time_param(asked.start)
+    start = EARLIEST if start is None else max(start, EARLIEST)
+    if start >= stop:
+        raise InvalidValue("`start` is not before `stop`")
+    return start, stop
+
+
+def _sides(context: Context, asked: Asked) -> tuple[Candidate, Candidate]:
+    if (asked.rule is None) == (not asked.definitions):
+        raise InvalidValue("give a `rule` with its `version` or `content`, or `definitions`")
+    if asked.rule is None and any(each is not None for each in (asked.version, asked.content, asked.against)):
+        raise InvalidValue("`version`, `content` and `against` are of a `rule`; name it")
+    old = sides.in_force(context)
+    if asked.rule is None:
+        return old, sides.of_definitions(context, old, asked.definitions)
+    new = sides.of_rule(old, sides.written(context, asked.rule, asked.version, asked.content), asked.types)
+    if asked.against is not None:
+        if asked.baseline == "recorded":
+            raise InvalidValue("`against` is reckoned; leave `baseline` at that")
+        old = sides.of_rule(old, sides.written(context, asked.rule, asked.against, None), asked.types)
+    return old, new

@@ -1,0 +1,222 @@
+"""Lanes at work: each place has its queue, is left alone while it fails, and is stopped when it wants no more."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from threadline.engine.leases import Leases
+from threadline.engine.outbox import Outbox, due_of, waiting
+from threadline.engine.packing import time_key
+from threadline.engine.wishes import EFFECT_PARKED, OUTBOX, lane_partition
+from threadline.kernel.errors import NotFound
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.sender import Lane, Outcome, Sender
+from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
+from threadline.kernel.time import SECOND, Clock
+
+if TYPE_CHECKING:
+    from threadline.engine.engine import Engine
+
+LANE = "lane"
+"""Table: how each lane stands, in one partition."""
+_ALL = "-"
+REST_SECONDS_FIRST = 10
+REST_SECONDS_MAX = 600
+FAILED_SECONDS = 10.0
+
+log = logging.getLogger("threadline.work")
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a lane stands: it flows, it rests, or it is stopped."""
+
+    stopped_at: int = 0
+    """Since when it is stopped; 0: it is not."""
+    why: str = ""
+    rests: int = 0
+    """How often in a row it was left alone; above 0 the next effect that is sent is the test whether it is well."""
+    rest_until: int = 0
+
+
+class Held(NamedTuple):
+    """A standing and the version of its item, 0 if there is none."""
+
+    standing: Standing
+    version: int
+
+
+def standing_of(store: Store, name: str) -> Held:
+    """How a lane stands now."""
+    item = store.get([Key(LANE, _ALL, name)])[0]
+    return Held(Standing(), 0) if item is None else Held(_read(item), item.version)
+
+
+def standings(store: Store) -> dict[str, Standing]:
+    """How all lanes stand that a dispatcher has seen, by name."""
+    return {item.key.sort: _read(item) for item in store.query(LANE, _ALL)}
+
+
+def change_standing(
+    store: Store, name: str, standing: Standing, expected: int | None, *checks: Check
+) -> Refusal | None:
+    """Write how a lane stands; the refusal if it stands otherwise by now."""
+    put = Put(Key(LANE, _ALL, name), msgspec.msgpack.encode(standing), expected)
+    return store.commit([Batch(writes=[put, *checks])])[0]
+
+
+def _read(item: Item) -> Standing:
+    return msgspec.msgpack.decode(item.value, type=Standing)
+
+
+def lanes_to_work(engine: Engine) -> list[Lane]:
+    """The declared lanes, and those that once were: what still waits in them must not wait for ever."""
+    known = standings(engine.store)
+    for name in engine.catalogue.lanes.keys() - known.keys():
+        change_standing(engine.store, name, Standing(), 0)
+    left = (Lane(name) for name in known.keys() - engine.catalogue.lanes.keys())
+    return [*engine.catalogue.lanes.values(), *left]
+
+
+class LaneState(NamedTuple):
+    """A lane as operators see it."""
+
+    lane: Lane
+    standing: Standing
+    waiting: int
+    """Effects in it, of all workspaces, counted to a page."""
+    oldest: int | None
+    """When the first of them is due."""
+
+
+def lane_states(store: Store, lanes: Mapping[str, Lane]) -> list[LaneState]:
+    """The declared lanes by name."""
+    known = standings(store)
+    found = []
+    for name in sorted(lanes):
+        items = store.query(OUTBOX, lane_partition(name), limit=PAGE_ITEMS_MAX)
+        oldest = due_of(items[0]) if items else None
+        found.append(LaneState(lanes[name], known.get(name, Standing()), len(items), oldest))
+    return found
+
+
+def stop_lane(store: Store, clock: Clock, lanes: Mapping[str, Lane], name: str, why: str) -> bool:
+    """Send nothing there any more; whether that changes anything. What is due there is parked."""
+    if name not in lanes:
+        raise NotFound(f"nothing is sent to {name!r}: it is not declared")
+    if standing_of(store, name).standing.stopped_at:
+        return False
+    change_standing(store, name, Standing(stopped_at=clock(), why=why), None)
+    return True
+
+
+def start_lane(store: Store, lanes: Mapping[str, Lane], name: str) -> bool:
+    """Send there again, at once; whether that changes anything. What was parked meanwhile waits to be driven again."""
+    if name not in lanes:
+        raise NotFound(f"nothing is sent to {name!r}: it is not declared")
+    if standing_of(store, name).standing == Standing():
+        return False
+    change_standing(store, name, Standing(), None)
+    return True
+
+
+class LaneWork:
+    """Works off one lane, in a thread of its own while something is due in it."""
+
+    def __init__(self, engine: Engine, senders: Mapping[str, Sender], lane: Lane, leases: Leases, page: int) -> None:
+        self._engine = engine
+        self._lane = lane
+        self._leases = leases
+        self._page = page
+        self._outbox = Outbox(engine, senders, lane)
+        self._failures = 0
+        self._thread: threading.Thread | None = None
+
+    def start(self, stopping: threading.Event) -> None:
+        """Work until nothing is due, beside the caller; nothing happens if that is so, or if it works already."""
+        if (self._thread is None or not self._thread.is_alive()) and self._due(1):
+            name = f"threadline-lane-{self._lane.name}"
+            self._thread = threading.Thread(target=self._run, args=(stopping,), name=name, daemon=True)
+            self._thread.start()
+
+    def finish(self) -> None:
+        """Wait for what is being sent, and give the lease back."""
+        if self._thread is not None:
+            self._thread.join()
+        self._outbox.close()
+        self._leases.let_go()
+
+    def _run(self, stopping: threading.Event) -> None:
+        try:
+            while not stopping.is_set() and self.turn(stopping):
+                pass
+        except Exception:  # what is due stays due; a store that is full or busy now may not be in a while
+            log.exception("lane %s failed; it goes on in a while", self._lane.name)
+            stopping.wait(FAILED_SECONDS)
+
+    def turn(self, stopping: threading.Event) -> int:
+        """Work off what is due now, at most a page; answers how many effects were settled."""
+        due = self._due(self._page)
+        check = self._leases.acquire(self._lease) if due else None
+        if check is None:
+            return 0
+        held = standing_of(self._engine.store, self._lane.name)
+        if held.standing.stopped_at:
+            return self._park(due, check, f"nothing is sent there any more: {held.standing.why}")
+        now = self._engine.clock()
+        if held.standing.rest_until > now:
+            give_up = self._lane.give_up_seconds
+            old = [] if give_up is None else [item for item in due if now - waiting(item).since > give_up * SECOND]
+            return self._park(old, check, "given up on while the place was left alone")
+        # After a rest a single one is sent, to see whether the place is well.
+        at_once = 1 if held.standing.rests else self._lane.at_once
+        settled = 0
+        for start in range(0, len(due), at_once):
+            check = None if stopping.is_set() else self._leases.acquire(self._lease)
+            if check is None:
+                break
+            done, outcomes = self._outbox.send(due[start : start + at_once], check)
+            settled += done
+            standing = self._judged(held.standing, outcomes)
+            if standing != held.standing:
+                # If it is refused, somebody else has changed it, and that is read before anything else is sent.
+                change_standing(self._engine.store, self._lane.name, standing, held.version, check)
+                break
+        return settled
+
+    @property
+    def _lease(self) -> str:
+        return f"{OUTBOX}/{lane_partition(self._lane.name)}"
+
+    def _due(self, limit: int) -> list[Item]:
+        stop = time_key(self._engine.clock() + 1)
+        return self._engine.store.query(OUTBOX, lane_partition(self._lane.name), stop=stop, limit=limit)
+
+    def _park(self, items: Sequence[Item], check: Check, why: str) -> int:
+        outcome = Outcome(type=EFFECT_PARKED, parked=why)
+        return self._outbox.settle([(able, outcome) for able in self._outbox.able(items)], check)
+
+    def _judged(self, before: Standing, outcomes: Sequence[Outcome]) -> Standing:
+        """How the lane stands after these outcomes."""
+        after = before
+        for outcome in outcomes:
+            if outcome.place == "gone":
+                return Standing(stopped_at=self._engine.clock(), why=outcome.parked)
+            if outcome.place == "ill":
+                self._failures += 1
+                # One failure is enough after a rest.
+                if self._lane.failures_max and (before.rests or self._failures >= self._lane.failures_max):
+                    after = self._rested(before)
+            elif not outcome.parked:
+                self._failures = 0
+                after = Standing()
+        return after
+
+    def _rested(self, before: Standing) -> Standing:
+        self._failures = 0
+        seconds = min(REST_SECONDS_FIRST * 2 ** min(before.rests, 20), REST_SECONDS_MAX)
+        return Standing(rests=before.rests + 1, rest_until=self._engine.clock() + seconds * SECOND)

@@ -1,0 +1,168 @@
+"""The outbox: effects that are due are sent, and what came of each is an event in its person's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+from threadline.engine.outcomes import identifier_of, internal, settle
+from threadline.engine.packing import pack, time_key, unpack
+from threadline.engine.screen import Request
+from threadline.engine.wishes import EFFECT_PARKED, EFFECT_RETRIED
+from threadline.kernel.event import Identifier
+from threadline.kernel.policy import Effect
+from threadline.kernel.sender import Lane, Outcome, Sender
+from threadline.kernel.store import Check, Delete, Item, Key, Put
+from threadline.kernel.time import SECOND, format_time
+
+if TYPE_CHECKING:
+    from threadline.engine.engine import Engine
+
+PARKED = "parked"
+"""Table: effects that were given up on, under their workspace, by lane and time."""
+RETRY_SECONDS_FIRST = 5.0
+RETRY_SECONDS_MAX = 3_600.0
+_DOUBLINGS_MAX = 20
+
+
+class Waiting(NamedTuple):
+    """An effect in the outbox."""
+
+    item: Item
+    workspace: str
+    thread: str
+    policy: str
+    cause: str
+    attempts: int
+    effect: Effect
+    since: int
+    """When it was first due, or due again because somebody has driven it again."""
+    began: int = 0
+    """How many attempts there were before that."""
+
+    @property
+    def id(self) -> str:
+        """The same for ever, whatever becomes of it."""
+        return self.item.key.sort.partition(".")[2]
+
+
+def due_of(item: Item) -> int:
+    """The instant at which an item is due."""
+    return int(item.key.sort.partition(".")[0], 16) - (1 << 62)
+
+
+def waiting(item: Item) -> Waiting:
+    """The effect of an item of the outbox."""
+    workspace, thread, policy, cause, attempts, (kind, key, due_at, data), *rest = unpack(item.value)
+    effect = Effect(kind=kind, key=key, due_at=due_at, data=data)
+    since, began = rest or (due_of(item), 0)
+    return Waiting(item, workspace, thread, policy, cause, attempts, effect, since, began)
+
+
+def pack_waiting(one: Waiting) -> bytes:
+    """The item of an effect that waits again, after one more attempt."""
+    effect = (one.effect.kind, one.effect.key, one.effect.due_at, one.effect.data)
+    return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts + 1, effect, one.since, one.began))
+
+
+class Able(NamedTuple):
+    """An effect and an identifier of the thread that its outcome goes to."""
+
+    one: Waiting
+    identifier: Identifier
+
+
+class Outbox:
+    """Sends effects of one lane, and settles what came of them."""
+
+    def __init__(self, engine: Engine, senders: Mapping[str, Sender], lane: Lane) -> None:
+        self._engine = engine
+        self._senders = senders
+        self.lane = lane
+        self._threads = ThreadPoolExecutor(lane.at_once, f"threadline-{lane.name}") if lane.at_once > 1 else None
+
+    def able(self, items: Sequence[Item]) -> list[Able]:
+        """Those that can be settled: somebody has their thread."""
+        found = []
+        for one in map(waiting, items):
+            identifier = identifier_of(self._engine, one.thread)
+            if identifier is not None:
+                found.append(Able(one, identifier))
+        return found
+
+    def send(self, items: Sequence[Item], check: Check) -> tuple[int, list[Outcome]]:
+        """Send these at the same time: how many are settled, and the outcomes.
+
+        What has no sender here stays due: a process that has it will take it.
+        """
+        able = [each for each in self.able(items) if each.one.effect.kind in self._senders]
+        if len(able) > 1 and self._threads is not None:
+            outcomes = list(self._threads.map(self._sent, able))
+        else:
+            outcomes = [self._sent(each) for each in able]
+        return self.settle(list(zip(able, outcomes, strict=True)), check), outcomes
+
+    def settle(self, done: Sequence[tuple[Able, Outcome]], check: Check) -> int:
+        """Record outcomes, each in the commit that takes its effect off the table; answers how many are."""
+        return settle(self._engine, [self._request(each, outcome, check) for each, outcome in done])
+
+    def close(self) -> None:
+        """Release the threads."""
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    def _sent(self, able: Able) -> Outcome:
+        one = able.one
+        try:
+            return self._senders[one.effect.kind].send(one.effect, one.id, one.thread)
+        except Exception as error:  # noqa: BLE001 — a sender that breaks must not stop the others, nor lose its effect
+            failure = {"error": f"{type(error).__name__}: {error}"[:500]}
+            return Outcome(type=EFFECT_RETRIED, properties=failure, retry_after_seconds=RETRY_SECONDS_FIRST)
+
+    def _request(self, able: Able, outcome: Outcome, check: Check) -> Request:
+        one = able.one
+        now = self._engine.clock()
+        type, extra, put = self._fate(one, outcome, now)
+        properties = {
+            "effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, **outcome.properties,
+            **extra,
+        }  # fmt: skip
+        event = internal(one.workspace, able.identifier, type, f"{one.id}/{one.attempts}", now, properties)
+        gone = Delete(one.item.key, one.item.version)
+        return Request(event, one.cause, None, (gone, *put, check))
+
+    def _fate(self, one: Waiting, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
+        """The type of the event, what is told beside the outcome, and what is written."""
+        why = outcome.parked
+        at = now
+        if not why:
+            if outcome.retry_after_seconds is None:
+                return outcome.type, {}, ()
+            at += int(wait_seconds(self.lane, one.id, one.attempts - one.began, outcome.retry_after_seconds) * SECOND)
+            give_up = self.lane.give_up_seconds
+            if give_up is not None and at - one.since > give_up * SECOND:
+                why = f"given up on after {one.attempts + 1 - one.began} attempts"
+        if why:
+            return EFFECT_PARKED, {"why": why}, (self._parked(one, why, outcome.properties, now),)
+        key = one.item.key._replace(sort=f"{time_key(at)}.{one.id}")
+        told = {"retry_at": format_time(at)}
+        return EFFECT_RETRIED, told, (Put(key, pack_waiting(one), 0),)
+
+    def _parked(self, one: Waiting, why: str, told: dict[str, Any], now: int) -> Put:
+        key = Key(PARKED, one.workspace, f"{self.lane.name or '-'}!{time_key(now)}.{one.id}")
+        waits = pack_waiting(one)
+        return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
+
+
+def wait_seconds(lane: Lane, id: str, attempts: int, least: float) -> float:
+    """How long an effect waits that has failed: longer and longer.
+
+    In lanes it is between the half and the whole of that, by a hash of effect and attempt, so that what failed together
+    does not come back together.
+    """
+    wait: float = min(RETRY_SECONDS_FIRST * 2.0 ** min(attempts, _DOUBLINGS_MAX), RETRY_SECONDS_MAX)
+    if lane.name:
+        wait *= 0.5 + crc32(f"{id}/{attempts}".encode()) / 2**33
+    return max(least, wait)

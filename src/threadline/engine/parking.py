@@ -1,0 +1,81 @@
+"""Effects that were given up on: listed, and driven again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from threadline.engine.outbox import PARKED, Waiting, pack_waiting, waiting
+from threadline.engine.outcomes import identifier_of, internal, settle
+from threadline.engine.packing import time_key, unpack
+from threadline.engine.screen import Request
+from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, lane_partition, shard_of
+from threadline.kernel.store import Delete, Item, Key, Put
+
+if TYPE_CHECKING:
+    from threadline.engine.engine import Engine
+
+
+class Parked(NamedTuple):
+    """An effect that was given up on."""
+
+    item: Item
+    one: Waiting
+    partition: str
+    """Where in the outbox it was."""
+    why: str
+    at: int
+    told: dict[str, Any]
+    """What its last attempt came to."""
+
+    @property
+    def lane(self) -> str:
+        """The lane it was in; empty for none."""
+        name = self.item.key.sort.partition("!")[0]
+        return "" if name == "-" else name
+
+    @property
+    def cursor(self) -> str:
+        """Where to go on after it."""
+        return self.item.key.sort
+
+
+def parked(engine: Engine, workspace: str, lane: str, after: str, limit: int) -> list[Parked]:
+    """A page of what is parked in a workspace, by lane and time; ``lane`` "" is all of them, "-" those of none."""
+    start = f"{after}0" if after else f"{lane}!" if lane else ""
+    stop = f'{lane}"' if lane else None  # the sign after "!"
+    return [_parked(item) for item in engine.store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
+
+
+def redrive(engine: Engine, found: Sequence[Parked], by: str) -> int:
+    """Make parked effects due again, each with an event that says so; answers how many are.
+
+    Their ids stay, so that whoever has had one after all can tell. Two who drive the same one do it once.
+    """
+    requests = [request for each in found if (request := _request(engine, each, by)) is not None]
+    return settle(engine, requests)
+
+
+def _parked(item: Item) -> Parked:
+    waits, partition, why, at, told = unpack(item.value)
+    id = item.key.sort.partition(".")[2]
+    place = Key(OUTBOX, partition, f"{time_key(at)}.{id}")
+    return Parked(item, waiting(Item(place, 0, waits)), partition, why, at, told)
+
+
+def _request(engine: Engine, each: Parked, by: str) -> Request | None:
+    one = each.one
+    identifier = identifier_of(engine, one.thread)
+    if identifier is None:
+        return None
+    now = engine.clock()
+    properties = {"effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, "by": by}
+    event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
+    # The lane may have gone out of the definitions meanwhile.
+    partition = lane_partition(each.lane) if each.lane in engine.catalogue.lanes else shard_of(one.id)
+    put = Put(
+        Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"),
+        pack_waiting(one._replace(since=now, began=one.attempts + 1)),
+        0,
+    )
+    return Request(event, one.cause, None, (Delete(each.item.key, each.item.version), put))

@@ -1,0 +1,87 @@
+"""What policies share of a workspace: made of its items once, kept in memory, made again when these have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from threadline.engine.catalogue import Catalogue
+from threadline.kernel.errors import NotFound
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Refusal, Store
+from threadline.kernel.time import SECOND, Clock
+
+EDITION = "edition"
+"""Table of one item for each `Shared` and workspace; its version grows with every change of the items."""
+
+_UNKNOWN = -1
+
+
+class _Made(NamedTuple):
+    edition: int
+    value: Any
+    looked_at: int
+
+
+class SharedValues:
+    """The values of one store's `Shared`. Thread-safe: entries are replaced whole, and never changed."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+        self.refresh_seconds: float | None = 0.0
+        """How long a value is believed before the store is asked whether there is a newer one; None: for ever, which
+        is right where nobody else writes to the store. Whatever it is, `change` is seen at once in this process."""
+        self._store = store
+        self._clock = clock
+        self._declared = {policy.shared.name: policy.shared for policy in catalogue.policies if policy.shared}
+        self._made: dict[tuple[str, str], _Made] = {}
+
+    def current(self, workspace: str, name: str) -> Any:
+        """The value to record events by: at most `refresh_seconds` old."""
+        made = self._made.get((workspace, name))
+        if made is None or made.edition == _UNKNOWN:
+            return self.fresh(workspace, name)
+        if self.refresh_seconds is None or 0 <= self._clock() - made.looked_at < self.refresh_seconds * SECOND:
+            return made.value
+        return self.fresh(workspace, name)
+
+    def fresh(self, workspace: str, name: str) -> Any:
+        """The value as the store has it now: one read if nothing has changed. Raises `NotFound` for an unknown name."""
+        shared = self._declared.get(name)
+        if shared is None:
+            raise NotFound(f"nothing is shared under the name {name!r}")
+        now = self._clock()
+        item = self._store.get([edition_key(workspace, name)])[0]
+        edition = 0 if item is None else item.version
+        made = self._made.get((workspace, name))
+        if made is None or made.edition != edition:
+            # A change that comes between these reads has an edition of its own, and is read when that is seen.
+            found = pages(self._store, name, workspace) if edition else ()
+            items = {each.key.sort: each.value for each in found}
+            made = _Made(edition, shared.make(items, None if made is None else made.value), now)
+        self._made[workspace, name] = made._replace(looked_at=now)
+        return made.value
+
+    def change(self, workspace: str, name: str, writes: Sequence[Put | Delete | Check]) -> Refusal | None:
+        """Commit changes of the items, and whatever belongs with them; None once they are durable, else why not."""
+        edition = Put(edition_key(workspace, name), b"-")
+        refusal = self._store.commit([Batch(writes=[*writes, edition])])[0]
+        made = self._made.get((workspace, name))
+        if made is not None:
+            self._made[workspace, name] = made._replace(edition=_UNKNOWN)
+        return refusal
+
+
+def pages(store: Store, table: str, partition: str) -> Iterator[Item]:
+    """All items of a partition, page by page. What they are sorted by must hold no blanks."""
+    start = ""
+    while True:
+        page = store.query(table, partition, start=start, limit=PAGE_ITEMS_MAX)
+        yield from page
+        if len(page) < PAGE_ITEMS_MAX:
+            return
+        start = page[-1].key.sort + "!"
+
+
+def edition_key(workspace: str, name: str) -> Key:
+    """Where it is written how often the items of a `Shared` have changed."""
+    return Key(EDITION, name, workspace)

@@ -1,0 +1,295 @@
+"""What if: everybody's history lived again under a candidate beside what is in force, page by page, in a sandbox."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.packing import unpack_event
+from threadline.engine.person import PERSON, Person, person_key, unpack_person
+from threadline.engine.sandbox import Judged, Known, Life, Parted
+from threadline.engine.sides import Judge, Missing, Side, Verdicts
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.store import Item, Key, Span, Store, event_pages
+
+PAGE_PEOPLE = 200
+"""People between two looks at whether to go on; what a checkpoint is taken after."""
+
+
+class Pair(NamedTuple):
+    """An event, what was decided about it on the one side, and what on the other."""
+
+    recorded: Recorded
+    old: Verdicts
+    new: Verdicts
+
+
+class Tally(Protocol):
+    """Counts what comes of it. Adding up people in any order gives the same."""
+
+    def take(self, person: str, pairs: Sequence[Pair]) -> bool:
+        """Count a person; whether to explain what is different."""
+        ...
+
+    def explain(self, person: str, pairs: Sequence[Pair]) -> None:
+        """What is different for a person; the later word, with every reason, is the better one."""
+        ...
+
+    def end(self, person: str, old: Any, new: Any) -> None:
+        """What the two sides say of a person at the end, where they need not say the same."""
+        ...
+
+    def fail(self, person: str, problem: str) -> None:
+        """A person whose history cannot be lived under the candidate."""
+        ...
+
+
+class Way(NamedTuple):
+    """One of the two ways to live that are compared."""
+
+    catalogue: Catalogue
+    judge: Judge
+    explaining: Judge
+    """The same judge, giving every reason."""
+    replayed: Set[str]
+    """Further policies that live again."""
+    shared: Mapping[str, Any]
+    """What these share, by name."""
+
+    def side(self, *others: Judge, explaining: bool = False) -> Side:
+        """To live under; with the judge of the ``others`` beside its own."""
+        judge = self.explaining if explaining else self.judge
+        return Side(self.catalogue, (judge, *others), self.replayed, self.shared)
+
+
+def trial(
+    old: Way, new: Way, start: int, stop: int, tally: Tally, *,
+    endings: tuple[Callable[[Known], Any], Callable[[Known], Any]] | None = None,
+    told: Callable[[Recorded], tuple[str, str, Any] | None] | None = None,
+) -> Trial:  # fmt: skip
+    """What is tried, of two ways. Where both fold alike, people live one life for both as long as they can."""
+    alike = old.catalogue is new.catalogue and old.replayed == new.replayed
+    return Trial(
+        old.side(), new.side(), old.side(new.judge) if alike else None,
+        (old.side(explaining=True), new.side(explaining=True)), start, stop, tally, endings, told,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried: two ways to live, and the stretch of time in which they are compared."""
+
+    old: Side
+    new: Side
+    shared: Side | None
+    """Both judges in one life, as long as what they want makes no difference; None: the sides fold differently."""
+    explaining: tuple[Side, Side]
+    """The same two sides with judges who give every reason."""
+    start: int
+    stop: int
+    tally: Tally
+    endings: tuple[Callable[[Known], Any], Callable[[Known], Any]] | None = None
+    """What is compared of the views at the end, on each side."""
+    told: Callable[[Recorded], tuple[str, str, Any] | None] | None = None
+    """Reads from an event of the log (event, by what, verdict): the old side is what was recorded, and not reckoned."""
+
+
+class Done(NamedTuple):
+    """A page of people is done."""
+
+    after: Key | None
+    """Where to go on; None at the end."""
+    people: int
+    events: int
+
+
+def run(
+    store: Store, catalogue: Catalogue, workspace: str, trial: Trial, *,
+    after: Key | None = None, people: Sequence[str] | None = None,
+) -> Iterator[Done]:  # fmt: skip
+    """Live everybody's history, or that of ``people`` only, page by page from ``after`` on. Reads the store, and that
+    is all: it writes nothing, and there is nothing here that could send."""
+    for items, following in _pages(store, after, people):
+        count = events = 0
+        with _uncollected():
+            for item in items:
+                person = unpack_person(item, catalogue)
+                if isinstance(person, Person) and person.workspace == workspace:
+                    count += 1
+                    events += person.position
+                    _Try(store, trial, person).out()
+        yield Done(following, count, events)
+
+
+def _pages(
+    store: Store, after: Key | None, people: Sequence[str] | None
+) -> Iterator[tuple[Iterable[Item], Key | None]]:
+    if people is not None:
+        ids = sorted(id for id in people if after is None or id > after.partition)
+        for start in range(0, max(len(ids), 1), PAGE_PEOPLE):
+            chosen = ids[start : start + PAGE_PEOPLE]
+            found = (item for item in store.get([person_key(id) for id in chosen]) if item is not None)
+            more = start + PAGE_PEOPLE < len(ids)
+            yield found, person_key(chosen[-1]) if more else None
+        return
+    while True:
+        page = store.scan(PERSON, after=after, limit=PAGE_PEOPLE)
+        after = page[-1].key if len(page) == PAGE_PEOPLE else None
+        yield page, after
+        if after is None:
+            return
+
+
+class _Try:
+    """One person. A life depends on nothing but the events, so one that finds out too late begins again."""
+
+    def __init__(self, store: Store, trial: Trial, person: Person) -> None:
+        self._store = store
+        self._trial = trial
+        self._person = person
+        self._ends: tuple[Any, Any] | None = None
+
+    def out(self) -> None:
+        """Live both sides and have them counted; a fault is this person's alone."""
+        trial, id = self._trial, self._person.id
+        try:
+            pairs = self._settled(self._pairs)
+            ends = self._ends
+            if trial.tally.take(id, pairs):
+                trial.tally.explain(id, pairs)
+                with suppress(Exception):  # it is counted; of what cannot be explained further that much is known
+                    trial.tally.explain(id, self._settled(self._explained))
+            if ends is not None:
+                trial.tally.end(id, *ends)
+        except Exception as error:  # noqa: BLE001 — whatever a candidate does to one history must not stop the others
+            trial.tally.fail(id, f"{type(error).__name__}: {error}")
+
+    def _settled(self, live: Callable[[], list[Pair]]) -> list[Pair]:
+        while True:
+            try:
+                return live()
+            except _Unfolded as unfolded:
+                # It goes on being folded for whoever comes next, so that this happens a few times and not for each.
+                unfolded.side.fold_also(unfolded.index, unfolded.whole)
+
+    def _pairs(self) -> list[Pair]:
+        trial = self._trial
+        self._ends = None
+        if trial.shared is not None and trial.told is None:
+            try:
+                life = self._life(trial.shared, self._events((trial.shared,)))
+                return [Pair(each.recorded, *each.verdicts) for each in life.judged]
+            except Parted:
+                pass
+        return self._apart(trial.old, trial.new)
+
+    def _explained(self) -> list[Pair]:
+        return self._apart(*self._trial.explaining)
+
+    def _apart(self, old: Side, new: Side) -> list[Pair]:
+        trial = self._trial
+        events = self._events((old, new))
+        there = self._life(new, events)
+        if trial.told is not None:
+            return _paired(self._told(events), there.judged)
+        here = self._life(old, events)
+        if trial.endings is not None:
+            ends = []
+            for side, life, ending in ((old, here, trial.endings[0]), (new, there, trial.endings[1])):
+                with _unfolded(side):
+                    ends.append(ending(life.known(trial.stop)))
+            self._ends = (ends[0], ends[1])
+        return _paired(here.judged, there.judged)
+
+    def _told(self, events: Sequence[Recorded]) -> list[Judged]:
+        """What was recorded, as if it were decided now."""
+        assert self._trial.told is not None
+        found: dict[str, dict[str, Any]] = {}
+        for recorded in events:
+            told = self._trial.told(recorded)
+            if told is not None:
+                event, name, verdict = told
+                found.setdefault(event, {})[name] = verdict
+        return [
+            Judged(each, (found[each.id],))
+            for each in events
+            if each.id in found and self._trial.start <= each.known_at
+        ]
+
+    def _events(self, sides: Sequence[Side]) -> list[Recorded]:
+        """The person's events in the order in which they became known, those left out that change nothing."""
+        trial = self._trial
+        found = [
+            unpack_event(entry)
+            for thread, head in self._person.heads.items()
+            if head
+            for entry in event_pages(self._store, thread, _SPAN)
+            if entry.sequence <= head and (trial.told or any(side.step(entry.type).matters for side in sides))
+        ]
+        stop = trial.stop
+        known = [each for each in found if each.recorded_at < stop and each.known_at < stop]
+        # Nobody has recorded which of two threads came first within one commit; their ids decide.
+        return sorted(known, key=lambda each: (each.known_at, each.recorded_at, each.thread, each.sequence))
+
+    def _life(self, side: Side, events: Sequence[Recorded]) -> Life:
+        person, start = self._person, self._trial.start
+        life = Life(side, person.workspace, person.id, person.identifiers)
+        with _unfolded(side):
+            for recorded in events:
+                if not life.judging and recorded.known_at >= start:
+                    life.pass_time(start - 1)
+                    life.judging = True
+                if not side.leaves_out(recorded.event, life.judging):
+                    life.live(recorded)
+            if not life.judging:
+                life.pass_time(start - 1)
+                life.judging = True
+            life.pass_time(self._trial.stop - 1)
+        return life
+
+
+_SPAN = Span(limit=PAGE_ITEMS_MAX)
+
+
+class _Unfolded(Exception):
+    """A side lacks a projection that somebody asked for."""
+
+    def __init__(self, side: Side, missing: Missing) -> None:
+        super().__init__(missing.index)
+        self.side = side
+        self.index = missing.index
+        self.whole = missing.whole
+
+
+@contextmanager
+def _unfolded(side: Side) -> Iterator[None]:
+    try:
+        yield
+    except Missing as missing:
+        raise _Unfolded(side, missing) from None
+
+
+def _paired(old: Sequence[Judged], new: Sequence[Judged]) -> list[Pair]:
+    """What both sides have decided, event by event; an event that only one of them has brought about, too."""
+    nothing: Verdicts = {}
+    before = {each.recorded.id: each.verdicts[0] for each in old}
+    pairs = [Pair(each.recorded, before.pop(each.recorded.id, nothing), each.verdicts[0]) for each in new]
+    pairs += [Pair(each.recorded, each.verdicts[0], nothing) for each in old if each.recorded.id in before]
+    return sorted(pairs, key=lambda pair: pair.recorded.known_at)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Lives make and drop thousands of small objects, none of them in a cycle: looking for cycles costs a third."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,201 @@
+"""One POST to a public address, within its time: what is not meant to be reached from here is not reached."""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import socket
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from http.client import HTTPException, HTTPResponse
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, quote, urlsplit
+
+from threadline.kernel.errors import InvalidSetting
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+ANSWER_BYTES_MAX = 2_000
+"""What is read of the body of an answer."""
+_EVERYWHERE: tuple[Network, ...] = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class Refused(Exception):
+    """We do not send there."""
+
+
+class Failed(Exception):
+    """Nothing that is an answer came in time."""
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    retry_after: str
+    body: bytes
+    """Its beginning, of an answer that is not a success."""
+
+
+def read_networks(text: str) -> tuple[Network, ...]:
+    """The networks of a list separated by commas; ``*`` is every one. Raises `InvalidSetting`."""
+    found: list[Network] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            found += _EVERYWHERE if part == "*" else (ipaddress.ip_network(part),)
+        except ValueError as error:
+            raise InvalidSetting(f"webhook_private_addresses: {error}; write it like 10.1.0.0/16") from None
+    return tuple(found)
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the internet's: none of this machine, of a private network, a group or of no use."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(inner)
+        if address.is_site_local:
+            return False
+    return address.is_global and not (address.is_multicast or address.is_reserved)
+
+
+class HttpCaller:
+    """Calls out. Thread-safe. Every call has a connection of its own, to an address that was looked at."""
+
+    def __init__(
+        self, networks: Sequence[Network] = (), *, plain: bool = False, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._networks = networks
+        self._plain = plain
+        self._tls = tls
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout_seconds: float) -> Answer:
+        """Send a body and read the answer, in all within the timeout, the look-up of the name apart.
+
+        Redirects are answers like any other: they are not followed. Raises `Refused` and `Failed`.
+        """
+        parts, host, port = self._parts(url)
+        addresses = self._addresses(host, port)
+        deadline = time.monotonic() + timeout_seconds
+        try:
+            with self._connected(addresses, deadline) as plain, self._secured(plain, parts, host) as connection:
+                connection.settimeout(_left(deadline))
+                connection.sendall(_head(parts, host, port, headers, len(body)) + body)
+                return _answer(connection, deadline)
+        except (OSError, HTTPException, UnicodeError) as error:
+            raise Failed(f"{type(error).__name__}: {error}"[:300]) from None
+
+    def _parts(self, url: str) -> tuple[SplitResult, str, int]:
+        try:
+            parts = urlsplit(url)
+            host = (parts.hostname or "").encode("idna").decode() if parts.hostname else ""
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+        except (ValueError, UnicodeError) as error:
+            raise Refused(f"the address cannot be read: {error}") from None
+        if parts.scheme not in ("https", "http") or not host or "@" in parts.netloc:
+            raise Refused("an address has https://, a host and no password")
+        if parts.scheme == "http" and not self._plain:
+            raise Refused("the address has no TLS; the setting webhook_http would allow that")
+        return parts, host, port
+
+    def _addresses(self, host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise Failed(f"the name {host} cannot be looked up: {error}") from None
+        # One bad address is enough: whoever answers for a name must not choose what is reached through it.
+        for _, _, _, _, place in found:
+            self._check(str(place[0]))
+        return [(family, place) for family, _, _, _, place in found]
+
+    def _check(self, text: str) -> None:
+        try:
+            address = ipaddress.ip_address(text.partition("%")[0])
+        except ValueError:
+            raise Refused(f"{text[:64]} is no address") from None
+        inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        if not is_public(address) and not any((inner or address) in network for network in self._networks):
+            raise Refused(f"{address} is not public; the setting webhook_private_addresses would allow it")
+
+    def _connected(self, addresses: Sequence[tuple[socket.AddressFamily, Any]], deadline: float) -> socket.socket:
+        last: OSError = TimeoutError("the name has no address")
+        for family, place in addresses:
+            connection = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                connection.settimeout(_left(deadline))
+                connection.connect(place)
+                # What was looked at and what is spoken to are the same by construction; this holds it to that.
+                self._check(str(connection.getpeername()[0]))
+            except OSError as error:
+                connection.close()
+                last = error
+            except BaseException:
+                connection.close()
+                raise
+            else:
+                return connection
+        raise last
+
+    def _secured(self, connection: socket.socket, parts: SplitResult, host: str) -> socket.socket:
+        if parts.scheme == "http":
+            return connection
+        if self._tls is None:  # made when it is needed: reading the machine's certificates takes a while
+            self._tls = ssl.create_default_context()
+        return self._tls.wrap_socket(connection, server_hostname=host)
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("no answer in time")
+    return left
+
+
+def _head(parts: SplitResult, host: str, port: int, headers: Mapping[str, str], length: int) -> bytes:
+    target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~")
+    if parts.query:
+        target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~?")
+    usual = {"https": 443, "http": 80}[parts.scheme]
+    shown = f"[{host}]" if ":" in host else host
+    lines = [f"POST {target} HTTP/1.1", f"Host: {shown if port == usual else f'{shown}:{port}'}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += [f"Content-Length: {length}", "Connection: close", "", ""]
+    return "\r\n".join(lines).encode("ascii")
+
+
+class _Timed(io.RawIOBase):
+    """The bytes of an answer, each wait cut at the deadline of the whole: a slow trickle wins no time."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._connection = connection
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As many bytes as are there."""
+        self._connection.settimeout(_left(self._deadline))
+        return self._connection.recv_into(buffer)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """What `HTTPResponse` asks a socket for."""
+        return io.BufferedReader(self)
+
+
+def _answer(connection: socket.socket, deadline: float) -> Answer:
+    with HTTPResponse(_Timed(connection, deadline), method="POST") as response:  # type: ignore[arg-type]
+        response.begin()
+        body = b""
+        if not 200 <= response.status < 300:
+            try:
+                body = response.read(ANSWER_BYTES_MAX)
+            except (OSError, HTTPException):
+                body = b""  # the status says enough
+        return Answer(response.status, response.getheader("Retry-After", ""), body)

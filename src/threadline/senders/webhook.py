@@ -1,0 +1,157 @@
+"""Calls webhooks: a signed POST as Standard Webhooks has it, and what the answer means."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.kernel.policy import Effect
+from threadline.kernel.sender import Outcome
+from threadline.kernel.time import SECOND, Clock, from_datetime
+from threadline.senders.http_call import Answer, Failed, HttpCaller, Refused
+
+TYPE = "rule_matched"
+"""What the body says happened."""
+SECRET_PREFIX = "whsec_"
+SECRET_BYTES = range(24, 65)
+TIMEOUT_SECONDS = 5.0
+RETRY_AFTER_MAX_SECONDS = 3_600.0
+GONE = 410
+_ILL = frozenset({408, 425, 429})
+_SHOWN_MAX = 200
+
+DONE = "threadline.effect_done"
+RETRIED = "threadline.effect_retried"
+PARKED = "threadline.effect_parked"
+
+
+class Target(NamedTuple):
+    """Where a call goes, and how."""
+
+    url: str
+    secrets: tuple[bytes, ...] = ()
+    timeout_seconds: float = TIMEOUT_SECONDS
+    payload: tuple[str, ...] | None = None
+    """The members of a payload that may go there; None: all."""
+
+
+def read_secret(text: str, where: str) -> bytes:
+    """The bytes of ``whsec_…``. Raises `InvalidSetting`, which does not repeat what was read."""
+    try:
+        secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        secret = b""
+    if not text.startswith(SECRET_PREFIX) or len(secret) not in SECRET_BYTES:
+        raise InvalidSetting(f"{where}: a secret is {SECRET_PREFIX} and 24 to 64 bytes in base64")
+    return secret
+
+
+def signatures(secrets: Sequence[bytes], id: str, seconds: int, body: bytes) -> str:
+    """The header ``webhook-signature``: one signature for each secret, so that a receiver can change over."""
+    signed = f"{id}.{seconds}.".encode() + body
+    made = (hmac.new(secret, signed, hashlib.sha256).digest() for secret in secrets)
+    return " ".join(f"v1,{base64.b64encode(each).decode()}" for each in made)
+
+
+class WebhookSender:
+    """Sends effects of the kind ``webhook``; their data name a ``destination`` or a ``url``. Thread-safe."""
+
+    kind = "webhook"
+
+    def __init__(
+        self, targets: Mapping[str, Target], secrets: tuple[bytes, ...], caller: HttpCaller, clock: Clock
+    ) -> None:
+        self._targets = targets
+        self._secrets = secrets
+        """They sign calls of addresses that rules name themselves."""
+        self._caller = caller
+        self._clock = clock
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        """See `Sender`. The body is the same for every attempt, byte for byte; only time and signature are new."""
+        name = effect.data.get("destination")
+        target = self._targets.get(name) if name is not None else Target(str(effect.data.get("url")), self._secrets)
+        told = {"host": _host(str(effect.data.get("url")))} if name is None else {"destination": name}
+        if target is None:
+            return Outcome(type=PARKED, properties=told, parked=f"no destination {name!r} is declared")
+        try:
+            body, withheld = written(effect.data, target.payload)
+            told |= {"withheld": withheld} if withheld else {}
+            answer = self._caller.post(target.url, self._headers(target, effect_id, body), body, target.timeout_seconds)
+        except (Refused, InvalidValue) as error:
+            return Outcome(type=PARKED, properties=told, parked=str(error))
+        except Failed as error:
+            told["error"] = str(error)
+            return Outcome(type=RETRIED, properties=told, retry_after_seconds=0.0, place="ill")
+        return self._outcome(answer, {**told, "status": answer.status}, named=name is not None)
+
+    def _headers(self, target: Target, id: str, body: bytes) -> dict[str, str]:
+        seconds = self._clock() // SECOND
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "threadline",
+            "webhook-id": id,
+            "webhook-timestamp": str(seconds),
+        }
+        if target.secrets:
+            headers["webhook-signature"] = signatures(target.secrets, id, seconds, body)
+        return headers
+
+    def _outcome(self, answer: Answer, told: dict[str, Any], *, named: bool) -> Outcome:
+        if 200 <= answer.status < 300:
+            return Outcome(type=DONE, properties=told)
+        if answer.status == GONE:
+            # An address in a rule shares its lane with others, which have nothing to do with it.
+            return Outcome(
+                type=PARKED, properties=told, parked="it answered 410, gone", place="gone" if named else "well"
+            )
+        shown = answer.body[:_SHOWN_MAX].decode("utf-8", "replace")
+        ill = answer.status >= 500 or answer.status in _ILL
+        return Outcome(
+            type=RETRIED,
+            properties={**told, "answer": shown} if shown else told,
+            retry_after_seconds=self._asked_to_wait(answer.retry_after),
+            place="ill" if ill else "well",
+        )
+
+    def _asked_to_wait(self, text: str) -> float:
+        """The seconds of ``Retry-After``, within a bound; 0 for none."""
+        try:
+            wait = float(text) if text.isdecimal() else _until(text, self._clock())
+        except (ValueError, TypeError, OverflowError, InvalidValue):
+            return 0.0
+        return min(max(wait, 0.0), RETRY_AFTER_MAX_SECONDS)
+
+
+def _until(text: str, now: int) -> float:
+    return (from_datetime(parsedate_to_datetime(text)) - now) / SECOND
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "")[:_SHOWN_MAX]
+    except ValueError:
+        return ""
+
+
+def written(data: Mapping[str, Any], allowed: tuple[str, ...] | None) -> tuple[bytes, list[str]]:
+    """The body as canonical JSON, and the names of what of the payload may not go there."""
+    payload = data.get("payload")
+    withheld: list[str] = []
+    if allowed is not None and type(payload) is dict:
+        withheld = sorted(payload.keys() - set(allowed))
+        payload = {name: value for name, value in payload.items() if name in allowed}
+    elif allowed is not None and payload is not None:
+        payload, withheld = None, ["payload"]
+    said = {"rule": data.get("rule"), "version": data.get("version")}
+    if payload is not None:
+        said["payload"] = payload
+    return canonical_json({"type": TYPE, "timestamp": data.get("at"), "data": said}), withheld

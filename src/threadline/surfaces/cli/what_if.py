@@ -1,0 +1,245 @@
+"""``threadline what-if``: a rule or definitions tried on history beside a running server, with a bar, resumable."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from threadline.capabilities.whatif.operations import keep
+from threadline.capabilities.whatif.showing import WhatIfView, view
+from threadline.capabilities.whatif.trying import SAMPLES_MAX, Asked, Checkpoint, Trying, prepare
+from threadline.engine.context import Context
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.store import Key
+from threadline.surfaces.cli.rendering import SOURCE
+from threadline.surfaces.cli.session import Session, store_option, workspace_option
+
+INTERRUPTED = 130
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def trial_options(command: Command) -> Command:
+    """The options that every what-if has: which history, and what becomes of the result."""
+    options = (
+        click.option("--since", metavar="DURATION", help="So long before the end, such as 90d."),
+        click.option("--start", metavar="TIME", help="From the events that became known at this instant on."),
+        click.option("--stop", metavar="TIME", help="Up to this instant; without it up to now."),
+        click.option("--people", metavar="PERSON", multiple=True, help="Only this person. May be repeated."),
+        click.option("--types", metavar="TYPE", multiple=True, help="Only this event type. May be repeated."),
+        click.option("--samples", type=click.IntRange(0, SAMPLES_MAX), default=20, show_default=True,
+                     help="People who are shown with their first difference."),
+        click.option("--changed-max", type=click.FloatRange(0, 1),
+                     help="Exit with 1 for errors, or if a larger share of the answers changed."),
+        click.option("--save", is_flag=True, help="Keep the result in the store; an activation may ask for it."),
+        click.option("--note", default="", help="What it is for; kept with the result."),
+        click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path),
+                     help="Where to keep how far it is. If the file is there, it goes on from it."),
+        click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON."),
+        store_option,
+        workspace_option,
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("what-if")
+@click.option("--rule", help="Try a rule: its --version, or a --content that nobody has written yet.")
+@click.option("--version", type=click.IntRange(1), help="The version of the rule.")
+@click.option("--content", type=click.File("rb"), help="A file with the content of the rule, as JSON; - is the input.")
+@click.option("--against", type=click.IntRange(1), help="Compare with this version, and not with what is in force.")
+@click.option("--definitions", type=click.File("r"), help="Try a file of definitions, section by section.")
+@click.option("--baseline", type=click.Choice(["reckoned", "recorded"]), help="Compare with what was recorded then.")
+@trial_options
+@click.pass_obj
+def what_if(session: Session, /, **given: Any) -> None:
+    """Try a rule or definitions on history, in a sandbox, and tell what would have been otherwise.
+
+    It reads beside a running server, and writes nothing unless --save keeps the result. Interrupt it and it ends after
+    the people it is at; with --checkpoint it goes on there when it is run again.
+    """
+    if given["content"] is not None:
+        given["content"] = msgspec.json.decode(given["content"].read())
+    if given["definitions"] is not None:
+        given["definitions"] = given["definitions"].read()
+    try_out(session, given)
+
+
+def try_out(session: Session, given: dict[str, Any]) -> None:
+    """Run a what-if to its end, or until it is interrupted, and print what came of it."""
+    names = {name: given[name] for name in Asked.__struct_fields__ if given.get(name) not in (None, (), "")}
+    try:
+        asked = msgspec.convert(names, Asked, strict=False)
+    except msgspec.ValidationError as error:
+        raise click.UsageError(str(error)) from None
+    with session.engine(readonly=not given["save"]) as engine:
+        context: Any = Context(engine, session.settings().workspace, engine.clock(), SOURCE)
+        shown = _run(engine, context, asked, given["checkpoint"])
+        if shown is None:
+            raise click.exceptions.Exit(INTERRUPTED)
+        trying, found = shown
+        if given["save"]:
+            keep(context, trying, given["note"])
+            found.saved = True
+    if given["as_json"]:
+        click.echo(msgspec.json.encode(found))
+    else:
+        _print(session.console, found)
+    share = found.changed / max(found.decisions, 1)
+    if given["changed_max"] is not None and (found.errors or found.failed or share > given["changed_max"]):
+        raise click.exceptions.Exit(1)
+
+
+def _run(engine: Engine, context: Any, asked: Asked, file: Path | None) -> tuple[Trying, WhatIfView] | None:
+    kept = _read(file)
+    trying = prepare(context, asked, kept)
+    people, events = (0, 0) if kept is None else (kept.people, kept.events)
+    after = None if kept is None or kept.after is None else Key(*kept.after)
+    with _interruptible() as interrupted, _bar(engine, events) as told:
+        for done in trying.pages(after):
+            people += done.people
+            events += done.events
+            told(done.events)
+            if file is not None and done.after is not None:
+                _write(file, trying.checkpoint(done.after, people, events))
+            if interrupted and done.after is not None:
+                return None
+    if file is not None:
+        file.unlink(missing_ok=True)
+    return trying, view(trying, "done", people, events)
+
+
+def _read(file: Path | None) -> Checkpoint | None:
+    if file is None or not file.exists():
+        return None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Checkpoint)
+    except msgspec.DecodeError as error:
+        raise InvalidValue(f"{file} is no checkpoint of a what-if: {error}") from None
+
+
+def _write(file: Path, checkpoint: Checkpoint) -> None:
+    beside = file.with_name(f"{file.name}.new")
+    beside.write_bytes(msgspec.json.encode(checkpoint))
+    beside.replace(file)  # so that whoever reads it finds the one or the other, and never half of one
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[int]]:
+    """Something that is not empty any more once we are told to end; a second time it ends at once."""
+    signals: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if signals:
+            raise KeyboardInterrupt
+        signals.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _bar(engine: Engine, done: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, of events: how many there are in all the store may know."""
+    stats: dict[str, int] = getattr(engine.store, "stats", dict)()
+    columns = (TextColumn("events"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))
+    console = Console(file=sys.stderr)
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task("", total=stats.get("log_entries"), completed=done)
+        yield lambda events: progress.update(task, advance=events)
+
+
+# --- what came of it --------------------------------------------------------------------------
+
+
+def _print(console: Console, found: WhatIfView) -> None:
+    for line in found.diff:
+        style = (
+            "green" if line.startswith("+") else "red" if line.startswith("-") else "cyan" if line[:2] == "@@" else ""
+        )
+        console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
+    if found.diff:
+        console.print()
+    asked = sum(found.asked_of.values())
+    share = found.changed / max(found.decisions, 1)
+    console.print(
+        f"{found.new}, against {found.old}\n{_start(found.start)} to {found.stop[:19]}Z: {found.people:,} people, "
+        f"{asked:,} events asked about\n{found.changed:,} of {found.decisions:,} answers changed ({share:.2%}), for "
+        f"{found.people_changed:,} people; {found.errors:,} errors, {found.failed:,} people failed",
+        highlight=False, markup=False,
+    )  # fmt: skip
+    for table in _tables(found):
+        console.print()
+        console.print(table)
+    if found.points is not None:
+        points = found.points
+        console.print(f"\npoints of {points.people:,} people: {points.earned:+,} earned, {points.balance:+,} balance")
+    for person, problem in found.failures.items():
+        console.print(f"[red]failed[/]  {person}: {problem}", highlight=False)
+
+
+def _start(start: str) -> str:
+    return "from the first event" if start.startswith("0001") else f"{start[:19]}Z"
+
+
+def _tables(found: WhatIfView) -> Iterator[Table]:
+    changed = [cell for cell in found.matrix if cell.changed]
+    if changed:
+        yield _table(("old", "new", "answers"), [(cell.old, cell.new, f"{cell.changed:,}") for cell in changed])
+    rules = [each for each in found.rules if each.changed or each.errors]
+    if rules:
+        yield _table(
+            ("rule", "asked", "changed", "people", "errors"),
+            [(each.rule, *(f"{n:,}" for n in (each.asked, each.changed, each.people, each.errors))) for each in rules],
+        )
+    if found.segments:
+        rows = [(each.segment, f"{each.entered:,}", f"{each.left:,}") for each in found.segments]
+        yield _table(("segment", "entered", "left"), rows)
+    if found.samples:
+        yield _table(
+            ("person", "at", "event", "rule", "old", "new", "because"),
+            [
+                (s.person, s.at[:19], s.type, s.rule, s.old["status"], s.new["status"], _why(s.step))
+                for s in found.samples
+            ],
+        )
+
+
+def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for index, name in enumerate(names):
+        number = all(row[index].replace(",", "").isdigit() for row in rows)
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _why(step: dict[str, Any] | None) -> str:
+    """The step at which the two sides part, in a line."""
+    old, new = (step or {}).get("old"), (step or {}).get("new")
+    told = new or old
+    if told is None:
+        return ""
+    expected = [str(each["expected"]) for each in (old, new) if each is not None]
+    actual = [str(each["actual"]) for each in (old, new) if each is not None]
+    return f"{told['field']} {_change(actual)} {told['operator']} {_change(expected)}"
+
+
+def _change(values: list[str]) -> str:
+    return " → ".join(dict.fromkeys(values))

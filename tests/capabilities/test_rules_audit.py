@@ -1,0 +1,374 @@
+"""Decisions on demand, found again, explained, and reckoned again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.engine.dispatch import Dispatcher
+from threadline.engine.dump import dump
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import EventRejected, InvalidDefinition, InvalidValue, NotFound
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.policy import Effect
+from threadline.kernel.sender import Outcome
+from threadline.kernel.store import scan_pages
+from threadline.kernel.time import DAY, HOUR, format_time
+
+DEFINITIONS = """
+rules:
+  score:
+    version: 2
+    conditions:
+      all:
+        - {field: event.properties.score, greater_than: 80}
+        - {field: traits.plan, equals: pro}
+    actions:
+      - store_decision: {result: reject, of: "${traits.plan}"}
+      - tag: {tag: risky}
+      - call_webhook: {destination: crm}
+  spender: {conditions: {field: features.monetary_total, greater_than: 80}}
+  never: {conditions: {field: event.properties.nothing, exists: true}}
+rule_sets:
+  apps: {events: [applied], rules: [score, spender, never]}
+"""
+
+
+def people() -> Asked:
+    asked = Asked(definitions=DEFINITIONS)
+    asked.tell("identify", user_id="ada", properties={"plan": "pro"})
+    return asked
+
+
+def applied(asked: Asked, score: Any = 91, who: str = "ada", **fields: Any) -> str:
+    return str(asked.tell("applied", user_id=who, properties={"score": score}, **fields)["id"])
+
+
+def everything(asked: Asked) -> Any:
+    store = asked.engine.store
+    items = [item for table in store.tables() for item in scan_pages(store, table)]
+    return dump(store, asked.engine.catalogue), items, len(store.feed("", 1_000))
+
+
+def statuses(answer: dict[str, Any]) -> dict[str, str]:
+    return {each["rule"]: each["status"] for each in answer["decisions"]}
+
+
+def native(score: Any = 91, who: str = "ada", key: str = "try", **fields: Any) -> dict[str, Any]:
+    return {"type": "applied", "identifiers": {"user_id": who}, "key": key, "properties": {"score": score}, **fields}
+
+
+# --- on demand ----------------------------------------------------------------------------------
+
+
+def test_an_event_can_be_tried_and_leaves_nothing_behind() -> None:
+    asked = people()
+    before = everything(asked)
+    answer = asked.ask("decisions_evaluate", event=native())
+    assert everything(asked) == before
+    assert (answer["recorded"], answer["event"]) == (False, "")
+    # What it would itself change is seen, as it is when it is recorded: only the rules that are asked are told.
+    assert statuses(answer) == {"never": "NoMatch", "score": "Rejected", "spender": "NoMatch"}
+    tried = {each["rule"]: each for each in answer["decisions"]}
+    applied(asked, key="real")
+    (recorded,) = asked.ask("decisions", person="user_id:ada")["decisions"]
+    for name in ("hash", "inputs", "trace", "output", "wished", "status"):
+        assert tried["score"][name] == recorded[name]
+    assert (tried["score"]["mode"], tried["score"]["decision_id"]) == ("dry", "")
+
+
+def test_somebody_new_can_be_tried() -> None:
+    asked = people()
+    answer = asked.ask("decisions_evaluate", event=native(who="new"))
+    assert statuses(answer) == {"never": "NoMatch", "score": "NoMatch", "spender": "NoMatch"}
+    with pytest.raises(NotFound):
+        asked.ask("person", id="user_id:new")
+    with pytest.raises(EventRejected, match="no usable identifier"):
+        asked.ask("decisions_evaluate", event=native(who="null"))
+
+
+def test_what_an_event_folds_is_seen_by_the_rules_that_are_tried() -> None:
+    asked = Asked(definitions=DEFINITIONS.replace("[applied]", "[purchase_completed]"))
+    bought = {"type": "purchase_completed", "identifiers": {"user_id": "ada"}, "key": "b"}
+    answer = asked.ask("decisions_evaluate", event={**bought, "properties": {"total": 81, "currency": "EUR"}})
+    assert statuses(answer)["spender"] == "Matched"
+
+
+def test_an_event_that_is_there_is_seen_with_what_was_known_then() -> None:
+    asked = people()
+    id = applied(asked)
+    asked.now += DAY
+    asked.tell("identify", user_id="ada", properties={"plan": "free"})
+    before = everything(asked)
+    answer = asked.ask("decisions_evaluate", event_id=id)
+    assert everything(asked) == before
+    assert statuses(answer)["score"] == "Rejected"
+    with pytest.raises(InvalidValue, match="recorded already"):
+        asked.ask("decisions_evaluate", event=native(key="key-2"))
+
+
+def test_a_person_can_be_looked_at_without_an_event() -> None:
+    asked = people()
+    asked.tell("purchase_completed", user_id="ada", properties={"total": 81, "currency": "EUR"})
+    before = everything(asked)
+    answer = asked.ask("decisions_evaluate", person="user_id:ada")
+    assert everything(asked) == before
+    assert statuses(answer) == {"never": "NoMatch", "score": "NoMatch", "spender": "Matched"}
+    (score,) = [each for each in answer["decisions"] if each["rule"] == "score"]
+    assert [step["note"] for step in score["trace"]] == ["missing", "skipped"]
+
+
+def test_a_rule_that_is_not_active_or_not_even_written_can_be_tried() -> None:
+    asked = people()
+    content = {"conditions": {"field": "event.properties.score", "less_than": 100}}
+    answer = asked.ask("decisions_evaluate", event=native(), content=content)
+    assert statuses(answer) == {"unwritten": "Matched"}
+    asked.ask("rule_write", id="draft", rule=content)
+    assert statuses(asked.ask("decisions_evaluate", event=native(), rule="draft", version=1)) == {"draft": "Matched"}
+    with pytest.raises(NotFound, match="no version of a rule 'draft' is active"):
+        asked.ask("decisions_evaluate", event=native(), rule="draft")
+    assert statuses(asked.ask("decisions_evaluate", event=native(), rule="never")) == {"never": "NoMatch"}
+    assert len(asked.ask("decisions_evaluate", event=native(), rule_set="apps")["decisions"]) == 3
+    with pytest.raises(InvalidDefinition, match=r"content\.conditions: a condition names its `field`"):
+        asked.ask("decisions_evaluate", event=native(), content={"conditions": {}})
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, "give one of"),
+        ({"person": "user_id:ada", "event_id": "0" * 32}, "give one of"),
+        ({"person": "user_id:ada", "rule": "score", "rule_set": "apps"}, "at most one of"),
+        ({"person": "user_id:ada", "version": 1}, "`version` is one of a `rule`"),
+        ({"person": "user_id:ada", "content": {}, "record": True}, "write the rule first"),
+        ({"person": "user_id:ada", "record": True}, "`request` names the wish"),
+        ({"event": native(), "rule": "score", "record": True}, "recorded with all rules in force"),
+    ],
+)
+def test_what_cannot_be_asked(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        people().ask("decisions_evaluate", **params)
+
+
+def test_an_event_can_be_recorded_and_answered_in_one_call() -> None:
+    asked = people()
+    answer = asked.ask("decisions_evaluate", event=native(), record=True)
+    assert answer["recorded"] is True
+    assert statuses(answer) == {"score": "Rejected"}
+    assert asked.ask("decisions_evaluate", event=native(), record=True) == answer
+    assert asked.ask("person", id="user_id:ada")["tags"] == ["risky"]
+
+
+def test_replays_are_decisions_without_actions_once_each() -> None:
+    asked = Asked()
+    asked.tell("identify", user_id="ada", properties={"plan": "pro"})
+    id = applied(asked)
+    later = Asked(definitions=DEFINITIONS)
+    later.now = asked.now + DAY
+    later.engine = Engine(asked.engine.store, later.engine.catalogue, lambda: later.now)
+    for _ in range(2):
+        answer = later.ask("decisions_evaluate", event_id=id, record=True)
+        assert {each["rule"]: each["mode"] for each in answer["decisions"] if each["status"] == "Rejected"} == {
+            "score": "replay"
+        }
+    (made,) = later.ask("decisions", event=id)["decisions"]
+    assert (made["mode"], made["event_id"]) == ("replay", id)
+    assert later.ask("person", id="user_id:ada")["tags"] == []
+    told = later.ask("audit", decision=made["decision_id"])
+    assert [each["status"] for each in told["consequences"]] == ["decided", "not carried out", "not carried out"]
+    assert (told["problems"], told["in_force"]) == ([], True)
+
+
+def test_asking_about_a_person_can_be_recorded_once() -> None:
+    asked = people()
+    asked.tell("purchase_completed", user_id="ada", properties={"total": 81, "currency": "EUR"})
+    for _ in range(2):
+        answer = asked.ask("decisions_evaluate", person="user_id:ada", record=True, request="r1")
+        assert statuses(answer)["spender"] == "Matched"
+    (made,) = asked.ask("decisions", person="user_id:ada")["decisions"]
+    assert (made["rule"], made["mode"]) == ("spender", "replay")
+
+
+# --- finding ------------------------------------------------------------------------------------
+
+
+def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
+    asked = people()
+    asked.tell("purchase_completed", user_id="bob", properties={"total": 81, "currency": "EUR"})
+    times = []
+    for number in range(30):
+        asked.now += HOUR
+        applied(asked, 91, who=("ada", "bob")[number % 2])
+        times.append(asked.now)
+    expected = {"score": list(reversed(times[0::2])), "spender": list(reversed(times[1::2]))}
+    for rule, when in expected.items():
+        found: list[str] = []
+        cursor = ""
+        while True:
+            page = asked.ask("decisions", rule=rule, limit=4, cursor=cursor)
+            found += [each["evaluated_at"] for each in page["decisions"]]
+            cursor = page["next"]
+            if not cursor:
+                break
+        assert found == [format_time(at) for at in when]
+    assert len(asked.ask("decisions", rule="score", version=2)["decisions"]) == 15
+    assert asked.ask("decisions", rule="score", version=1)["decisions"] == []
+    assert asked.ask("decisions", rule="score", status="Approved")["decisions"] == []
+    assert len(asked.ask("decisions", rule="score", status="Rejected")["decisions"]) == 15
+    for who in ({"rule": "score"}, {"person": "user_id:ada"}):
+        span = asked.ask("decisions", **who, start=format_time(times[4]), stop=format_time(times[8]))["decisions"]
+        assert [each["evaluated_at"] for each in span] == [format_time(times[6]), format_time(times[4])]
+    found = []
+    cursor = ""
+    while True:
+        page = asked.ask("decisions", person="user_id:bob", limit=4, cursor=cursor)
+        found += [each["evaluated_at"] for each in page["decisions"]]
+        cursor = page["next"]
+        if not cursor:
+            break
+    assert found == [format_time(at) for at in expected["spender"]]
+    with pytest.raises(InvalidValue, match="name an `event`, a `person` or a `rule`"):
+        asked.ask("decisions")
+    with pytest.raises(InvalidValue, match="the cursor is none"):
+        asked.ask("decisions", rule="score", cursor="bogus")
+
+
+def test_decisions_follow_their_person_through_a_merge() -> None:
+    asked = people()
+    id = applied(asked)
+    asked.tell("page", user_id="bob")
+    asked.engine.merge("default", "user_id:bob", "user_id:ada", request="m", force=True)
+    (made,) = asked.ask("decisions", person="user_id:bob")["decisions"]
+    assert made["event_id"] == id
+    assert made["person"] == asked.ask("person", id="user_id:bob")["id"]
+    assert asked.ask("decisions", rule="score")["decisions"] == [made]
+
+
+# --- audit --------------------------------------------------------------------------------------
+
+
+class Crm:
+    """Fails once, then succeeds."""
+
+    kind = "webhook"
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        self.sent.append(effect_id)
+        return Outcome(type="called", retry_after_seconds=5.0 if len(self.sent) == 1 else None)
+
+
+def test_an_audit_goes_from_the_cause_of_the_cause_to_what_came_of_it() -> None:
+    chained = DEFINITIONS.replace("apps:", "more: {events: [page], rules: [chain]}\n  apps:").replace(
+        "rules:\n  score:",
+        "rules:\n  chain:\n    conditions: {field: event.type, exists: true}\n"
+        "    actions: [{emit_event: {type: applied, properties: {score: 99}}}]\n  score:",
+        1,
+    )
+    asked = Asked(definitions=chained)
+    asked.tell("identify", user_id="ada", properties={"plan": "pro"})
+    page = asked.tell("page", user_id="ada")["id"]
+    (decision,) = asked.ask("decisions", rule="score")["decisions"]
+    told = asked.ask("audit", decision=decision["decision_id"])
+    assert told["decision"] == decision
+    assert [each["id"] for each in told["causes"]] == [page]
+    assert told["event"]["type"] == "applied"
+    assert told["rule"]["conditions"]["all"][1] == {"field": "traits.plan", "equals": "pro"}
+    assert (told["in_force"], told["problems"]) == (True, [])
+    stored, tag, call = told["consequences"]
+    assert (stored["status"], tag["status"], call["status"]) == ("decided", "recorded", "waiting")
+    assert tag["event"]["properties"] == {"tag": "risky"}
+    crm = Crm()
+    dispatcher = Dispatcher(asked.engine, {"webhook": crm}, "test")
+    states = []
+    for _ in range(2):
+        asked.now += HOUR
+        dispatcher.run_once()
+        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        states.append((call["status"], len(call["outcomes"])))
+    assert states == [("retrying", 1), ("done", 2)]
+    assert {call["effect"]} == set(crm.sent)
+    with pytest.raises(NotFound):
+        asked.ask("audit", decision=page)
+
+
+def test_why_and_why_not() -> None:
+    asked = people()
+    applied(asked, 91)
+    id = applied(asked, 80)
+    told = asked.ask("rule_why", id="user_id:ada", rule="score")
+    assert (told["matched"], told["event"]["id"], told["version"]) == (False, id, 2)
+    assert [(step["actual"], step["note"]) for step in told["decision"]["trace"]] == [(80, ""), (None, "skipped")]
+    asked.tell("page", user_id="bob")
+    told = asked.ask("rule_why", id="user_id:bob", rule="spender")
+    assert (told["matched"], told["event"]) == (False, None)
+    asked.tell("purchase_completed", user_id="bob", properties={"total": 81, "currency": "EUR"})
+    assert asked.ask("rule_why", id="user_id:bob", rule="spender")["matched"] is True
+    with pytest.raises(NotFound):
+        asked.ask("rule_why", id="user_id:bob", rule="nothing")
+
+
+# --- reckoning again ----------------------------------------------------------------------------
+
+
+def forge(asked: Asked, **changes: Any) -> None:
+    """A decision in the log that says something else than what was decided."""
+    (made,) = asked.ask("decisions", rule="score")["decisions"]
+    properties = {name: value for name, value in made.items() if name != "person"} | {"mode": "replay"} | changes
+    event = Event(
+        type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT, key="forged",
+        source_type="internal", properties=properties,
+    )  # fmt: skip
+    assert asked.engine.record([event])[0].status == "accepted"
+
+
+def test_every_decision_can_be_reckoned_again() -> None:
+    asked = people()
+    for score in (91, 5, "x" * 3_000, None, [1]):
+        applied(asked, score)
+    asked.ask("decisions_evaluate", person="user_id:ada", record=True, request="r")
+    answer = asked.ask("decisions_verify")
+    assert (answer["decisions"], answer["breaches"]) == (1, [])
+    assert [fault for each in asked.engine.catalogue.inspections for fault in each.inspect(asked.engine)] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"status": "Approved"}, "the same inputs give another status: 'Rejected', not 'Approved'"),
+        ({"hash": "0" * 64}, "its hash is 0000"),
+        ({"inputs": {"event.properties.score": 80, "traits.plan": "pro"}}, "the conditions say something else"),
+        ({"output": {"result": "reject", "of": "free"}}, "the same inputs give another output"),
+        ({"wished": []}, "the same inputs give another wished"),
+        ({"trace": []}, "the conditions say something else"),
+        ({"version": 7}, "version 7 of rule 'score' is not known here"),
+        ({"engine": 99}, "it was made by engine 99"),
+    ],
+)
+def test_what_was_changed_is_a_breach(changes: dict[str, Any], problem: str) -> None:
+    asked = people()
+    applied(asked)
+    forge(asked, **changes)
+    answer = asked.ask("decisions_verify")
+    assert answer["decisions"] == 2
+    (breach,) = answer["breaches"]
+    assert any(problem in each for each in breach["problems"]), breach
+    assert any(problem in fault for each in asked.engine.catalogue.inspections for fault in each.inspect(asked.engine))
+
+
+def test_pages_of_reckoning_go_on_where_the_last_ended() -> None:
+    asked = people()
+    for _ in range(7):
+        applied(asked)
+    count, cursor = 0, ""
+    while True:
+        answer = asked.ask("decisions_verify", limit=5, cursor=cursor)
+        count += answer["decisions"]
+        cursor = answer["next"]
+        if not cursor:
+            break
+    assert count == 7

@@ -1,0 +1,238 @@
+"""What can be wrong with rules in the files of definitions, and what is remembered of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from tests.capabilities.asked import Asked
+from threadline.capabilities.definitions import Definitions, schema
+from threadline.capabilities.people.definition import rules
+from threadline.capabilities.rules.actions import KINDS, SYNONYMS
+from threadline.capabilities.rules.loading import read_book
+from threadline.capabilities.rules.reading import rule_of_json, set_of_json
+from threadline.capabilities.rules.schema import RULES_SECTION, SETS_SECTION
+from threadline.engine.catalogue import Catalogue, discover
+from threadline.engine.declared import content_of, history_of
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.store import Store
+from threadline.stores.memory import MemoryStore
+
+GOOD_TAG = {"tag": {"tag": "x"}}
+HAS_TAGS = {"field": "tags", "exists": True}
+GOOD = "rules:\n  a: {conditions: {field: event.type, equals: x}}\nrule_sets:\n  s: {events: [x], rules: [a]}\n"
+
+
+def problems(text: str) -> list[str]:
+    definitions = Definitions([("t.yaml", text)])
+    read_book(definitions)
+    with pytest.raises(InvalidDefinition) as error:
+        definitions.refuse()
+    return str(error.value).splitlines()
+
+
+def rule(body: str) -> str:
+    return f"rules:\n  a: {{conditions: {{field: event.type, equals: x}}, {body}}}\n"
+
+
+def action(text: str) -> str:
+    return f"rules:\n  a:\n    conditions: {{field: event.type, equals: x}}\n    actions:\n      - {text}\n"
+
+
+MISTAKES = [
+    ("rules: {A b: {}}", "t.yaml:1: 'A b' is no id of a rule; use lower-case letters, digits, - and _"),
+    ("rules: {a: 7}", "t.yaml:1: a rule is a mapping, `key: value`"),
+    (rule("prority: 7"), "t.yaml:2: a rule: unknown key 'prority'; did you mean 'priority'?"),
+    ("rules:\n  a: {priority: 7}", "t.yaml:2: a rule has one of `conditions`"),
+    (rule("version: 0"), "t.yaml:2: `version` is a whole number from 1 to 99,999,999"),
+    (rule("version: '1'"), "t.yaml:2: `version` is a whole number"),
+    (rule("priority: 1.5"), "t.yaml:2: `priority` is a whole number from -1,000,000 to 1,000,000"),
+    (rule("name: " + "x" * 201), "t.yaml:2: `name` is a text of at most 200 characters"),
+    (rule("effective_from: soon"), "t.yaml:2: `effective_from` is a time, such as 2026-03-01T12:00:00Z: 'soon'"),
+    (rule("effective_from: 7"), "t.yaml:2: `effective_from` is a time"),
+    (
+        rule("effective_from: 2026-03-02, effective_until: 2026-03-02"),
+        "t.yaml:2: `effective_until` is not after `effective_from`",
+    ),
+    (
+        "rules:\n  a:\n    conditions:\n      - x\n",
+        "t.yaml:4: a condition is a mapping, such as {field: traits.plan, equals: pro}",
+    ),
+    (
+        "rules:\n  a:\n    conditions:\n      all:\n        - {field: tags, contain: x}\n",
+        "t.yaml:5: unknown operator 'contain'; did you mean 'contains'?",
+    ),
+    (rule("actions: {}"), "t.yaml:2: `actions` is a list of at most 20"),
+    (rule(f"actions: [{', '.join(['{tag: {tag: x}}'] * 21)}]"), "t.yaml:2: `actions` is a list of at most 20"),
+    (action("tag"), "t.yaml:5: an action is a mapping with one key, such as {tag: {tag: vip}}"),
+    (action("{tags: {tag: x}}"), "t.yaml:5: unknown action 'tags'; did you mean 'tag'?"),
+    (action("{tag: x}"), "t.yaml:5: `tag` takes parameters, such as {tag: …}"),
+    (action("{tag: {tga: x}}"), "t.yaml:5: `tag`: unknown parameter 'tga'; did you mean 'tag'?"),
+    (action("{tag: {}}"), "t.yaml:5: `tag` needs `tag`"),
+    (action("{tag: {tag: ''}}"), "t.yaml:5: `tag` takes a text of 1 to 512 bytes"),
+    (action("{award_points: {points: 0}}"), "t.yaml:5: `points` takes a whole number of 1 to 1,000,000,000,000"),
+    (action("{set_value: {value: 1}}"), "t.yaml:5: `set_value` takes either `trait` or `fact`"),
+    (action("{set_value: {trait: a, fact: b, value: 1}}"), "t.yaml:5: `set_value` takes either `trait` or `fact`"),
+    (action("{call_webhook: {payload: {}}}"), "t.yaml:5: `call_webhook` takes either `destination` or `url`"),
+    (action("{call_webhook: {url: ftp://x}}"), "t.yaml:5: `url` takes an address that begins with https:// or http://"),
+    (action("{log_event: {message: x, level: loud}}"), "t.yaml:5: `level` is one of debug, info, warning, error"),
+    (action("{emit_event: {type: points_earned}}"), "t.yaml:5: `type` cannot be 'points_earned', which only"),
+    (action("{emit_event: {type: decision_made}}"), "t.yaml:5: `type` cannot be 'decision_made'"),
+    (action("{emit_event: {type: threadline.x}}"), "t.yaml:5: `type` cannot be 'threadline.x'"),
+    (action("{tag: {tag: '${event.propertis.x}'}}"), "t.yaml:5: ${event.propertis.x}: an event has type, source"),
+    (action("{tag: {tag: '${}'}}"), "t.yaml:5: ${}: a field is a path"),
+    (action("{tag: {tag: " + "x" * 1_001 + "}}"), "t.yaml:5: a text has at most 1000 characters"),
+    (action("{emit_event: {type: x, properties: {n: 9223372036854775808}}}"), "t.yaml:5: a number has 64 bits"),
+    (
+        action("{store_decision: {result: a}}\n      - {store_decision: {result: b}}"),
+        "t.yaml:6: a rule stores one decision; put further parameters into the first",
+    ),
+    (
+        "rules:\n  a: {conditions: {field: tags, in: [" + ", ".join(["'" + "x" * 900 + "'"] * 80) + "]}}",
+        "t.yaml:2: the rule has 72,",
+    ),
+    ("rule_sets: {s: {events: [x]}}", "t.yaml:1: `rules` is a list of 1 to 20,000 names"),
+    ("rule_sets: {s: {rules: [x], events: []}}", "t.yaml:1: `events` is a list of 1 to 200 names"),
+    (GOOD + "  S: {events: [x], rules: [a]}", "t.yaml:5: 'S' is no name of a rule set"),
+    (GOOD + "  t: {events: [x, x], rules: [a]}", "t.yaml:5: 'x' stands there twice; keep one"),
+    (GOOD + "  t: {events: [threadline.x], rules: [a]}", "t.yaml:5: 'threadline.x' is Threadline's own"),
+    (GOOD + "  t: {events: [7], rules: [a]}", "t.yaml:5: 7 is a text; write it in quotes"),
+    (GOOD + "  t: {events: [x], rules: [A]}", "t.yaml:5: 'A' is no id of a rule"),
+    (GOOD + "  t: {events: [x], rules: [b]}", "t.yaml:5: rule set 't' names the rule 'b', which is not declared"),
+    (GOOD + "  t: {events: [x], rules: [a], policy: some}", "t.yaml:5: `policy` is one of all, first"),
+    (GOOD + "  t: {events: [x], rules: [a], record: some}", "t.yaml:5: `record` is one of matched, all"),
+    (GOOD + "  t: {events: [x], rules: [a], historical: 1}", "t.yaml:5: `historical` is true or false"),
+    (GOOD + "  t: {events: [x], rules: [a], polcy: all}", "t.yaml:5: a rule set: unknown key 'polcy'; did you mean"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES)
+def test_mistakes_are_named_where_they_stand(text: str, message: str) -> None:
+    found = problems(text)
+    assert any(each.startswith(message) for each in found), found
+
+
+def test_a_rule_that_stands_in_two_files_is_refused() -> None:
+    definitions = Definitions(
+        [("one.yaml", GOOD), ("two.yaml", "\n\nrules: {a: {conditions: {field: tags, exists: true}}}")]
+    )
+    read_book(definitions)
+    with pytest.raises(InvalidDefinition, match=r"two.yaml:3: rule 'a' is declared at one.yaml:2 already; keep one"):
+        definitions.refuse()
+
+
+def test_what_nothing_will_ever_tell_is_refused_in_conditions_and_in_placeholders() -> None:
+    for text in (
+        "rules: {a: {conditions: {field: features.monetary, exists: true}}}",
+        "rules: {a: {conditions: {field: tags, exists: true}, actions: [{tag: {tag: '${features.monetary}'}}]}}",
+    ):
+        with pytest.raises(InvalidDefinition, match=r"t.yaml:1: rule 'a': features has no 'monetary'; did you mean"):
+            Catalogue(discover(definitions=Definitions([("t.yaml", text)])), rules())
+
+
+def test_json_says_where_a_mistake_is() -> None:
+    conditions = {"all": [{"field": "tags", "contain": "x"}]}
+    with pytest.raises(
+        InvalidDefinition, match=re.escape("rule.conditions.all[0].contain: unknown operator 'contain'")
+    ):
+        rule_of_json("a", {"conditions": conditions})
+    with pytest.raises(InvalidDefinition, match=re.escape("rule.actions[1].tag.tag: `tag` takes a text")):
+        rule_of_json("a", {"conditions": {"field": "tags", "exists": True}, "actions": [GOOD_TAG, {"tag": {"tag": 7}}]})
+    with pytest.raises(InvalidDefinition, match=re.escape("rule_set.events[0]: 7 is a text")):
+        set_of_json("s", {"events": [7], "rules": ["a"]})
+
+
+def test_the_content_of_a_rule_reads_as_the_same_rule() -> None:
+    value = {
+        "version": 3, "name": "n", "description": "d", "priority": -5,
+        "conditions": {"any": [{"field": ["memory", "a.b"], "in": [1, "x"]}, {"not": HAS_TAGS}]},
+        "actions": [{"StoreDecision": {"result": "x", "deep": {"a": ["${traits.x}"]}}}, {"tag": {"tag": "v"}}],
+        "effective_from": "2026-03-01", "effective_until": "2026-03-02T10:00:00+02:00",
+    }  # fmt: skip
+    one = rule_of_json("a", value)
+    again = {**one.content}
+    assert again.pop("id") == "a"
+    assert rule_of_json("a", again).canonical == one.canonical
+    assert one.content["effective_until"] == "2026-03-02T08:00:00.000000Z"
+    assert list(one.content["actions"][0]) == ["store_decision"]
+
+
+def test_every_action_has_its_name_of_old() -> None:
+    assert set(SYNONYMS.values()) == set(KINDS)
+    assert {"StoreDecision", "SetValue", "EmitEvent", "AwardPoints", "Tag", "Untag", "EnterJourney", "SendNotification",
+            "CallWebhook", "LogEvent"} == set(SYNONYMS)  # fmt: skip
+
+
+# --- the schema for editors ---------------------------------------------------------------------
+
+SCHEMA = jsonschema_rs.Draft202012Validator(schema([RULES_SECTION, SETS_SECTION]))
+PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
+(SHOWN,) = re.findall(r"```yaml\n(rules:\n.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("text", [SHOWN, GOOD, action("{StoreDecision: {result: reject, more: [1]}}")])
+def test_what_is_right_fits_the_schema(text: str) -> None:
+    assert list(SCHEMA.iter_errors(yaml.safe_load(text))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rules: {A b: {}}", "rules: {a: 7}", rule("prority: 7"), rule("version: 0"), rule("priority: 1.5"),
+        rule("actions: {}"), action("tag"), action("{tags: {tag: x}}"), action("{tag: {tga: x}}"), action("{tag: {}}"),
+        action("{set_value: {value: 1}}"), action("{set_value: {trait: a, fact: b, value: 1}}"),
+        "rule_sets: {s: {events: [x]}}", GOOD + "  t: {events: [x], rules: [a], policy: some}",
+        GOOD + "  t: {events: [x], rules: [a], polcy: all}",
+    ],
+)  # fmt: skip
+def test_what_is_wrong_does_not_fit_it(text: str) -> None:
+    assert list(SCHEMA.iter_errors(yaml.safe_load(text))) != []
+
+
+# --- what is remembered -------------------------------------------------------------------------
+
+
+def opened(store: Store, text: str, now: int = 0) -> Engine:
+    found = discover(definitions=Definitions([("t.yaml", text)]))
+    return Engine(store, Catalogue(found, rules()), lambda: now)
+
+
+def version(number: int, equals: str = "x") -> str:
+    return GOOD.replace("a: {", f"a: {{version: {number}, ").replace("equals: x", f"equals: {equals}")
+
+
+def test_a_version_never_changes_once_it_was_seen() -> None:
+    store = MemoryStore()
+    opened(store, version(1))
+    opened(store, version(1))
+    with pytest.raises(InvalidDefinition, match=r"t.yaml:2: version 1 of 'a' was another one when it was first seen"):
+        opened(store, version(1, "y"))
+    opened(store, version(2, "y"))
+    with pytest.raises(InvalidDefinition, match="raise its number"):
+        opened(store, version(1, "y"))
+    opened(store, version(1))
+
+
+def test_which_version_was_declared_when_is_remembered() -> None:
+    store = MemoryStore()
+    for now, text in enumerate((version(1), version(1), version(2), "", version(1)), start=1):
+        opened(store, text, now)
+    history = history_of(store, "rules", "a")
+    assert history is not None
+    assert [(turn.at, turn.version) for turn in history.turns] == [(1, 1), (3, 2), (4, 0), (5, 1)]
+    content: Any = content_of(store, "rules", "a", 2)
+    assert b'"version":2' in content
+    assert content_of(store, "rules", "a", 3) is None
+
+
+def test_definitions_without_rules_write_nothing() -> None:
+    store = MemoryStore()
+    opened(store, "")
+    assert "declared" not in store.tables()
+    assert Asked().engine.store.query("declared", "rules") == []

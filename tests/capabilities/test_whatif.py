@@ -1,0 +1,291 @@
+"""What-if as callers meet it: whole answers of small histories, candidates of every kind, errors, results, the gate."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tests.capabilities.whatif_stage import Tried, yaml
+from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
+from threadline.kernel.time import DAY, format_time
+
+
+def rule(above: float, *actions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "conditions": {"field": "features.monetary_total", "greater_than": above},
+        "actions": [{"store_decision": {"result": "approve"}}, *actions],
+        **more,
+    }
+
+
+BASE = yaml({
+    "rules": {"good": rule(80, version=1)},
+    "rule_sets": {"buys": {"events": ["purchase_completed"], "rules": ["good"]}},
+    "segments": {"goods": {"when": {"field": "tags", "contains": "good"}}},
+    "points": {"tables": [{"version": 2, "from": "2000-01-01", "earn": {"purchase_completed": 10}}]},
+})  # fmt: skip
+
+
+@pytest.fixture
+def shop() -> Tried:
+    """Ada buys for 60, 15 and 10, Bob for 50 and 100, Cy for 5."""
+    tried = Tried(BASE)
+    for user, totals in {"ada": (60, 15, 10), "bob": (50, 100), "cy": (5,)}.items():
+        for total in totals:
+            tried.now += DAY
+            tried.tell("purchase_completed", user_id=user, properties={"total": total, "currency": "EUR"})
+    return tried
+
+
+def test_a_lower_threshold_is_told_answer_by_answer(shop: Tried) -> None:
+    answer = shop.what_if(rule="good", content=rule(70))
+    assert (answer["people"], answer["decisions"], answer["same"], answer["changed"]) == (3, 6, 5, 1)
+    cells = {(each["old"], each["new"]): (each["same"], each["changed"]) for each in answer["matrix"]}
+    assert cells == {("Approved", "Approved"): (2, 0), ("NoMatch", "Approved"): (0, 1), ("NoMatch", "NoMatch"): (3, 0)}
+    (sample,) = answer["samples"]
+    ada = shop.ask("person", id="user_id:ada")["id"]
+    assert (sample["person"], sample["changed"], sample["type"]) == (ada, 1, "purchase_completed")
+    assert (sample["step"]["new"]["actual"], sample["step"]["new"]["expected"]) == (75, 70)
+    (totals,) = answer["rules"]
+    assert (totals["asked"], totals["changed"], totals["people"], totals["errors"]) == (6, 1, 1, 0)
+    assert (totals["old"], totals["new"]) == ({"Approved": 2}, {"Approved": 3})
+    assert "-  greater_than: 80" in answer["diff"]
+    assert "+  greater_than: 70" in answer["diff"]
+
+
+def test_what_rules_put_into_threads_counts_for_what_comes_after(shop: Tried) -> None:
+    tagged = rule(70, {"tag": {"tag": "good"}}, {"award_points": {"points": 3}})
+    second = {"version": 1, "conditions": {"field": "tags", "contains": "good"}, "actions": []}
+    candidate = {
+        "rules": {"good": {**tagged, "version": 2}, "tagged": second},
+        "rule_sets": {
+            "buys": {"events": ["purchase_completed"], "rules": ["good"]},
+            "later": {"events": ["tag_added"], "rules": ["tagged"]},
+        },
+    }
+    answer = shop.what_if(definitions=yaml(candidate))
+    totals = {each["rule"]: each for each in answer["rules"]}
+    # Ada is good after 75 and after 85, Bob after 150: each time a tag is put on, of which the other rule is asked.
+    assert totals["tagged"]["new"] == {"Matched": 3}
+    assert [(each["segment"], each["entered"], each["left"]) for each in answer["segments"]] == [("goods", 2, 0)]
+    assert answer["points"] == {"people": 2, "earned": 9, "balance": 9}
+    assert {each["action"]: (each["old"], each["new"]) for each in answer["actions"]}["award_points"] == (0, 3)
+    assert shop.ask("person", id="user_id:ada")["tags"] == []
+
+
+def test_other_points_are_lived_again(shop: Tried) -> None:
+    answer = shop.what_if(
+        definitions=yaml(
+            {"points": {"tables": [{"version": 2, "from": "2000-01-01", "earn": {"purchase_completed": 12}}]}}
+        )
+    )
+    assert answer["points"] == {"people": 3, "earned": 12, "balance": 12}
+    assert (answer["changed"], answer["failed"]) == (0, 0)
+
+
+def test_another_feature_changes_what_rules_read_and_who_belongs(shop: Tried) -> None:
+    twice = {"aggregate": "max", "events": "purchase_completed", "of": "total", "version": 2}
+    candidate = yaml({
+        "features": {"monetary_total": twice},
+        "segments": {"big": {"when": {"field": "features.monetary_total", "greater_than": 55}}},
+    })  # fmt: skip
+    answer = shop.what_if(definitions=candidate)
+    # The largest purchase of Ada is 60, so that she is never good; Bob is from his 100 on, as before.
+    assert (answer["changed"], answer["people_changed"]) == (1, 1)
+    assert answer["rules"][0]["new"] == {"Approved": 1}
+    assert {each["segment"]: each["entered"] for each in answer["segments"]} == {"big": 2}
+
+
+def test_the_range_and_the_types_say_what_is_counted(shop: Tried) -> None:
+    for params, counted in (
+        ({"since": "3d"}, 3),
+        ({"stop": format_time(shop.now - 3 * DAY)}, 3),
+        ({"start": format_time(shop.now - 3 * DAY), "stop": format_time(shop.now - DAY)}, 2),
+        ({"types": ["page"]}, 0),
+        ({"people": ["user_id:ada"]}, 3),
+    ):
+        answer = shop.what_if(rule="good", content=rule(70), **params)
+        assert answer["decisions"] == counted, params
+
+
+def test_what_came_before_the_range_is_known_in_it(shop: Tried) -> None:
+    answer = shop.what_if(rule="good", content=rule(84), people=["user_id:ada"], start=format_time(shop.now - 4 * DAY))
+    assert (answer["decisions"], answer["rules"][0]["old"], answer["rules"][0]["new"]) == (
+        1,
+        {"Approved": 1},
+        {"Approved": 1},
+    )
+
+
+def test_errors_of_a_candidate_are_told_and_stop_nothing(shop: Tried) -> None:
+    broken = rule(70, {"award_points": {"points": "${event.properties.total}"}})
+    shop.tell("purchase_completed", user_id="cy", properties={"total": "99.5", "currency": "EUR"})
+    answer = shop.what_if(rule="good", content=broken)
+    # 99.5 points cannot be awarded; whole amounts can.
+    assert (answer["people"], answer["errors"], answer["failed"]) == (3, 1, 0)
+    (totals,) = answer["rules"]
+    assert (totals["errors"], totals["new"]) == (1, {"Approved": 3, "Error": 1})
+
+
+def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = shop.engine.catalogue.index["profile"]
+    projection = shop.engine.catalogue.projections[index]
+
+    def view(state: Any, now: int, edges: Any) -> Any:
+        if "bad" in state.get("tags", {}) or "bad" in str(state):
+            raise RuntimeError("no such view")
+        return projection.view(state, now, edges)
+
+    shop.tell("tag_added", user_id="bob", properties={"tag": "bad"})
+    shop.tell("purchase_completed", user_id="bob", properties={"total": 1, "currency": "EUR"})
+    projections = list(shop.engine.catalogue.projections)
+    projections[index] = dataclasses.replace(projection, view=view)
+    monkeypatch.setattr(shop.engine.catalogue, "projections", tuple(projections))
+    reading = {"conditions": {"field": "traits.name", "exists": False}, "actions": []}
+    answer = shop.what_if(rule="good", content=reading)
+    assert (answer["people"], answer["failed"]) == (3, 1)
+    assert list(answer["failures"].values()) == ["RuntimeError: no such view"]
+    assert answer["decisions"] == 4  # those of the others
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({}, InvalidValue, "give a `rule` with its `version` or `content`, or `definitions`"),
+        ({"rule": "good"}, InvalidValue, "name the `version`"),
+        ({"definitions": "rules: {}", "version": 2}, InvalidValue, "are of a `rule`"),
+        ({"rule": "good", "version": 7}, NotFound, "no version 7"),
+        ({"rule": "good", "version": 1, "start": "2020-01-01", "since": "3d"}, InvalidValue, "not both"),
+        ({"rule": "good", "version": 1, "stop": "2099-01-01"}, InvalidValue, "stop lies ahead"),
+        ({"rule": "good", "version": 1, "since": "soon"}, InvalidValue, "is not a duration"),
+        ({"rule": "other", "content": rule(1)}, InvalidValue, "no rule set names the rule 'other'"),
+        ({"rule": "good", "content": {"conditions": {"field": "features.nope", "exists": True}}}, InvalidDefinition,
+         "features has no 'nope'"),
+        ({"definitions": "rules: ["}, InvalidDefinition, "candidate.yaml:1: this is not YAML"),
+        ({"definitions": "ruels: {}"}, InvalidDefinition, "did you mean 'rules'"),
+        ({"definitions": "rules: {}"}, InvalidDefinition, "names the rule 'good', which is not declared"),
+        ({"rule": "good", "version": 1, "people": ["user_id:nobody"]}, NotFound, "nobody is known"),
+        ({"rule": "good", "version": 1, "against": 1, "baseline": "recorded"}, InvalidValue, "`against` is reckoned"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_tried_is_refused(shop: Tried, params: dict[str, Any], error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        shop.ask("what_if", wait=True, **params)
+
+
+def test_identifiers_and_settings_of_a_candidate_are_left_aside(shop: Tried) -> None:
+    whole = BASE[:-1] + ', "identifiers": {"user_id": {"limit": 1}}, "settings": {"port": 1}}'
+    assert shop.what_if(definitions=whole)["changed"] == 0
+
+
+def test_a_rule_that_no_set_names_is_asked_of_the_types_that_are_named(shop: Tried) -> None:
+    answer = shop.what_if(rule="other", content=rule(100), types=["purchase_completed"])
+    assert [(each["rule"], each["new"]) for each in answer["rules"]] == [
+        ("good", {"Approved": 2}),
+        ("other", {"Approved": 1}),
+    ]
+
+
+# --- results that are kept ---------------------------------------------------------------------
+
+
+def test_results_are_kept_only_when_asked_and_can_be_compared(shop: Tried) -> None:
+    first = shop.what_if(rule="good", content=rule(70), save=True, note="lower")
+    second = shop.what_if(rule="good", content=rule(55), save=True)
+    third = shop.what_if(rule="good", content=rule(40))
+    kept = shop.ask("what_ifs")
+    assert {each["id"]: each["note"] for each in kept["saved"]} == {first["id"]: "lower", second["id"]: ""}
+    assert len(kept["running"]) == 3
+    difference = shop.ask("what_if_compare", one=first["id"], other=second["id"])
+    assert (difference["changed"], difference["people_changed"]) == (1, 0)
+    assert [(each["old"], each["new"], each["changed"]) for each in difference["matrix"] if each["changed"]] == [
+        ("NoMatch", "Approved", 1)
+    ]
+    with pytest.raises(NotFound):
+        shop.ask("what_if_compare", one=first["id"], other=third["id"])
+    # Another process finds what was kept.
+    shop.engine.trials._kept.clear()
+    again = shop.ask("what_if_status", id=first["id"])
+    assert (again["changed"], again["saved"], again["samples"]) == (first["changed"], True, first["samples"])
+
+
+def test_one_runs_at_a_time_and_workspaces_see_their_own(shop: Tried) -> None:
+    answer = shop.what_if(rule="good", content=rule(70), save=True)
+    for operation in ("what_if_status", "what_if_cancel", "what_if_resume"):
+        with pytest.raises(NotFound):
+            shop.ask(operation, id=answer["id"], workspace="other")
+    assert shop.ask("what_ifs", workspace="other") == {"running": [], "saved": [], "next": ""}
+    with pytest.raises(Conflict, match="is done; only one that was cancelled goes on"):
+        shop.ask("what_if_resume", id=answer["id"])
+
+
+# --- the gate ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gated() -> Tried:
+    tried = Tried(yaml({"segments": {}}))
+    tried.ask("rule_set_write", name="paid", events=["paid"], rules=["big"])
+    for above in (80, 70):
+        content = {"conditions": {"field": "event.properties.total", "greater_than": above}}
+        tried.ask("rule_write", id="big", rule=content)
+    tried.ask("rule_activate", id="big", version=1, untested=True)
+    for total in range(0, 100, 4):
+        tried.tell("paid", user_id=f"u{total}", properties={"total": total})
+    return tried
+
+
+def activate(tried: Tried, changed_max: float | None = 1.0, version: int = 2) -> Any:
+    return tried.ask("rule_activate", id="big", version=version, untested=True, changed_max=changed_max)
+
+
+def test_the_gate_opens_for_exactly_what_was_tried(gated: Tried) -> None:
+    with pytest.raises(Conflict, match="no what-if of it was saved"):
+        activate(gated)
+    gated.what_if(rule="big", version=2)
+    with pytest.raises(Conflict, match="no what-if of it was saved"):
+        activate(gated)
+    answer = gated.what_if(rule="big", version=2, save=True)
+    # 72, 76 and 80 of 25.
+    assert (answer["changed"], answer["decisions"]) == (3, 25)
+    with pytest.raises(Conflict, match=r"changed 12.00% of 25 answers, and 10.00% may be changed"):
+        activate(gated, 0.1)
+    assert activate(gated, 0.12)["active"] == 2
+
+
+def test_the_gate_asks_for_everybody_against_what_is_active(gated: Tried) -> None:
+    gated.what_if(rule="big", version=2, save=True, people=["user_id:u4"])
+    with pytest.raises(Conflict, match="looked at a part"):
+        activate(gated)
+    gated.what_if(rule="big", version=2, save=True)
+    gated.ask("rule_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
+    gated.ask("rule_activate", id="big", version=3, untested=True)
+    with pytest.raises(Conflict, match="was against version 1, and version 3 is active now"):
+        activate(gated)
+
+
+def test_the_gate_refuses_errors_and_what_says_nothing(gated: Tried) -> None:
+    broken = {
+        "conditions": {"field": "event.properties.total", "greater_than": 70},
+        "actions": [{"award_points": {"points": "${event.properties.missing}"}}],
+    }
+    gated.ask("rule_write", id="big", rule=broken)
+    gated.what_if(rule="big", version=3, save=True)
+    with pytest.raises(Conflict, match="had 7 errors"):
+        activate(gated, 1.0, 3)
+    gated.what_if(rule="big", version=2, save=True, start=format_time(gated.now), stop=format_time(gated.now + 1))
+    with pytest.raises(Conflict, match="asked it of no event"):
+        activate(gated)
+
+
+def test_the_setting_asks_for_the_same(gated: Tried) -> None:
+    gated.engine.activation_changed_max = 0.1
+    with pytest.raises(Conflict, match="no what-if"):
+        activate(gated, None)
+    gated.what_if(rule="big", version=2, save=True)
+    with pytest.raises(Conflict, match="may be changed"):
+        activate(gated, 0.5)
+    gated.engine.activation_changed_max = 0.5
+    assert activate(gated, None)["active"] == 2

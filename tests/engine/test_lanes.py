@@ -1,0 +1,262 @@
+"""Lanes: a queue for each place, that rests while the place fails, stops when it is gone, and parks what fails."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.engine.test_dispatch import NOW, Box, Clock, left, tell, types
+from threadline.capabilities.people.definition import rules
+from threadline.engine.catalogue import Catalogue, discover
+from threadline.engine.dispatch import Dispatcher
+from threadline.engine.engine import Engine
+from threadline.engine.lanes import REST_SECONDS_FIRST, REST_SECONDS_MAX, standing_of
+from threadline.engine.outbox import PARKED, RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
+from threadline.engine.wishes import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, OUTBOX
+from threadline.kernel.errors import NotFound
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.policy import Effect, Policy, Wish
+from threadline.kernel.sender import Lane, Outcome
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, system_clock
+from threadline.stores.memory import MemoryStore
+
+ILL = Outcome(type="x", retry_after_seconds=0.0, place="ill")
+POOR = Outcome(type="x", retry_after_seconds=0.0)
+"""The place is well, but does not like what it gets."""
+GONE = Outcome(type="x", parked="gone for good", place="gone")
+SENT = Outcome(type="mail_sent")
+
+
+def react(recorded: Recorded, known: Any) -> Sequence[Wish]:
+    lane = recorded.event.properties.get("lane", "crm")
+    return [Effect(kind="box", key="call", lane=lane, data={"lane": lane})]
+
+
+POLICY = Policy(name="care", handles=frozenset({"write"}), react=react)
+
+
+def engine_on(store: Any, clock: Any, *lanes: Lane) -> Engine:
+    values = [*discover("threadline.capabilities.people.projection", definitions=None), POLICY, *lanes]
+    return Engine(store, Catalogue(values, rules()), clock)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def engine(clock: Clock) -> Engine:
+    return engine_on(MemoryStore(), clock, Lane("crm", give_up_seconds=DAY // SECOND, failures_max=3))
+
+
+def write(engine: Engine, count: int, lane: str = "crm", start: int = 0) -> None:
+    for number in range(start, start + count):
+        event = Event(
+            type="write", identifiers=(Identifier("user_id", f"{lane}{number}"),), occurred_at=NOW,
+            key=f"{lane}{number}", properties={"lane": lane},
+        )  # fmt: skip
+        assert engine.record([event])[0].status == "accepted"
+
+
+def settle_all(dispatcher: Dispatcher, clock: Clock, until: int, step: int = 2 * MINUTE) -> None:
+    while clock.now < until:
+        if not dispatcher.run_once():
+            clock.now += step
+
+
+def test_what_is_in_a_lane_is_sent_once_and_what_names_an_unknown_one_waits_among_the_others(engine: Engine) -> None:
+    write(engine, 3)
+    write(engine, 2, lane="nobody declared this")
+    box = Box()
+    assert Dispatcher(engine, {"box": box}, "one").run_once() == 5
+    assert len(set(box.sent)) == len(box.sent) == 5
+    assert left(engine, OUTBOX) == 0
+    assert types(engine, "crm0") == ["write", "mail_sent"]
+
+
+def test_a_place_that_fails_is_left_alone_and_then_asked_by_one_effect(engine: Engine, clock: Clock) -> None:
+    write(engine, 20)
+    box = Box([ILL] * 4 + [SENT])
+    dispatcher = Dispatcher(engine, {"box": box}, "one")
+    dispatcher.run_once()
+    assert len(box.sent) == 3, "three failures in a row, and no more is sent"
+    assert standing_of(engine.store, "crm").standing.rest_until == clock.now + REST_SECONDS_FIRST * SECOND
+    clock.now += REST_SECONDS_FIRST * SECOND - 1
+    assert dispatcher.run_once() == 0
+    clock.now += 1
+    dispatcher.run_once()
+    assert len(box.sent) == 4, "one is enough to see that it is ill still"
+    again = standing_of(engine.store, "crm").standing
+    assert again.rest_until == clock.now + 2 * REST_SECONDS_FIRST * SECOND
+    clock.now = again.rest_until
+    assert dispatcher.run_once() == 1
+    assert standing_of(engine.store, "crm").standing.rests == 0, "it is well"
+    settle_all(dispatcher, clock, clock.now + HOUR, 20 * MINUTE)
+    assert left(engine, OUTBOX) == 0
+    assert sorted(types(engine, f"crm{n}")[-1] for n in range(20)) == ["mail_sent"] * 20
+
+
+def test_rests_grow_to_a_bound(engine: Engine, clock: Clock) -> None:
+    write(engine, 1)
+    dispatcher = Dispatcher(engine, {"box": Box([ILL] * 100)}, "one")
+    longest = 0
+    for _ in range(400):
+        dispatcher.run_once()
+        longest = max(longest, standing_of(engine.store, "crm").standing.rest_until - clock.now)
+        clock.now += MINUTE
+    assert longest == REST_SECONDS_MAX * SECOND
+
+
+def test_an_effect_that_nobody_likes_rests_no_place(engine: Engine, clock: Clock) -> None:
+    write(engine, 10)
+    box = Box([POOR] * 10)
+    Dispatcher(engine, {"box": box}, "one").run_once()
+    assert len(box.sent) == 10
+    assert standing_of(engine.store, "crm").standing.rests == 0
+
+
+def test_another_process_goes_by_the_rest_of_the_first(engine: Engine, clock: Clock) -> None:
+    write(engine, 9)
+    Dispatcher(engine, {"box": Box([ILL] * 3)}, "one").run_once()
+    box = Box()
+    clock.now += 1
+    other = Dispatcher(engine, {"box": box}, "two", lease_seconds=1)
+    other.run_once()
+    assert box.sent == []
+
+
+def test_who_is_gone_is_called_no_more_until_it_is_started_again(engine: Engine, clock: Clock) -> None:
+    write(engine, 5)
+    box = Box([SENT, GONE])
+    dispatcher = Dispatcher(engine, {"box": box}, "one")
+    while dispatcher.run_once():
+        pass
+    assert len(box.sent) == 2
+    assert left(engine, OUTBOX) == 0
+    assert left(engine, PARKED) == 4
+    write(engine, 1, start=5)
+    assert dispatcher.run_once() == 1
+    assert len(box.sent) == 2
+    assert types(engine, "crm5") == ["write", EFFECT_PARKED]
+    assert engine.start_lane("crm") is True
+    assert engine.start_lane("crm") is False
+    found = engine.parked("default", "crm")
+    assert found[0].why == "gone for good"
+    assert engine.redrive(found, "ada") == 5
+    assert engine.redrive(found, "ada") == 0, "two who drive the same do it once"
+    assert dispatcher.run_once() == 5
+    assert left(engine, PARKED) == left(engine, OUTBOX) == 0
+    assert types(engine, "crm5") == ["write", EFFECT_PARKED, EFFECT_REDRIVEN, "mail_sent"]
+    assert len(set(box.sent)) == 6, "under the ids of before"
+
+
+def test_what_fails_for_too_long_is_parked_and_begins_anew_when_it_is_driven_again(
+    engine: Engine, clock: Clock
+) -> None:
+    write(engine, 1)
+    box = Box([POOR] * 1_000)
+    dispatcher = Dispatcher(engine, {"box": box}, "one")
+    settle_all(dispatcher, clock, NOW + 2 * DAY)
+    assert types(engine, "crm0")[1:] == [EFFECT_RETRIED] * (len(box.sent) - 1) + [EFFECT_PARKED]
+    [parked] = engine.parked("default")
+    assert DAY - RETRY_SECONDS_MAX * SECOND <= parked.at - NOW <= DAY
+    assert (parked.why, parked.one.attempts) == (f"given up on after {len(box.sent)} attempts", len(box.sent))
+    assert engine.parked("other") == []
+    engine.redrive([parked], "ada")
+    before = len(box.sent)
+    settle_all(dispatcher, clock, clock.now + HOUR)
+    assert len(box.sent) > before + 3, "it has a day again"
+    assert len(set(box.sent)) == 1
+
+
+def test_what_grows_old_while_a_place_rests_is_parked(engine: Engine, clock: Clock) -> None:
+    write(engine, 5)
+    dispatcher = Dispatcher(engine, {"box": Box([ILL] * 1_000)}, "one")
+    settle_all(dispatcher, clock, NOW + DAY + HOUR)
+    assert left(engine, OUTBOX) == 0
+    assert {types(engine, f"crm{n}")[-1] for n in range(5)} == {EFFECT_PARKED}
+
+
+def test_stopping_a_lane_that_is_none_is_an_error(engine: Engine) -> None:
+    with pytest.raises(NotFound, match="not declared"):
+        engine.stop_lane("cmr", "typing")
+    with pytest.raises(NotFound, match="not declared"):
+        engine.start_lane("cmr")
+
+
+def test_a_lane_that_is_declared_no_more_is_worked_off(clock: Clock) -> None:
+    store = MemoryStore()
+    before = engine_on(store, clock, Lane("crm"), Lane("erp"))
+    write(before, 2)
+    Dispatcher(before, {}, "one").run_once()
+    after = engine_on(store, clock, Lane("erp"))
+    box = Box()
+    assert Dispatcher(after, {"box": box}, "one").run_once() == 2
+
+
+def test_waits_grow_are_spread_and_are_the_same_on_every_machine() -> None:
+    lane = Lane("crm")
+    waits = [wait_seconds(lane, f"{id:032x}", 3, 0.0) for id in range(500)]
+    whole = RETRY_SECONDS_FIRST * 2**3
+    assert whole / 2 <= min(waits) < 0.55 * whole
+    assert 0.95 * whole < max(waits) <= whole
+    assert waits == [wait_seconds(lane, f"{id:032x}", 3, 0.0) for id in range(500)]
+    assert wait_seconds(lane, "0" * 32, 10_000, 0.0) <= RETRY_SECONDS_MAX
+    assert wait_seconds(lane, "0" * 32, 0, 777.0) == 777.0
+
+
+class Slow:
+    """A sender of which one place takes its time."""
+
+    kind = "box"
+
+    def __init__(self) -> None:
+        self.sent: dict[str, list[float]] = {"slow": [], "fast": []}
+        self.at_once = self.most = 0
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        lane = effect.data["lane"]
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        time.sleep(0.5 if lane == "slow" else 0.0)
+        self.at_once -= 1
+        self.sent[lane].append(time.monotonic())
+        return SENT
+
+
+def test_a_slow_place_holds_up_no_other() -> None:
+    engine = engine_on(MemoryStore(), system_clock, Lane("slow"), Lane("fast", at_once=4))
+    write(engine, 6, lane="slow")
+    write(engine, 40, lane="fast")
+    sender, stopping = Slow(), threading.Event()
+    dispatcher = Dispatcher(engine, {"box": sender}, "one")
+    began = time.monotonic()
+    thread = threading.Thread(target=dispatcher.run, args=(stopping,), kwargs={"idle_seconds": 0.02})
+    thread.start()
+    while len(sender.sent["fast"]) < 40 and time.monotonic() < began + 20:
+        time.sleep(0.01)
+    slow_by_then = len(sender.sent["slow"])
+    stopping.set()
+    thread.join()
+    assert len(sender.sent["fast"]) == 40
+    assert slow_by_then <= 2, "the slow ones are still waiting"
+    assert types(engine, "fast0") == ["write", "mail_sent"]
+    assert left(engine, OUTBOX) == 6 - len(sender.sent["slow"]), "what was being sent was settled"
+
+
+def test_a_lane_sends_as_many_at_once_as_it_may() -> None:
+    engine = engine_on(MemoryStore(), system_clock, Lane("slow", at_once=3))
+    write(engine, 6, lane="slow")
+    sender = Slow()
+    assert Dispatcher(engine, {"box": sender}, "one").run_once() == 6
+    assert sender.most == 3
+
+
+def test_tell_is_for_the_shards(engine: Engine) -> None:
+    tell(engine, "write", person="bo")
+    assert [state.waiting for state in engine.lane_states()] == [1]

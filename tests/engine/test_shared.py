@@ -1,0 +1,87 @@
+"""What policies share of a workspace: made once, made again when it changes, never older than it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from threadline.capabilities.people.definition import rules
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.shared import SharedValues
+from threadline.kernel.errors import NotFound
+from threadline.kernel.policy import Policy, Shared
+from threadline.kernel.store import Delete, Key, Put
+from threadline.kernel.time import SECOND
+from threadline.stores.memory import MemoryStore
+
+Value = tuple[int, dict[str, bytes]]
+"""How often it was made, and of what."""
+
+
+class Stage:
+    """Two processes on one store, and a clock moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.store = MemoryStore()
+        shared = Shared("things", make=self.make, heeds=lambda value, type: True)
+        policy = Policy(name="p", handles=None, react=lambda recorded, known: (), shared=shared)
+        catalogue = Catalogue([policy], rules())
+        self.one, self.other = (SharedValues(self.store, catalogue, lambda: self.now) for _ in range(2))
+
+    def make(self, items: Mapping[str, bytes], before: Any) -> Value:
+        return (1 if before is None else before[0] + 1, dict(items))
+
+    def put(self, by: SharedValues, sort: str, value: bytes, expected: int | None = None) -> bool:
+        return by.change("w", "things", [Put(Key("things", "w", sort), value, expected)]) is None
+
+
+def test_it_is_made_once_and_again_when_it_has_changed() -> None:
+    stage = Stage()
+    for _ in range(3):
+        assert stage.one.current("w", "things") == (1, {})
+    assert stage.put(stage.one, "a", b"1")
+    for _ in range(3):
+        assert stage.one.current("w", "things") == (2, {"a": b"1"})
+    assert stage.one.change("w", "things", [Delete(Key("things", "w", "a"))]) is None
+    assert stage.one.current("w", "things") == (3, {})
+    assert stage.one.current("elsewhere", "things") == (1, {})
+
+
+def test_others_see_a_change_when_their_time_is_up() -> None:
+    stage = Stage()
+    stage.other.refresh_seconds = 2.0
+    assert stage.other.current("w", "things") == (1, {})
+    stage.put(stage.one, "a", b"1")
+    stage.now = 2 * SECOND - 1
+    assert stage.other.current("w", "things") == (1, {})
+    assert stage.other.fresh("w", "things") == (2, {"a": b"1"})
+    stage.put(stage.one, "a", b"2")
+    stage.now = 4 * SECOND - 1
+    stage.now = 4 * SECOND
+    assert stage.other.current("w", "things") == (3, {"a": b"2"})
+    stage.now = 0  # a clock that was set back is no reason to believe it for ever
+    stage.put(stage.one, "a", b"3")
+    assert stage.other.current("w", "things") == (4, {"a": b"3"})
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    stage = Stage()
+    stage.put(stage.one, "a", b"1")
+    assert not stage.put(stage.other, "a", b"2", expected=0)
+    assert stage.other.current("w", "things")[1] == {"a": b"1"}
+
+
+def test_more_items_than_a_page_holds() -> None:
+    stage = Stage()
+    for start in range(0, 2_500, 50):
+        writes = [Put(Key("things", "w", f"rule/{number:04d}"), b"x") for number in range(start, start + 50)]
+        assert stage.one.change("w", "things", writes) is None
+    assert len(stage.other.current("w", "things")[1]) == 2_500
+
+
+def test_what_nobody_declares_is_not_found() -> None:
+    with pytest.raises(NotFound, match="nothing is shared under the name 'other'"):
+        Stage().one.current("w", "other")
