@@ -17,6 +17,7 @@ import yaml
 import threadline
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.rules import model_reading
 from threadline.capabilities.rules.hashing import plain_step
 from threadline.capabilities.rules.loading import read_book
 from threadline.capabilities.rules.model_import import rule_of_file
@@ -258,6 +259,31 @@ def test_a_mistake_is_named_where_it_stands(change: Any, problem: str) -> None:
     with pytest.raises(InvalidDefinition) as error:
         body_of(model)
     assert problem in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["map([1..10000000], #)", "count([1..n], # > 1)", "filter([a..b], true)"])
+def test_what_walks_through_a_range_is_refused(text: str) -> None:
+    with pytest.raises(InvalidDefinition, match="walks through a range"):
+        body_of(expressions(a=text))
+    body_of(expressions(a="total in [1..5]", b="map(items, # * 2)", c="'map(1..2)'"))
+
+
+def test_what_the_library_throws_past_handlers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    import zen
+
+    with pytest.raises(BaseException) as panic:
+        zen.evaluate_expression("rand(-1)")
+    assert not isinstance(panic.value, Exception), "if this is an exception now, nothing special is needed any more"
+    monkeypatch.setattr(model_reading, "_FORBIDDEN", ())
+    body = body_of(expressions(a="rand(score)"))
+    with pytest.raises(InvalidValue, match="gave up"):
+        body.evaluate(subject({"score": -1}))
+
+
+def test_without_the_library_a_model_is_refused_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zen", None)
+    with pytest.raises(InvalidDefinition, match=r"pip install 'threadline\[rules\]'"):
+        body_of(expressions(a="1"))
 
 
 def test_a_cycle_is_refused() -> None:

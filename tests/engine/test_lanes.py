@@ -182,6 +182,17 @@ def test_what_grows_old_while_a_place_rests_is_parked(engine: Engine, clock: Clo
     assert {types(engine, f"crm{n}")[-1] for n in range(5)} == {EFFECT_PARKED}
 
 
+def test_who_is_stopped_gets_nothing_more_than_what_is_on_its_way(engine: Engine) -> None:
+    write(engine, 9)
+    box = Box()
+    box.meanwhile = lambda: len(box.sent) == 2 and engine.stop_lane("crm", "enough")  # type: ignore[assignment, return-value]
+    dispatcher = Dispatcher(engine, {"box": box}, "one")
+    while dispatcher.run_once():
+        pass
+    assert len(box.sent) == 2
+    assert left(engine, PARKED) == 7
+
+
 def test_stopping_a_lane_that_is_none_is_an_error(engine: Engine) -> None:
     with pytest.raises(NotFound, match="not declared"):
         engine.stop_lane("cmr", "typing")

@@ -177,8 +177,8 @@ class LaneWork:
         settled = 0
         for start in range(0, len(due), at_once):
             check = None if stopping.is_set() else self._leases.acquire(self._lease)
-            if check is None:
-                break
+            if check is None or (start and standing_of(self._engine.store, self._lane.name) != held):
+                break  # somebody has stopped it, or started it again
             done, outcomes = self._outbox.send(due[start : start + at_once], check)
             settled += done
             standing = self._judged(held.standing, outcomes)

@@ -66,10 +66,8 @@ class _Step(NamedTuple):
     """The policies that live again and want to see it, in order; None in the place of the judges."""
     judges: int
     """How many of the judges have to be asked: one for all where they decide alike."""
-
-    @property
-    def matters(self) -> bool:
-        return bool(self.folds or self.reactors)
+    matters: bool
+    """Whether it does anything at all."""
 
 
 class Side:
@@ -109,7 +107,9 @@ class Side:
             )
             first, *others = self.judges
             alike = all(judge.decides_as(first, event_type) for judge in others)
-            step = self._steps[event_type] = _Step(folds, reactors, 1 if alike else len(self.judges))
+            step = self._steps[event_type] = _Step(
+                folds, reactors, 1 if alike else len(self.judges), bool(folds or reactors)
+            )
         return step
 
     def _heeded(self, event_type: str) -> bool:

@@ -34,6 +34,11 @@ class Engine:
             answer = self._decision.evaluate(canonical_json(context), {"trace": trace, "max_depth": 1})
         except (RuntimeError, ValueError, TypeError) as error:
             raise InvalidValue(f"the decision model: {_reason(error)}") from None
+        except BaseException as error:
+            # What the library did not expect it throws past every handler; it must not end what records events.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise InvalidValue(f"the decision model: the library gave up: {_reason(error)}") from None
         nodes = sorted((answer.get("trace") or {}).values(), key=lambda node: node["order"])
         return answer["result"], nodes
 
@@ -61,7 +66,7 @@ def _library() -> Any:
     return zen
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """What the library says went wrong, without the addresses of its own code."""
     text = str(error).split("\n\nStack backtrace", 1)[0].strip()
     # What it says is JSON, sometimes with JSON in it; the innermost text is meant for people.

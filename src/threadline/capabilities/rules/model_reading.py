@@ -44,6 +44,10 @@ _FORBIDDEN = (
         re.compile(r"\b(isToday|isYesterday|isTomorrow)\s*\("),
         "this asks the machine's clock; compare with `date('now')`, which is the time of the event",
     ),
+    (
+        re.compile(r"^(?=.*\b(map|flatMap|filter|some|all|none|one|count)\s*\().*\.\.", re.DOTALL),
+        "this walks through a range, which may be of any length; walk through a list that is there",
+    ),
 )
 _DATES = re.compile(rf"\b(?:{'|'.join(_CLOCKED)}|time)\s*\(")
 
