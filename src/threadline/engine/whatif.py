@@ -224,14 +224,17 @@ class _Try:
     def _events(self, sides: Sequence[Side]) -> list[Recorded]:
         """The person's events in the order in which they became known, those left out that change nothing."""
         trial = self._trial
-        found = [
-            unpack_event(entry)
+        entries = [
+            entry
             for thread, head in self._person.heads.items()
             if head
             for entry in event_pages(self._store, thread, _SPAN)
             if entry.sequence <= head and (trial.told or any(side.step(entry.type).matters for side in sides))
         ]
+        if len(sides) == 1 and not any(sides[0].step(entry.type).reactors for entry in entries):
+            return []  # nobody wants to see any of them: nothing is decided, and nobody looks at what would be folded
         stop = trial.stop
+        found = map(unpack_event, entries)
         known = [each for each in found if each.recorded_at < stop and each.known_at < stop]
         # Nobody has recorded which of two threads came first within one commit; their ids decide.
         return sorted(known, key=lambda each: (each.known_at, each.recorded_at, each.thread, each.sequence))
