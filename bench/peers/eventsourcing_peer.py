@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+import msgspec
 from eventsourcing.application import AggregateNotFoundError, Application
 from eventsourcing.domain import Aggregate, event
+from eventsourcing.persistence import Transcoder, Transcoding
 
 from bench.side import FILLING_PRAGMAS, SYNCED_PRAGMAS, strongest
 from threadline.app import catalogue
@@ -71,12 +74,29 @@ class _People(Application[UUID]):
     """The application of the library that keeps them."""
 
 
+class _RawAsText(Transcoding):
+    """Parts of a state that no event has touched are still packed, and the library's snapshots are JSON."""
+
+    type = msgspec.Raw
+    name = "raw"
+
+    def encode(self, obj: msgspec.Raw) -> str:
+        return b64encode(bytes(obj)).decode()
+
+    def decode(self, data: str) -> msgspec.Raw:
+        return msgspec.Raw(b64decode(data))
+
+
 class _SnapshottingPeople(Application[UUID]):
     """The same with the library's snapshots, so that a long history need not be replayed for each event."""
 
     name = "People"
     is_snapshotting_enabled = True
     snapshotting_intervals = {Person: 50}  # noqa: RUF012  (the library declares it as a class variable)
+
+    def register_transcodings(self, transcoder: Transcoder) -> None:
+        super().register_transcodings(transcoder)
+        transcoder.register(_RawAsText())
 
 
 class EventsourcingDocumented:
