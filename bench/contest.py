@@ -6,6 +6,7 @@ import importlib
 import multiprocessing
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -181,7 +182,9 @@ def _turn(side: Side, tape: Tape, batch: int, events: int) -> tuple[int, float, 
 
 
 def in_child(function: Any, *arguments: Any) -> Any:
-    """Run a function in a fresh process and answer what it returns: its memory is its own."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        return pool.apply(function, arguments)
+    """Run a function in a fresh process and answer what it returns: its memory is its own.
+
+    Not in one of `multiprocessing.Pool`, which may have no children of its own: a refold on several cores has.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
