@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -14,10 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import threadline
+from tests.cdnow import messages, tell
 from threadline.kernel.time import DAY, parse_time
-from threadline.surfaces.cli.demo.history import message, orders
 from threadline.surfaces.python import Threadline
-from threadline.wire import segment
 
 HERE = Path(__file__).parent
 RAW = HERE.parent / "src/threadline/surfaces/cli/demo/CDNOW_sample.txt"
@@ -60,17 +58,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Threadline]:
     definitions = folder / "features.yaml"
     definitions.write_text(DEFINITIONS)
     with threadline.open("memory:", definitions=definitions) as opened:
-        told = orders()
-        for start in range(0, len(told), 500):
-            batch = [message(order) for order in told[start : start + 500]]
-            for each in batch:
-                each["properties"]["day"] = each["timestamp"][:10]
-            decoded = segment.decode(
-                json.dumps({"batch": batch}).encode(), kind=None, source="cdnow", workspace="default",
-                received_at=opened.engine.clock(), fresh_key=lambda: pytest.fail("an order without a key"),
-            )  # fmt: skip
-            receipts = opened.record(decoded.results)  # type: ignore[arg-type]
-            assert {receipt["status"] for receipt in receipts} == {"accepted"}
+        told = messages()
+        for each in told:
+            each["properties"]["day"] = each["timestamp"][:10]
+        tell(opened, told)
         yield opened
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -11,9 +10,8 @@ import duckdb
 import pytest
 
 import threadline
-from threadline.surfaces.cli.demo.history import message, orders
+from tests.cdnow import messages, tell
 from threadline.surfaces.python import Threadline
-from threadline.wire import segment
 
 RAW = Path(__file__).parents[1] / "src/threadline/surfaces/cli/demo/CDNOW_sample.txt"
 
@@ -48,15 +46,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Threadline]:
     definitions = tmp_path_factory.mktemp("cdnow") / "threadline.yaml"
     definitions.write_text(DEFINITIONS)
     with threadline.open("memory:", definitions=definitions) as opened:
-        told = orders()
-        for start in range(0, len(told), 500):
-            batch = [message(order) for order in told[start : start + 500]]
-            decoded = segment.decode(
-                json.dumps({"batch": batch}).encode(), kind=None, source="cdnow", workspace="default",
-                received_at=opened.engine.clock(), fresh_key=lambda: pytest.fail("an order without a key"),
-            )  # fmt: skip
-            receipts = opened.record(decoded.results)  # type: ignore[arg-type]
-            assert {receipt["status"] for receipt in receipts} == {"accepted"}
+        tell(opened, messages())
         yield opened
 
 

@@ -90,9 +90,9 @@ def _check_accepted(measured: Measured, size: int) -> None:
 
 
 def _reads(world: World, count: int) -> list[bytes]:
-    # The people who act most are the ones who are read most; the first hundredth have all signed in.
+    # The people who act most are the ones who are read most; the first of them have all signed in.
     source = random.Random(f"{world.seed} readers")
-    people = max(1, min(1_000, world.people // 100))
+    people = max(1, min(1_000, world.people // 100, world.history // 500))
     weights = list(accumulate(1.0 / rank**world.zipf for rank in range(1, people + 1)))
     numbers = source.choices(range(people), cum_weights=weights, k=count)
     return [get(person_path(f"user-{number:06d}"), READ_TOKEN) for number in numbers]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -35,11 +34,6 @@ def dump_lines(store: Store, catalogue: Catalogue, *, arrival: bool = True) -> I
     for table in (OUTBOX, TIMER) if arrival else ():
         for item in scan_pages(store, table):
             yield _line({"table": table, "key": item.key[1:], "value": unpack(item.value)})
-
-
-def dump_hash(lines: list[str]) -> str:
-    """SHA-256 of a dump, hex."""
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _people(store: Store, catalogue: Catalogue) -> Iterator[Person]:

@@ -194,11 +194,6 @@ class Engine:
         """Every committed event once, in the order of commits, of all workspaces."""
         return self.store.feed(cursor, limit)
 
-    def follow(self, workspace: str, cursor: str = "", limit: int = 1_000) -> list[tuple[str, Recorded | None]]:
-        """As `feed`: the cursor after each event, and the event, or None for another workspace's."""
-        read = ((each.cursor, unpack_event(each.entry)) for each in self.store.feed(cursor, limit))
-        return [(after, recorded if recorded.event.workspace == workspace else None) for after, recorded in read]
-
     def quarantined(self, workspace: str, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
         """Joins that were set aside for review."""
         return joining.quarantined(self.recorder, workspace, after, limit)

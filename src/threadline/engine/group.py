@@ -338,11 +338,6 @@ class Group:
         loose = list(self.loose.values())
         return batches + [Batch(writes=[put]) for put in loose]
 
-    @property
-    def has_work(self) -> bool:
-        """Whether there is anything to commit."""
-        return bool(self.sealed or self.drafts or self.loose)
-
     def answers(self, lost: set[int]) -> dict[int, Receipt]:
         """The receipts of all that is settled; people who were merged meanwhile under the survivor's id."""
         if not self.departed:

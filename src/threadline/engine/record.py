@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
 from threadline.engine import rejected
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.collecting import uncollected
 from threadline.engine.group import Group, Overtaken, Poisoned
 from threadline.engine.identity import Names
 from threadline.engine.memo import Memo
@@ -72,7 +71,7 @@ class Recorder:
         """
         receipts: list[Receipt] = []
         for start in range(0, len(requests), GROUP_EVENTS_MAX):
-            with self._lock, _uncollected():
+            with self._lock, uncollected():
                 receipts += self._record(requests[start : start + GROUP_EVENTS_MAX])
         return receipts
 
@@ -263,19 +262,3 @@ def _pause(attempts: int) -> None:
     """Wait a little after attempts that settled nothing, each time for longer and never as long as others do."""
     if attempts:
         time.sleep(random.uniform(0, min(0.001 * 2**attempts, PAUSE_SECONDS_MAX)))
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keep Python's garbage collector from looking through a group again and again while it grows.
-
-    A group unpacks thousands of small objects and drops them all a moment later, none of them in a cycle. Looking at
-    them was measured at a third of the whole write path.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.collecting import uncollected
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import PERSON, Person, person_key, unpack_person
 from threadline.engine.sandbox import Judged, Known, Life, Parted
@@ -116,7 +116,7 @@ def run(
     is all: it writes nothing, and there is nothing here that could send."""
     for items, following in _pages(store, after, people):
         count = events = 0
-        with _uncollected():
+        with uncollected():
             for item in items:
                 person = unpack_person(item, catalogue)
                 if isinstance(person, Person) and person.workspace == workspace:
@@ -284,15 +284,3 @@ def _paired(old: Sequence[Judged], new: Sequence[Judged]) -> list[Pair]:
     pairs = [Pair(each.recorded, before.pop(each.recorded.id, nothing), each.verdicts[0]) for each in new]
     pairs += [Pair(each.recorded, each.verdicts[0], nothing) for each in old if each.recorded.id in before]
     return sorted(pairs, key=lambda pair: pair.recorded.known_at)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Lives make and drop thousands of small objects, none of them in a cycle: looking for cycles costs a third."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -9,9 +9,10 @@ from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refus
 from threadline.settings import Settings
 from threadline.stores import postgres_schema
 from threadline.stores.bounds import check_batches, check_page, check_shard
+from threadline.stores.ids import packed_id, packed_ids
 from threadline.stores.postgres_commit import Commits
 from threadline.stores.postgres_connection import Connections, place
-from threadline.stores.postgres_rows import Ask, Tables, columns, log_entry, packed_id, packed_ids, utf8
+from threadline.stores.postgres_rows import Ask, Tables, columns, log_entry, utf8
 
 _GET = """SELECT tbl, partition, sort, version, value
     FROM unnest(%b::int[], %b::bytea[], %b::bytea[]) AS k (tbl, partition, sort)

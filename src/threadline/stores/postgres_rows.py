@@ -51,20 +51,6 @@ def utf8(text: str) -> bytes:
         raise InvalidValue(f"{text!r:.80} is not Unicode text: it holds half a surrogate pair") from None
 
 
-def packed_id(text: str) -> bytes | None:
-    """The 16 bytes of 32 lower-case hex digits; None for any other text, which names nothing."""
-    try:
-        blob = bytes.fromhex(text)
-    except ValueError:
-        return None
-    return blob if blob.hex() == text and len(blob) == 16 else None
-
-
-def packed_ids(ids: Iterable[str]) -> list[bytes]:
-    """The bytes of those that are ids."""
-    return [blob for blob in map(packed_id, ids) if blob is not None]
-
-
 def columns(rows: Sequence[Row], width: int) -> list[list[Any]]:
     """Rows as one list for each column, which is how many rows travel in one statement."""
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]

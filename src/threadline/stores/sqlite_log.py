@@ -12,6 +12,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 
 from threadline.kernel.store import FeedEntry, LogEntry, Span
+from threadline.stores.ids import packed_id, packed_ids
 from threadline.stores.sqlite_names import Names
 from threadline.stores.sqlite_rows import Ask, Row, fat, write
 from threadline.stores.sqlite_tail import BUCKETS, IndexRow, Tail, View
@@ -241,13 +242,4 @@ def _read(ask: Ask, positions: Sequence[int]) -> list[Row]:
 
 
 def _packed(ids: Sequence[str]) -> list[tuple[bytes]]:
-    return [(blob,) for blob in map(packed_id, ids) if blob is not None]
-
-
-def packed_id(text: str) -> bytes | None:
-    """The 16 bytes of 32 lower-case hex digits; None for any other text, which names nothing."""
-    try:
-        blob = bytes.fromhex(text)
-    except ValueError:
-        return None
-    return blob if blob.hex() == text and len(blob) == 16 else None
+    return [(blob,) for blob in packed_ids(ids)]

@@ -192,11 +192,12 @@ def _feed(context: Context, params: FeedParams) -> FeedPage:
     found: list[EventView] = []
     looked_at, more = 0, True
     while more and len(found) < params.limit and looked_at < _LOOKED_AT_MAX:
-        page = engine.follow(context.workspace, cursor, params.limit - len(found))
+        page = engine.feed(cursor, params.limit - len(found))
         more = len(page) == params.limit - len(found)
-        for after, recorded in page:
-            cursor = after
-            if recorded is not None:
+        for each in page:
+            cursor = each.cursor
+            recorded = engine.of_entry(each.entry)
+            if recorded.event.workspace == context.workspace:
                 found.append(event_view(recorded))
         looked_at += len(page)
     return FeedPage(events=found, next=cursor, more=more)

@@ -9,5 +9,3 @@ VALUE_LENGTH_MAX = 100
 """Of a scope's value in any event, characters."""
 ACTION_VALUE_LENGTH_MAX = 50
 """Of a scope's value at the addresses for actions, which keep to the form that their clients know."""
-ACTOR_LENGTH_MAX = 100
-"""Of who acts, at the same addresses."""
