@@ -21,7 +21,7 @@ from threadline.kernel.store import Batch, Check, Delete, FeedEntry, Key, Put, f
 from threadline.stores.postgres import PostgresStore
 from threadline.stores.postgres_commit import _APPLY, _log_columns
 from threadline.stores.postgres_rows import columns
-from threadline.testing.store_cases import KEY, at_once, entry, record, verdicts
+from threadline.testing.store_cases import KEY, at_once, entry, put, record, verdicts
 
 pytestmark = pytest.mark.parametrize("version", postgres.VERSIONS)
 
@@ -375,6 +375,49 @@ def test_who_finds_no_free_connection_is_told(url: str) -> None:
     with store._connections._borrowed(), pytest.raises(StoreBusy, match="in use"):
         store.feed()
     assert store.feed() == []
+    store.close()
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+
+def test_those_who_want_the_same_item_take_turns_and_others_do_not_wait(url: str, store: PostgresStore) -> None:
+    other, third = PostgresStore(url), Key("t", "third")
+    came = threading.Event()
+
+    def come() -> None:
+        with other.turn([third, KEY]):
+            came.set()
+
+    waiting = threading.Thread(target=come)
+    with store.turn([KEY, Key("t", "elsewhere")]):
+        waiting.start()
+        assert not came.wait(0.3)
+        with other.turn([Key("t", "free")]):
+            assert not came.is_set()
+    assert came.wait(10)
+    waiting.join()
+    other.close()
+
+
+def test_a_turn_is_not_waited_for_for_ever_and_a_broken_one_is_no_error(version: str, url: str) -> None:
+    store, hasty = PostgresStore(url), PostgresStore(url, wait_seconds=0.2)
+    with store.turn([KEY]):
+        with hasty.turn([KEY]):
+            put(hasty, KEY)
+        # Whoever holds a turn and dies lets the next one in.
+        with connect(version) as stranger:
+            stranger.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+        with hasty.turn([KEY]):
+            put(hasty, KEY)
+    store.close()
+    hasty.close()
+
+
+def test_a_turn_leaves_the_only_connection_to_the_work(url: str) -> None:
+    store = PostgresStore(url, wait_seconds=0.2, connections_max=1)
+    with store.turn([KEY]):
+        put(store, KEY)
     store.close()
 
 

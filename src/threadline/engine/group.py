@@ -87,6 +87,8 @@ class Group:
         """Threads whose owner this group has changed in the cache."""
         self.departed: dict[str, Person] = {}
         """Those who were merged away, and into whom."""
+        self.put_off: set[str] = set()
+        """Ids of events that wait for an attempt of their own."""
         self.loose: dict[Key, Put] = {}
         """Writes that belong to no person, such as what is set aside for review."""
         self.placing = -1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import TypeVar
 
 from threadline.engine import rejected
@@ -14,7 +15,7 @@ from threadline.engine.collecting import uncollected
 from threadline.engine.group import Group, Overtaken, Poisoned
 from threadline.engine.identity import Names
 from threadline.engine.memo import Memo
-from threadline.engine.person import Packed
+from threadline.engine.person import Packed, person_key
 from threadline.engine.screen import Request, Screened, checked_request, screen
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
@@ -50,8 +51,9 @@ class Recorder:
         self._lock = threading.Lock()
         self._people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
         self._owners: Memo[str, str] = Memo(OWNERS_CACHED)
-        self._contended: Memo[str, bool] = Memo(CONTENDED_REMEMBERED)
-        """People whom other processes change as well: they are read anew for each group, for a cached one is stale."""
+        self._contended: Memo[str, int] = Memo(CONTENDED_REMEMBERED)
+        """People whom other processes change as well, and the version at which this one left them: a cached one is
+        stale, so they are read anew, when it is this process's turn."""
         self._names = Names(catalogue.rules)
         self.shared = SharedValues(store, catalogue, clock)
         self.watchers: list[Callable[[Sequence[Batch] | None], None]] = []
@@ -104,12 +106,15 @@ class Recorder:
     ) -> dict[int, Receipt]:
         group = self._group(alone)
         try:
-            for one in self._fresh(group, requests, todo, refused):
-                try:
-                    group.place(one)
-                except EventRejected as error:
-                    refused[one.position] = error
-            return self._commit(group, requests, refused)
+            fresh = self._fresh(group, requests, todo, refused)
+            contended = {one.position: owners for one in fresh if (owners := self._contended_of(one))}
+            if len(contended) == len(fresh):
+                with self._turn(contended.values()):
+                    return self._placed(group, fresh, requests, refused)
+            # Those for whom others may have to be waited for come in an attempt of their own.
+            group.put_off.update(one.id for one in fresh if one.position in contended)
+            quiet = [one for one in fresh if one.position not in contended]
+            return self._placed(group, quiet, requests, refused)
         except Overtaken:
             group.forget()
             return {}
@@ -126,6 +131,36 @@ class Recorder:
         except BaseException:
             group.forget()
             raise
+
+    def _contended_of(self, one: Screened) -> set[str]:
+        owners = {self._owners.get(named.thread) for named in one.named}
+        return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
+
+    @contextmanager
+    def _turn(self, contended: Iterable[Set[str]]) -> Iterator[None]:
+        people = sorted(set().union(*contended))
+        if not people:
+            yield
+            return
+        keys = [person_key(id) for id in people]
+        with self.store.turn(keys):
+            for id, item in zip(people, self.store.get(keys), strict=True):
+                if item is None or item.version == self._contended.get(id):
+                    self._contended.forget(id)  # nobody else has been there
+                if item is not None:
+                    self._people.put(id, (item.version, item.value))
+            yield
+
+    def _placed(
+        self, group: Group, fresh: Sequence[Screened], requests: Sequence[Request], refused: dict[int, EventRejected]
+    ) -> dict[int, Receipt]:
+        group.prefetch(fresh)
+        for one in fresh:
+            try:
+                group.place(one)
+            except EventRejected as error:
+                refused[one.position] = error
+        return self._commit(group, requests, refused)
 
     def _fresh(
         self, group: Group, requests: Sequence[Request], todo: Sequence[int], refused: dict[int, EventRejected]
@@ -152,7 +187,6 @@ class Recorder:
                 if not same:
                     for put in rejected.conflict_puts(self.store, one.event, one.id, one.digest, group.now):
                         group.loose[put.key] = put
-        group.prefetch(fresh)
         return fresh
 
     def _commit(
@@ -161,21 +195,22 @@ class Recorder:
         batches = group.seal_all()
         outcomes = self._committed(batches)
         lost: set[int] = set()
+        overtaken: set[str] = set()
         for (draft, _), refusal in zip(group.sealed, outcomes, strict=False):
             if refusal is not None:
                 lost.update(draft.requests)
-                for id in draft.ids:
-                    self._contended.put(id, True)
+                overtaken |= draft.ids
                 self._fence(draft.requests, requests, refused)
         if lost:
             group.forget()
         else:
             group.keep()
-        for id in group.touched:
-            if self._contended.get(id):
+        for id, person in group.touched.items():
+            if id in overtaken or self._contended.get(id) is not None:
+                self._contended.put(id, 0 if id in overtaken else person.version)
                 self._people.forget(id)
         # With an event that is not recorded yet, whatever this call says of it a second time is not settled either.
-        unsettled = {group.receipts[index].id for index in lost if index in group.receipts}
+        unsettled = {group.receipts[index].id for index in lost if index in group.receipts} | group.put_off
         group.receipts = {i: receipt for i, receipt in group.receipts.items() if receipt.id not in unsettled}
         return group.answers(lost)
 
@@ -200,6 +235,7 @@ class Recorder:
             group = Group(self.store, self.catalogue, people, Memo(OWNERS_CACHED), self.clock(), self.shared)
             refused: dict[int, EventRejected] = {}
             fresh = self._fresh(group, [request], [0], refused)
+            group.prefetch(fresh)
             for error in refused.values():
                 raise error
             if not fresh:

@@ -8,6 +8,7 @@ port is written once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 
@@ -162,6 +163,14 @@ class Store(Protocol):
 
         Returns only when what was committed is synced. A store may group the batches of one call.
         Raises `StoreFull` or `StoreBusy` with nothing written of this call's unanswered batches.
+        """
+        ...
+
+    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """Read and write these items while other processes that ask for their turn at one of them wait.
+
+        A courtesy among those who would else undo each other's work, and no lock: nobody is kept from a commit, whoever
+        waits too long goes on, and where there is only one writer there is nothing to wait for.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import msgspec
@@ -242,6 +243,10 @@ class CachedStore:
     def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
         """See `Store.events`."""
         return self._store.events(thread, span)
+
+    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.turn`."""
+        return self._store.turn(keys)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`."""

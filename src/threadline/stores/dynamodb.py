@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 
 from threadline.kernel.errors import Unavailable
@@ -147,6 +148,10 @@ class DynamoStore:
         self._check_open()
         check_page(span.limit)
         return reading.read_thread(self.client, thread, span)
+
+    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.turn`."""
+        return nullcontext()
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; in the order of the journal. What another process commits shows half a second later."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from zlib import crc32
 
@@ -171,6 +171,10 @@ class MemoryStore:
         if not sorts:
             del self._sorts[key.table, key.partition]
             self._partitions[key.table].remove(key.partition)
+
+    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.turn`."""
+        return nullcontext()
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is how many entries have been read."""

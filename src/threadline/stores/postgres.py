@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
@@ -157,6 +158,10 @@ class PostgresStore:
         return [FeedEntry(str(row[7]), log_entry(row[:7])) for row in self._ask(_FEED, (int(cursor or 0), limit))]
 
     # --- writing ------------------------------------------------------------------------------
+
+    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.turn`."""
+        return self._connections.turn("/".join(key) for key in keys)
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """See `Store.commit`. All batches of a call share one transaction and one sync."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
@@ -54,6 +55,8 @@ _CONFIGURE = """SELECT set_config('search_path', %s, false), set_config('lock_ti
         CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
         false)"""
 
+
+_TURN = "SELECT pg_advisory_xact_lock(number) FROM unnest(%b::bigint[]) AS number"
 
 _BYTEAS, _BYTEA, _INT8S, _INT8 = 1001, 17, 1016, 20
 """Object ids of types: https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat."""
@@ -143,6 +146,7 @@ class Connections:
         self._retry_seconds = retry_seconds
         self._idle: deque[psycopg.Connection[Row]] = deque()
         self._room = threading.Semaphore(connections_max)
+        self._has_spare = connections_max > 1
         self._closed = False
 
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -186,6 +190,23 @@ class Connections:
         """Statements that take effect together. Raises `Lost` or `Collided` as well as the store's errors."""
         with self._borrowed() as db, db.transaction():
             yield lambda sql, values: _rows(db, sql, values)
+
+    @contextmanager
+    def turn(self, names: Iterable[str]) -> Iterator[None]:
+        """Work while others who ask for one of these names wait; without a turn if that takes too long."""
+        held = ExitStack()
+        # A lock that cannot be had, or is lost, is no error: whoever works without it may have to work twice.
+        with suppress(Lost, Collided, StoreBusy), ExitStack() as taking:
+            if self._has_spare:  # the only connection is needed for the work itself
+                ask = taking.enter_context(self.transaction())
+                # All in one order, so that nobody waits for somebody who waits for them.
+                ask(_TURN, (sorted({_turn_number(f"{self.place.schema}/{name}") for name in names}),))
+            held = taking.pop_all()
+        try:
+            yield
+        finally:
+            with suppress(Lost, Collided, StoreBusy):
+                held.close()
 
     def close(self) -> None:
         """Close what is idle now, and each other connection when its statement is done."""
@@ -245,6 +266,10 @@ def _rows(db: psycopg.Connection[Row], sql: str, values: Sequence[Any]) -> list[
     # Without values a per cent sign is only that.
     cursor = db.execute(sql, values or None, binary=True)
     return cursor.fetchall() if cursor.description is not None else []
+
+
+def _turn_number(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def _quoted(name: str) -> str:

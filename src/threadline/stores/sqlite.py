@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, Unavailable
@@ -209,6 +209,10 @@ class SqliteStore:
             return self._log.feed(asking(db), int(cursor or 0), limit)
 
     # --- writing ------------------------------------------------------------------------------
+
+    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.turn`."""
+        return nullcontext()
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """See `Store.commit`. All batches of a call share one transaction and one sync."""

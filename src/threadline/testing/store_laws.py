@@ -23,8 +23,8 @@ from threadline.kernel.limits import (
     KEY_BYTES_MAX,
     PAGE_ITEMS_MAX,
 )
-from threadline.kernel.store import Batch, Check, Delete, Key, Put, Span, Store, feed_pages
-from threadline.testing.store_cases import KEY, SORTS, THREAD, StoreOpening, entry, put, record, verdicts
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Span, Store, feed_pages
+from threadline.testing.store_cases import KEY, SORTS, THREAD, StoreOpening, at_once, entry, put, record, verdicts
 from threadline.testing.store_item_laws import ItemLaws
 from threadline.testing.store_log_laws import LogLaws
 from threadline.testing.store_scripts import StoreScripts
@@ -98,6 +98,13 @@ class BoundLaws(StoreOpening):
         ):
             with pytest.raises(InvalidValue):
                 wrong()
+
+    def test_a_turn_keeps_nobody_from_a_commit(self, store: Store) -> None:
+        with store.turn([KEY, KEY, Key("t", "é")]):
+            at_once(lambda: put(store, KEY))
+            assert verdicts(store, Batch(writes=[Put(KEY, b"2", 1)])) == [None]
+            with store.turn([Key("t", "another")]):
+                assert store.get([KEY]) == [Item(KEY, 2, b"2")]
 
     def test_a_closed_store_answers_no_more(self, tmp_path: Path) -> None:
         store = self.open(tmp_path)

@@ -1,0 +1,78 @@
+"""People whom several processes change: who was overtaken waits for a turn, until nobody else has been there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from hypothesis import given
+
+from tests.laws import staging
+from threadline.kernel.event import Event
+from threadline.kernel.store import Key
+from threadline.stores.memory import MemoryStore
+from threadline.testing import scenarios
+
+
+class Watched:
+    """A store that notes for whom turns are taken."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.turns: list[list[str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        self.turns.append([key.partition for key in keys])
+        return self._store.turn(keys)
+
+
+def page(who: str, key: str) -> Event:
+    return staging.event("page", {"user_id": who}, key)
+
+
+def test_whoever_was_overtaken_waits_for_a_turn_until_nobody_else_has_been_there() -> None:
+    store = MemoryStore()
+    watched = Watched(store)
+    one, other = staging.engine(watched), staging.engine(store)  # type: ignore[arg-type]
+    [ada, _] = (receipt.person for receipt in one.record([page("ada", "1"), page("bob", "1b")]))
+    assert watched.turns == []
+    other.record([page("ada", "2")])
+    one.record([page("ada", "3"), page("bob", "3b")])
+    assert watched.turns == [[ada]], "found out by a refusal, and tried again in a turn"
+    other.record([page("ada", "4")])
+    one.record([page("ada", "5")])
+    one.record([page("ada", "6")])
+    assert watched.turns == [[ada]] * 3
+    one.record([page("ada", "7"), page("bob", "7b")])
+    assert watched.turns == [[ada]] * 3, "nobody else has been there"
+    assert other.person("default", "user_id:ada").position == 7
+    staging.assert_log_is_whole(one)
+
+
+def test_what_is_said_twice_in_a_call_is_answered_once_its_first_is_recorded() -> None:
+    store = MemoryStore()
+    one, other = staging.engine(store), staging.engine(store)
+    one.record([page("ada", "1")])
+    other.record([page("ada", "2")])
+    one.record([page("ada", "3")])
+    receipts = one.record([page("ada", "4"), page("bob", "5"), page("ada", "4"), page("bob", "4")])
+    assert staging.statuses(receipts) == ["accepted", "accepted", "duplicate", "conflict"]
+    assert receipts[0].id == receipts[2].id == receipts[3].id
+
+
+@given(scenarios.histories(count_max=60), scenarios.randoms)
+def test_engines_in_turn_know_what_one_knows(history: list[Event], random: Any) -> None:
+    store = MemoryStore()
+    engines = [staging.engine(store) for _ in range(3)]
+    at = 0
+    while at < len(history):
+        count = random.randint(1, 6)
+        receipts = random.choice(engines).record(history[at : at + count])
+        assert set(staging.statuses(receipts)) <= {"accepted", "duplicate"}
+        at += count
+    assert staging.timeless(engines[0]) == staging.timeless(staging.tell(MemoryStore(), [history]))
+    staging.assert_log_is_whole(engines[0])
