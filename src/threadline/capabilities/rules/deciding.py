@@ -95,9 +95,8 @@ class Decided:
             answer, acted = self._answer, self._acted
             if type(answer) is Traced and not self._filled:
                 # The same bytes, put together from what is known of the rule and of the event already.
-                self._hash = answer.tracer.hashed(
-                    self.rule.hasher.copy(), answer.values, answer.end, acted.before, acted.after
-                )
+                hasher = self.rule.hasher.copy()
+                self._hash = answer.tracer.hashed(hasher, answer.memo, answer.end, acted.before, acted.after)
             else:
                 self._hash = decision_hash(
                     self.rule.canonical, self.inputs, self.status, self.output, self.trace, self.wished

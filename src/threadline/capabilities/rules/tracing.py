@@ -6,7 +6,7 @@ once for all rules that read it. The steps as objects are made when somebody wan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring
 from sys import intern
 from typing import Any, NamedTuple
@@ -19,6 +19,8 @@ from threadline.capabilities.conditions.fields import reader
 from threadline.capabilities.conditions.operators import check_of
 from threadline.capabilities.rules.hashing import field_name, inputs_of, kept, plain_step
 from threadline.kernel.canonical import canonical_json, format_number
+
+_decoded = msgspec.json.Decoder(dict[str, int]).decode
 
 _HELD, _FAILED, _TYPE, _MISSING = range(4)
 _ENDS = ((True, ""), (False, ""), (False, "type"), (False, "missing"))
@@ -36,31 +38,38 @@ def _only_tests(parts: Sequence[Node]) -> bool:
     return bool(parts) and all(isinstance(part, Test) for part in parts)
 
 
-def value_text(value: Any) -> bytes:
+def value_text(value: Any) -> str:
     """A value as a decision keeps it, as canonical JSON."""
     kind = type(value)
     if kind is int:
-        return b"%d" % value
+        return str(value)
     if kind is float:
-        return format_number(value).encode()
+        return format_number(value)
     if kind is str and len(value) < 200:
-        return encode_basestring(value).encode()
-    return canonical_json(kept(value))
+        return encode_basestring(value)
+    return canonical_json(kept(value)).decode()
+
+
+Held = tuple[Any, str]
+"""What was read under one name, and its text."""
 
 
 class _Layout(NamedTuple):
     """How inputs and trace are written, once it is known how many tests were asked and how the last ended."""
 
-    inputs: list[bytes]
+    inputs: list[str]
     """What stands around the texts of `read`: one piece more than there are of these."""
-    read: tuple[int, ...]
-    """The leaves that read the inputs, in the order of their names."""
-    trace: list[bytes]
+    read: tuple[str, ...]
+    """The names of the inputs, in their order."""
+    trace: list[str]
     """What stands around the texts of all that was asked, in order."""
 
 
 class Tracer:
-    """Asks tests in order, no further than to the first that fails."""
+    """Asks tests in order, no further than to the first that fails.
+
+    An end is one number: four times how many tests were asked, and how the last of them ended.
+    """
 
     __slots__ = ("_conditions", "_forms", "_layouts", "_leaves", "_tests")
 
@@ -78,116 +87,102 @@ class Tracer:
             )
             for test in tests
         ]
-        self._layouts: dict[tuple[int, int], _Layout] = {}
+        self._layouts: dict[int, _Layout] = {}
         self._forms: dict[int, _Form] = {}
-        """By how many were asked and how it ended: all pieces of what is hashed, and which of them are what a leaf has
-        read."""
+        """By how it ended: what writes all that is hashed."""
 
     def ask(self, subject: Subject) -> Traced:
         """Whether all hold, and what is needed to tell why."""
-        memo = subject.memo
-        values: list[list[Any]] = []
+        memo: dict[str, Held] = subject.memo
+        end = 0
         for name, read, check, if_missing in self._leaves:
+            end += 4
             held = memo.get(name)
             if held is None:
-                held = memo[name] = [read(subject), None]
-            values.append(held)
-            value = held[0]
+                value = read(subject)
+                memo[name] = (value, value_text(value))
+            else:
+                value = held[0]
             if value is None:
                 if not if_missing:
-                    return Traced(self, values, _MISSING)
+                    return Traced(self, memo, end + _MISSING)
             else:
                 matched = check(value)
                 if matched is not True:
-                    return Traced(self, values, _TYPE if matched is None else _FAILED)
-        return Traced(self, values, _HELD)
+                    return Traced(self, memo, end + (_TYPE if matched is None else _FAILED))
+        return Traced(self, memo, end)
 
-    def texts(self, values: list[list[Any]], end: int) -> tuple[bytes, bytes]:
+    def texts(self, memo: Mapping[str, Held], end: int) -> tuple[str, str]:
         """What was read and the trace, both as canonical JSON."""
-        layout, texts = self._layout(len(values), end), _texts(values)
-        inputs = _interleaved(layout.inputs, [texts[leaf] for leaf in layout.read])
-        return b"".join(inputs), b"".join(_interleaved(layout.trace, texts))
+        layout = self._layout(end)
+        return _form(layout.inputs, layout.read)(memo), _form(layout.trace, self._asked(end))(memo)
 
-    def hashed(self, hasher: Any, values: list[list[Any]], end: int, before: bytes, after: bytes) -> str:
+    def hashed(self, hasher: Any, memo: Mapping[str, Held], end: int, before: bytes, after: bytes) -> str:
         """The hash of a decision, hex: ``hasher`` has met what comes before, the others stand around the trace.
 
         They must be the same whenever tests end in the same way.
         """
-        asked = len(values)
-        form = self._forms.get(4 * asked + end)
+        form = self._forms.get(end)
         if form is None:
-            form = self._forms[4 * asked + end] = _form(self._layout(asked, end), before, after, asked)
-        pieces, holes = form[0].copy(), form[1]
-        for place, leaf in holes:
-            held = values[leaf]
-            text = held[1]
-            if text is None:
-                text = held[1] = value_text(held[0])
-            pieces[place] = text
-        hasher.update(b"".join(pieces))
+            layout = self._layout(end)
+            middle = layout.inputs[-1] + before.decode() + layout.trace[0]
+            parts = [*layout.inputs[:-1], middle, *layout.trace[1:-1], layout.trace[-1] + after.decode()]
+            form = self._forms[end] = _form(parts, (*layout.read, *self._asked(end)))
+        hasher.update(form(memo).encode())
         digest: str = hasher.hexdigest()
         return digest
 
-    def _layout(self, asked: int, end: int) -> _Layout:
-        layout = self._layouts.get((asked, end))
+    def _asked(self, end: int) -> list[str]:
+        return [name for name, *_ in self._leaves[: end // 4]]
+
+    def _layout(self, end: int) -> _Layout:
+        layout = self._layouts.get(end)
         if layout is None:
-            layout = self._layouts[asked, end] = _laid_out(self._tests, asked, end)
+            layout = self._layouts[end] = _laid_out(self._tests, *divmod(end, 4))
         return layout
 
-    def steps(self, values: list[list[Any]]) -> list[Step]:
+    def steps(self, memo: Mapping[str, Held]) -> list[Step]:
         """The trace as steps."""
-        found = iter(values)
-        # The conditions are asked in the very same order, so that each takes the value that it has read.
-        return self._conditions.retrace(lambda test: next(found)[0]).steps
+        return self._conditions.retrace(lambda test: memo[field_name(test.field)][0]).steps
 
 
-_Form = tuple[list[bytes], tuple[tuple[int, int], ...]]
+_Form = Callable[[Mapping[str, Held]], str]
 
 
-def _form(layout: _Layout, before: bytes, after: bytes, asked: int) -> _Form:
-    middle = layout.inputs[-1] + before + layout.trace[0]
-    parts = [*layout.inputs[:-1], middle, *layout.trace[1:-1], layout.trace[-1] + after]
-    leaves = (*layout.read, *range(asked))
-    return _interleaved(parts, [b""] * len(leaves)), tuple((2 * n + 1, leaf) for n, leaf in enumerate(leaves))
+def _form(parts: Sequence[str], names: Sequence[str]) -> _Form:
+    """What writes these parts, one more than there are names, with the texts of what was read between them.
 
-
-def _texts(values: list[list[Any]]) -> list[bytes]:
-    for held in values:
-        if held[1] is None:
-            held[1] = value_text(held[0])
-    return [held[1] for held in values]
-
-
-def _interleaved(parts: list[bytes], texts: list[bytes]) -> list[bytes]:
-    """Texts with what stands around them."""
-    pieces = [b""] * (2 * len(texts) + 1)
-    pieces[::2] = parts
-    pieces[1::2] = texts
-    return pieces
+    Compiled, because one f-string of constants is put together three times as fast as a list of its pieces.
+    """
+    constants = {f"p{number}": part for number, part in enumerate(parts)}
+    constants |= {f"n{number}": name for number, name in enumerate(names, 1)}
+    rest = "".join(f"{{m[n{number}][1]}}{{p{number}}}" for number in range(1, len(parts)))
+    made: _Form = eval(f"lambda m: f'{{p0}}{rest}'", constants)  # noqa: S307 - nothing but numbers is put in
+    return made
 
 
 class Traced:
     """What came of asking: an `Answer` whose parts are made when they are looked at."""
 
-    __slots__ = ("end", "matched", "tracer", "values")
+    __slots__ = ("end", "matched", "memo", "tracer")
 
     output: dict[str, Any] = {}  # noqa: RUF012 — conditions reckon nothing, and nobody changes what they do not reckon
 
-    def __init__(self, tracer: Tracer, values: list[list[Any]], end: int) -> None:
+    def __init__(self, tracer: Tracer, memo: Mapping[str, Held], end: int) -> None:
         self.tracer = tracer
-        self.values = values
+        self.memo = memo
         self.end = end
-        self.matched = end == _HELD
+        self.matched = not end & 3
 
     @property
-    def texts(self) -> tuple[bytes, bytes]:
+    def texts(self) -> tuple[str, str]:
         """What was read and the trace, as canonical JSON."""
-        return self.tracer.texts(self.values, self.end)
+        return self.tracer.texts(self.memo, self.end)
 
     @property
     def steps(self) -> list[Step]:
         """See `Answer`."""
-        return self.tracer.steps(self.values)
+        return self.tracer.steps(self.memo)
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -196,36 +191,35 @@ class Traced:
 
 
 def _laid_out(tests: Sequence[Test], asked: int, end: int) -> _Layout:
-    trace = [b"["]
+    trace = ["["]
     for leaf, test in enumerate(tests):
         if leaf:
-            trace[-1] += b","
+            trace[-1] += ","
         if leaf >= asked:
             trace[-1] += _skipped_text(test, leaf + 1)
             continue
         # `exists: false` holds of what is missing; the note says so all the same.
         held = (True, "missing") if test.operator == "exists" and not test.operand else (True, "")
-        trace[-1] += b'{"actual":'
+        trace[-1] += '{"actual":'
         trace.append(_step_text(test, leaf + 1, *(_ENDS[end] if leaf == asked - 1 and end else held)))
-    trace[-1] += b"]"
-    leaves = {field_name(test.field): leaf for leaf, test in reversed(list(enumerate(tests[:asked])))}
+    trace[-1] += "]"
     # The form itself knows the order of names.
-    ordered = msgspec.json.decode(canonical_json(leaves), type=dict[str, int])
-    names = [encode_basestring(name).encode() + b":" for name in ordered]
-    return _Layout([b"{" + names[0], *(b"," + name for name in names[1:]), b"}"], tuple(ordered.values()), trace)
+    ordered = _decoded(canonical_json({field_name(test.field): 0 for test in tests[:asked]}))
+    names = [encode_basestring(name) + ":" for name in ordered]
+    return _Layout(["{" + names[0], *("," + name for name in names[1:]), "}"], tuple(map(intern, ordered)), trace)
 
 
 def _plain_operand(test: Test) -> Any:
     return list(test.operand) if type(test.operand) is tuple else test.operand
 
 
-def _step_text(test: Test, number: int, matched: bool, note: str) -> bytes:
+def _step_text(test: Test, number: int, matched: bool, note: str) -> str:
     """What follows what was found."""
     rest = {"expected": _plain_operand(test), "field": test.field, "matched": matched, "note": note,
             "operator": test.operator, "step": number}  # fmt: skip
-    return b"," + canonical_json(rest)[1:]
+    return "," + canonical_json(rest).decode()[1:]
 
 
-def _skipped_text(test: Test, number: int) -> bytes:
+def _skipped_text(test: Test, number: int) -> str:
     step = Step(step=number, field=test.field, operator=test.operator, expected=_plain_operand(test), note="skipped")
-    return canonical_json(plain_step(step))
+    return canonical_json(plain_step(step)).decode()
