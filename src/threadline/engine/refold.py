@@ -4,17 +4,64 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.collecting import uncollected
 from threadline.engine.packing import unpack, unpack_event
 from threadline.engine.person import PERSON, Person, pack_person, person_key, unpack_person
 from threadline.engine.states import States
 from threadline.kernel.event import Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import State
-from threadline.kernel.store import Batch, Item, Put, Span, Store, event_pages, scan_pages
+from threadline.kernel.store import Batch, Item, Key, LogEntry, Put, Span, Store, event_pages
 
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
+
+
+Ahead = Mapping[str, Sequence[LogEntry]]
+"""Whole threads that have been read already."""
+PAGE_PEOPLE = 200
+AHEAD_EVENTS_MAX = 4_000
+"""Events of the people whose threads are read at once; whoever has more is read page by page."""
+
+
+def read_ahead(store: Store, people: Iterable[Person]) -> Iterator[tuple[Person, Ahead | None]]:
+    """Each of these people, in order, with their threads read ahead; None of somebody who has too many events."""
+    waiting: list[Person] = []
+    events = 0
+    for person in people:
+        if waiting and events + person.position > AHEAD_EVENTS_MAX:
+            yield from _with_threads(store, waiting, events)
+            waiting, events = [], 0
+        waiting.append(person)
+        events += person.position
+    yield from _with_threads(store, waiting, events)
+
+
+def _with_threads(store: Store, people: Sequence[Person], events: int) -> Iterator[tuple[Person, Ahead | None]]:
+    ahead = _ahead(store, people, events)
+    for person in people:
+        yield person, ahead
+
+
+def _ahead(store: Store, people: Sequence[Person], events: int) -> Ahead | None:
+    if events > AHEAD_EVENTS_MAX:
+        return None
+    return store.histories([thread for person in people for thread, head in person.heads.items() if head])
+
+
+def thread_entries(store: Store, heads: Mapping[str, int], ahead: Ahead | None = None) -> Iterator[LogEntry]:
+    """Entries of several threads up to these heads, thread after thread."""
+    for thread, head in heads.items():
+        if head:
+            for entry in event_pages(store, thread, _WHOLE) if ahead is None else ahead.get(thread, ()):
+                if entry.sequence <= head:
+                    yield entry
+
+
+_WHOLE = Span(limit=PAGE_ITEMS_MAX)
 
 
 def thread_events(
@@ -78,19 +125,25 @@ def refold_person(
     person: Person,
     only: Sequence[int] | None = None,
     extra: Sequence[Recorded] = (),
+    ahead: Ahead | None = None,
 ) -> None:
     """Fold a person again from the log, in place: all projections or ``only`` some.
 
-    ``extra`` are events that belong to the person and are not in the store yet (they commit together with
-    what is folded from them); the heads in ``person`` may already count them.
+    ``ahead`` holds their threads, if these have been read. ``extra`` are events that belong to the person and are not
+    in the store yet (they commit together with what is folded from them); the heads in ``person`` may already count
+    them.
     """
     chosen = tuple(range(len(catalogue.projections))) if only is None else tuple(only)
     states = catalogue.empty()
-    if any(catalogue.projections[index].ordered for index in chosen):
-        stored = in_occurred_order(store, person.heads)
+    if ahead is None:
+        ahead = _ahead(store, (person,), person.position)
+    is_ordered = any(catalogue.projections[index].ordered for index in chosen)
+    if ahead is None and is_ordered:
+        stored: Iterable[Recorded] = in_occurred_order(store, person.heads)
         events: Iterable[Recorded] = heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order)
     else:
-        events = _chain(thread_events(store, person.heads), extra)
+        stored = map(unpack_event, thread_entries(store, person.heads, ahead))
+        events = sorted((*stored, *extra), key=occurred_order) if is_ordered else chain(stored, extra)
     latest = fold_events(catalogue, events, states, None if only is None else chosen)
     for index in chosen:
         person.states[index] = states[index]
@@ -111,11 +164,6 @@ def refold_until(
     return States(catalogue, states)[index]
 
 
-def _chain(first: Iterable[Recorded], second: Iterable[Recorded]) -> Iterator[Recorded]:
-    yield from first
-    yield from second
-
-
 def states_as_of(store: Store, catalogue: Catalogue, person: Person, as_of: int, known_at: int) -> States:
     """The states as they were at an instant: events that occurred before it and were known by ``known_at``."""
     states = catalogue.empty()
@@ -124,23 +172,21 @@ def states_as_of(store: Store, catalogue: Catalogue, person: Person, as_of: int,
     return States(catalogue, states)
 
 
-def refold_item(store: Store, catalogue: Catalogue, item: Item) -> tuple[bytes, int] | None:
-    """A person's packed item folded anew from the log and the number of events, or None for an alias."""
-    person = unpack_person(item, catalogue)
-    if isinstance(person, str):
-        return None
-    refold_person(store, catalogue, person)
-    return pack_person(person, catalogue), person.position
-
-
 def refold_shard(
     store: Store, catalogue: Catalogue, shard: int = 0, shards: int = 1
 ) -> Iterator[tuple[Item, bytes, int]]:
     """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing."""
-    for item in scan_pages(store, PERSON, shard, shards):
-        fresh = refold_item(store, catalogue, item)
-        if fresh is not None:
-            yield item, fresh[0], fresh[1]
+    after: Key | None = None
+    while items := store.scan(PERSON, shard, shards, after, PAGE_PEOPLE):
+        after = items[-1].key
+        stored = {item.key.partition: item for item in items}
+        everybody = (unpack_person(item, catalogue) for item in items)
+        done = []
+        with uncollected():
+            for person, ahead in read_ahead(store, (person for person in everybody if isinstance(person, Person))):
+                refold_person(store, catalogue, person, ahead=ahead)
+                done.append((stored[person.id], pack_person(person, catalogue), person.position))
+        yield from done
 
 
 def differs(stored: bytes, fresh: bytes) -> bool:
@@ -156,6 +202,6 @@ def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[st
 
 
 __all__ = [
-    "fold_events", "in_occurred_order", "person_key", "refold_item", "refold_person", "refold_shard",
-    "refold_until", "states_as_of", "thread_events", "write_refolded",
+    "fold_events", "in_occurred_order", "person_key", "read_ahead", "refold_person", "refold_shard", "refold_until",
+    "states_as_of", "thread_entries", "thread_events", "write_refolded",
 ]  # fmt: skip

@@ -11,11 +11,11 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import uncollected
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import PERSON, Person, person_key, unpack_person
+from threadline.engine.refold import Ahead, read_ahead, thread_entries
 from threadline.engine.sandbox import Judged, Known, Life, Parted
 from threadline.engine.sides import Judge, Missing, Side, Verdicts
 from threadline.kernel.event import Recorded
-from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.store import Item, Key, Span, Store, event_pages
+from threadline.kernel.store import Item, Key, Store
 
 PAGE_PEOPLE = 200
 """People between two looks at whether to go on; what a checkpoint is taken after."""
@@ -117,12 +117,12 @@ def run(
     for items, following in _pages(store, after, people):
         count = events = 0
         with uncollected():
-            for item in items:
-                person = unpack_person(item, catalogue)
-                if isinstance(person, Person) and person.workspace == workspace:
-                    count += 1
-                    events += person.position
-                    _Try(store, trial, person).out()
+            everybody = (unpack_person(item, catalogue) for item in items)
+            ours = (each for each in everybody if isinstance(each, Person) and each.workspace == workspace)
+            for person, ahead in read_ahead(store, ours):
+                count += 1
+                events += person.position
+                _Try(store, trial, person, ahead).out()
         yield Done(following, count, events)
 
 
@@ -148,8 +148,9 @@ def _pages(
 class _Try:
     """One person. A life depends on nothing but the events, so one that finds out too late begins again."""
 
-    def __init__(self, store: Store, trial: Trial, person: Person) -> None:
+    def __init__(self, store: Store, trial: Trial, person: Person, ahead: Ahead | None) -> None:
         self._store = store
+        self._ahead = ahead
         self._trial = trial
         self._person = person
         self._ends: tuple[Any, Any] | None = None
@@ -226,10 +227,8 @@ class _Try:
         trial = self._trial
         entries = [
             entry
-            for thread, head in self._person.heads.items()
-            if head
-            for entry in event_pages(self._store, thread, _SPAN)
-            if entry.sequence <= head and (trial.told or any(side.step(entry.type).matters for side in sides))
+            for entry in thread_entries(self._store, self._person.heads, self._ahead)
+            if trial.told or any(side.step(entry.type).matters for side in sides)
         ]
         if len(sides) == 1 and not any(sides[0].step(entry.type).reactors for entry in entries):
             return []  # nobody wants to see any of them: nothing is decided, and nobody looks at what would be folded
@@ -254,9 +253,6 @@ class _Try:
                 life.judging = True
             life.pass_time(self._trial.stop - 1)
         return life
-
-
-_SPAN = Span(limit=PAGE_ITEMS_MAX)
 
 
 class _Unfolded(Exception):

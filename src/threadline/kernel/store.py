@@ -158,6 +158,14 @@ class Store(Protocol):
         """Events of one thread in occurred order; see `Span`."""
         ...
 
+    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+        """All events of each of these threads, as `events` gives them; threads that hold none are left out.
+
+        One fat read in the place of many small ones, without pages: it is for threads of which the caller knows that
+        they are short together.
+        """
+        ...
+
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """Commit batches, each all or nothing, in order; None for each that is durable, else why not.
 

@@ -244,6 +244,10 @@ class CachedStore:
         """See `Store.events`."""
         return self._store.events(thread, span)
 
+    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+        """See `Store.histories`."""
+        return self._store.histories(threads)
+
     def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.turn`."""
         return self._store.turn(keys)

@@ -172,6 +172,12 @@ class MemoryStore:
             del self._sorts[key.table, key.partition]
             self._partitions[key.table].remove(key.partition)
 
+    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+        """See `Store.histories`."""
+        with self._open():
+            known = {thread: self._threads[thread] for thread in threads if thread in self._threads}
+            return {thread: [self._log[at] for _, _, at in places] for thread, places in known.items()}
+
     def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.turn`."""
         return nullcontext()

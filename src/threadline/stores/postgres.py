@@ -20,7 +20,9 @@ _GET = """SELECT tbl, partition, sort, version, value
     JOIN item USING (tbl, partition, sort)"""
 _TABLES = "SELECT name FROM item_table WHERE EXISTS (SELECT FROM item WHERE tbl = item_table.id) ORDER BY name"
 _ENTRY = "thread, sequence, occurred_at, type, id, digest, body"
-_FIND = f"SELECT {_ENTRY} FROM log WHERE id = ANY(%b::bytea[])"  # noqa: S608 - a text of our own
+_HISTORIES = f"""SELECT {_ENTRY} FROM log WHERE thread = ANY(%b::bytea[])
+    ORDER BY thread, occurred_at, sequence"""  # noqa: S608 - a text of our own
+_FIND = f"SELECT {_ENTRY} FROM log WHERE id = ANY(%b::bytea[])"  # noqa: S608 - as above
 _SEEN = "SELECT id, digest FROM log WHERE id = ANY(%b::bytea[])"
 _FEED = f'SELECT {_ENTRY}, "position" FROM feed_page_1(%s, %s)'  # noqa: S608 - as above
 # A hash of where the item lies, which updates keep; it is the same on every server.
@@ -149,6 +151,14 @@ class PostgresStore:
             return []
         sql, values = _span_query(wanted, span)
         return [log_entry(row) for row in self._ask(sql, values)]
+
+    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+        """See `Store.histories`."""
+        found: dict[str, list[LogEntry]] = {}
+        for row in self._ask(_HISTORIES, (packed_ids(threads),)):
+            entry = log_entry(row)
+            found.setdefault(entry.thread, []).append(entry)
+        return found
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is how many entries have been read. A stand-by gives what has its place."""

@@ -200,6 +200,11 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.events(asking(db), thread, span)
 
+    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+        """See `Store.histories`."""
+        with self._reading() as db:
+            return self._log.histories(asking(db), threads)
+
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is the position of the last entry read."""
         check_page(limit)

@@ -25,6 +25,8 @@ _FIND = """SELECT NULL, indexed.position, (SELECT max(position) FROM log), NULL,
     UNION ALL SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
     FROM (VALUES {rows}) AS v
     CROSS JOIN event_id ON event_id.id = v.column1 CROSS JOIN log ON log.position = event_id.position"""
+_HISTORIES = f"""{_FIND.partition(" CROSS JOIN")[0]}
+    CROSS JOIN place ON place.thread = v.column1 CROSS JOIN log ON log.position = place.position"""
 _TAKEN = "SELECT event_id.id FROM (VALUES {rows}) AS v CROSS JOIN event_id ON event_id.id = v.column1"
 _READ = """SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
     FROM (VALUES {rows}) AS v CROSS JOIN log ON log.position = v.column1"""
@@ -106,6 +108,20 @@ class EventLog:
         missing = _read(ask, [position for position in chosen if position not in by_position])
         by_position.update((row[7], row) for row in missing)
         return self._entries(ask, [by_position[position] for position in chosen])
+
+    def histories(self, ask: Ask, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+        """Whole threads, by thread."""
+        # In the order of the index, so that it is read from one end to the other.
+        wanted = sorted(set(_packed(threads)))
+        rows, view = self._look(ask, list(fat(_HISTORIES, wanted)), self._tail.view())
+        known = {row[7] for row in rows}
+        fresh = {place[3] for (thread,) in wanted for place in view.places(thread)} - known
+        rows = list({row[7]: row for row in [*rows, *_read(ask, sorted(fresh))]}.values())
+        rows.sort(key=lambda row: (row[0], row[2], row[1]))
+        found: dict[str, list[LogEntry]] = {}
+        for entry in self._entries(ask, rows):
+            found.setdefault(entry.thread, []).append(entry)
+        return found
 
     def feed(self, ask: Ask, position: int, limit: int) -> list[FeedEntry]:
         """The entries after a position."""

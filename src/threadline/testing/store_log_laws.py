@@ -38,6 +38,19 @@ class LogLaws(StoreOpening):
         assert store.seen([*ids, "00" * 16, "no id"]) == {one.id: one.digest for one in entries}
         assert (store.find([]), store.seen([]), store.find([ids[0].upper() + " "])) == ({}, {}, {})
 
+    def test_histories_are_whole_threads(self, store: Store) -> None:
+        threads = [f"{number:02x}" * 16 for number in range(1, 8)]
+        entries = [
+            entry(number, threads[number * number % 7], at=number * 37 % 11, type=f"type{number % 3}")
+            for number in range(1, 1_200)
+        ]
+        for first in range(0, len(entries), 300):
+            record(store, *entries[first : first + 300])
+        found = store.histories([*threads, threads[1], "00" * 16, "no id"])
+        assert found == {thread: each for thread in threads if (each := list(event_pages(store, thread)))}
+        assert sum(map(len, found.values())) == len(entries)
+        assert (store.histories([]), store.histories(["ff" * 16])) == ({}, {})
+
     def test_every_field_of_an_entry_comes_back(self, store: Store) -> None:
         edge = 2**63
         entries = [

@@ -71,7 +71,7 @@ class Tracer:
     An end is one number: four times how many tests were asked, and how the last of them ended.
     """
 
-    __slots__ = ("_conditions", "_forms", "_layouts", "_leaves", "_tests")
+    __slots__ = ("_conditions", "_hashed", "_layouts", "_leaves", "_tests", "_told")
 
     def __init__(self, conditions: Conditions, tests: Sequence[Test]) -> None:
         self._conditions = conditions
@@ -88,8 +88,10 @@ class Tracer:
             for test in tests
         ]
         self._layouts: dict[int, _Layout] = {}
-        self._forms: dict[int, _Form] = {}
+        self._hashed: dict[int, _Form] = {}
         """By how it ended: what writes all that is hashed."""
+        self._told: dict[int, tuple[_Form, _Form]] = {}
+        """By how it ended: what writes what was read, and the trace."""
 
     def ask(self, subject: Subject) -> Traced:
         """Whether all hold, and what is needed to tell why."""
@@ -114,20 +116,23 @@ class Tracer:
 
     def texts(self, memo: Mapping[str, Held], end: int) -> tuple[str, str]:
         """What was read and the trace, both as canonical JSON."""
-        layout = self._layout(end)
-        return _form(layout.inputs, layout.read)(memo), _form(layout.trace, self._asked(end))(memo)
+        forms = self._told.get(end)
+        if forms is None:
+            layout = self._layout(end)
+            forms = self._told[end] = (_form(layout.inputs, layout.read), _form(layout.trace, self._asked(end)))
+        return forms[0](memo), forms[1](memo)
 
     def hashed(self, hasher: Any, memo: Mapping[str, Held], end: int, before: bytes, after: bytes) -> str:
         """The hash of a decision, hex: ``hasher`` has met what comes before, the others stand around the trace.
 
         They must be the same whenever tests end in the same way.
         """
-        form = self._forms.get(end)
+        form = self._hashed.get(end)
         if form is None:
             layout = self._layout(end)
             middle = layout.inputs[-1] + before.decode() + layout.trace[0]
             parts = [*layout.inputs[:-1], middle, *layout.trace[1:-1], layout.trace[-1] + after.decode()]
-            form = self._forms[end] = _form(parts, (*layout.read, *self._asked(end)))
+            form = self._hashed[end] = _form(parts, (*layout.read, *self._asked(end)))
         hasher.update(form(memo).encode())
         digest: str = hasher.hexdigest()
         return digest
