@@ -6,6 +6,7 @@ import re
 import time as _time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 
 from threadline.kernel.errors import InvalidValue
 
@@ -102,9 +103,21 @@ def _offset(text: str | None) -> int:
 
 def format_time(at: int) -> str:
     """RFC 3339 UTC with microseconds, e.g. ``2026-03-01T12:00:00.000000Z``; sorts as text."""
-    moment = to_datetime(at)
+    # A person is told in hundreds of times, most of them on few days: by arithmetic, a third of what a datetime costs.
+    day, rest = divmod(at, DAY)
+    second, microsecond = divmod(rest, SECOND)
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    return f"{_day_text(day)}{_TWO[hour]}:{_TWO[minute]}:{_TWO[second]}.{microsecond:06}Z"
+
+
+_TWO = [f"{number:02}" for number in range(60)]
+
+
+@lru_cache(maxsize=4_096)
+def _day_text(day: int) -> str:
     # strftime does not pad years below 1000 on every platform; isoformat does.
-    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return f"{(_EPOCH + timedelta(day)).date().isoformat()}T"
 
 
 def to_datetime(at: int, offset_seconds: int = 0) -> datetime:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadline.capabilities.events.forms import instant
-from threadline.capabilities.memory.definition import CERTAINTY, SOURCES, Derivation
+from threadline.capabilities.memory.definition import Derivation
 from threadline.capabilities.memory.pieces import (
     CELLS,
     COUNT,
@@ -46,8 +46,7 @@ class Claim(NamedTuple):
 
 def claims_of(derivation: Derivation, piece: Piece) -> list[Claim]:
     """What a piece says."""
-    strength = SOURCES.index(derivation.source)
-    usual = derivation.confidence if type(derivation.confidence) is int else CERTAINTY[derivation.source][0]
+    strength, usual = derivation.strength, derivation.usual
     if derivation.says:
         return [
             Claim(

@@ -70,7 +70,7 @@ class Feed:
     constants: tuple[tuple[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Derivation:
     """How events make facts of one kind."""
 
@@ -105,10 +105,20 @@ class Derivation:
     place: str = field(default="", compare=False)
     """File and line of the declaration, for messages."""
 
-    @property
+    @cached_property
     def constants(self) -> tuple[str, ...]:
         """Names of the fields that are constants, by name."""
         return tuple(sorted({name for feed in self.feeds for name, _ in feed.constants}))
+
+    @cached_property
+    def strength(self) -> int:
+        """The position of its source in `SOURCES`: 0 is the strongest."""
+        return SOURCES.index(self.source)
+
+    @cached_property
+    def usual(self) -> int:
+        """How sure its facts are if no event says so, millionths."""
+        return self.confidence if type(self.confidence) is int else CERTAINTY[self.source][0]
 
 
 @dataclass(frozen=True)
