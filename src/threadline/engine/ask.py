@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.collecting import uncollected
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import occurred_order, refold_person, states_as_of, thread_events
@@ -79,10 +80,13 @@ class Asker:
 
         ``known_at`` asks what was known by then (point in time, as it was served); None takes all that is known.
         """
-        states = self.states(person, now, known_at=known_at)
         found: dict[str, Any] = {}
-        for projection, state in zip(self.catalogue.projections, states, strict=True):
-            if names is None or projection.name in names:
+        with uncollected():
+            states = self.states(person, now, known_at=known_at)
+            for index, projection in enumerate(self.catalogue.projections):
+                if names is not None and projection.name not in names:
+                    continue
+                state = states[index]
                 edges: list[Recorded] = []
                 if projection.edges is not None and (ranges := projection.edges(state, now)):
                     edges = self._edge_events(person, ranges, known_at)

@@ -75,22 +75,23 @@ def _expiry(derivation: Derivation, at: int, until: int | None) -> int | None:
 
 def _fields(derivation: Derivation, piece: Piece, words: list[Any]) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    place, cell = 0, CELLS
-    for field in derivation.fields:
-        match field.aggregate:
+    for name, aggregate, place in derivation.told:
+        match aggregate:
             case "last":
-                told[field.name] = words[place]
-                place += 1
+                told[name] = words[place]
             case "first":
-                told[field.name] = None if piece[cell] is None else piece[cell][2]
-                cell += 1
+                told[name] = None if piece[CELLS + place] is None else piece[CELLS + place][2]
             case "sum":
-                told |= _sum(field.name, piece[cell], field.currency is not None)
-                cell += 1
+                told[name] = from_fixed(int(piece[CELLS + place] or 0))
+            case "sums":
+                amounts = _amounts(piece[CELLS + place])
+                # Amounts of several currencies have no sum.
+                told[name] = 0.0 if not amounts else next(iter(amounts.values())) if len(amounts) == 1 else None
+            case "amounts":
+                told[name] = _amounts(piece[CELLS + place])
             case _:
-                told[field.name] = _of_times(field.aggregate, piece)
-    told.update(zip(derivation.constants, words[place:], strict=True))
-    return dict(sorted(told.items()))
+                told[name] = _of_times(aggregate, piece)
+    return told
 
 
 def _of_times(aggregate: str, piece: Piece) -> Any:
@@ -107,13 +108,8 @@ def _of_times(aggregate: str, piece: Piece) -> Any:
             return None if count < 2 else (last - first) / ((count - 1) * DAY)
 
 
-def _sum(name: str, cell: Any, money: bool) -> dict[str, Any]:
-    if not money:
-        return {name: from_fixed(int(cell or 0))}
-    amounts = {code or "unknown": from_fixed(int(held[1])) for code, held in sorted((cell or {}).items())}
-    # Amounts of several currencies have no sum.
-    total = 0.0 if not amounts else next(iter(amounts.values())) if len(amounts) == 1 else None
-    return {name: total, f"{name}_by_currency": amounts}
+def _amounts(cell: Any) -> dict[str, float]:
+    return {code or "unknown": from_fixed(int(held[1])) for code, held in sorted((cell or {}).items())}
 
 
 def split_id(id: str) -> FactId:

@@ -111,6 +111,26 @@ class Derivation:
         return tuple(sorted({name for feed in self.feeds for name, _ in feed.constants}))
 
     @cached_property
+    def told(self) -> tuple[tuple[str, str, int], ...]:
+        """What a value that is a mapping holds, by name: name, how it is made, and its place among words or cells.
+
+        A sum of money is told twice: as ``sums``, and under ``…_by_currency`` as ``amounts``.
+        """
+        found = []
+        words = cells = 0
+        for each in self.fields:
+            money = each.aggregate == "sum" and each.currency is not None
+            place = words if each.aggregate == "last" else cells
+            found.append((each.name, "sums" if money else each.aggregate, place))
+            if money:
+                found.append((f"{each.name}_by_currency", "amounts", place))
+            words += each.aggregate == "last"
+            cells += each.aggregate in ("first", "sum")
+        found += [(name, "last", words + number) for number, name in enumerate(self.constants)]
+        # Of equal names the last one counts.
+        return tuple(sorted({name: (name, made, place) for name, made, place in found}.values()))
+
+    @cached_property
     def strength(self) -> int:
         """The position of its source in `SOURCES`: 0 is the strongest."""
         return SOURCES.index(self.source)

@@ -145,16 +145,21 @@ def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[Maker, str, Piec
 
 def _word(claims: list[Claim]) -> dict[str, Any]:
     """What claims that agree say together."""
-    newest = max(claims, key=lambda claim: (claim.at, claim.id)) if len(claims) > 1 else claims[0]
-    # The value stands as long as one of them does.
-    expiries = [claim.expires_at for claim in claims if claim.expires_at is not None]
+    newest = claims[0]
+    until, voices = newest.expires_at, [newest.voice] if newest.voice else []
+    if len(claims) > 1:
+        newest = max(claims, key=lambda claim: (claim.at, claim.id))
+        # The value stands as long as one of them does.
+        expiries = [claim.expires_at for claim in claims if claim.expires_at is not None]
+        until = max(expiries) if len(expiries) == len(claims) else None
+        voices = sorted({claim.voice for claim in claims if claim.voice})
     return {
         "value": newest.value,
         "source": SOURCES[newest.strength],
         "confidence": agreed(claims),
         "updated_at": instant(newest.at),
-        "expires_at": instant(max(expiries)) if len(expiries) == len(claims) else None,
-        "voices": sorted({claim.voice for claim in claims if claim.voice}),
+        "expires_at": None if until is None else instant(until),
+        "voices": voices,
     }
 
 
