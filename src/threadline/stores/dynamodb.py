@@ -18,6 +18,7 @@ from threadline.stores.bounds import check_batches, check_page, check_shard, tex
 from threadline.stores.dynamodb_address import parse
 from threadline.stores.dynamodb_client import Client, Refused
 from threadline.stores.dynamodb_feed import Feed
+from threadline.stores.dynamodb_frames import ATTEMPTS_MAX, Frames
 from threadline.stores.dynamodb_journal import Journal
 from threadline.stores.dynamodb_stream import StreamTail
 from threadline.stores.dynamodb_table import check_table, migrate_table
@@ -54,6 +55,7 @@ class DynamoStore:
         check_table(self.client)
         self._journal = Journal(self.client, clock, expiry_seconds=expiry_seconds)
         tail = StreamTail(self.client, clock) if self.address.streams else None
+        self._frames = Frames(self.client)
         self._feed = Feed(self.client, self._journal, tail)
         self._pool = ThreadPoolExecutor(TRANSACTIONS_AT_ONCE, thread_name_prefix="threadline-dynamodb")
 
@@ -63,17 +65,32 @@ class DynamoStore:
         """See `Store.get`."""
         self._check_open()
         _check_texts(part for key in keys for part in key)
-        names = {key: layout.item_key(key) for key in keys if all(key)}
-        found = reading.get_many(self.client, list(names.values()))
-        items = {key: self._item(key.table, found.get(reading.name_of(name))) for key, name in names.items()}
+        found = reading.get_many(self.client, [layout.item_key(key) for key in keys if all(key)])
+        items = {item.key: item for item in self._items(found.values())}
         return [items.get(key) for key in keys]
 
-    def _item(self, table: str, found: layout.Attributes | None) -> Item | None:
-        if found is None:
-            return None
-        # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
-        self._journal.observe(found[layout.POSITION]["S"])
-        return layout.port_item(table, found, self._clock())
+    def _items(self, found: Iterable[layout.Attributes]) -> list[Item]:
+        """The items of the port among those found, without what has expired."""
+        now = self._clock()
+        items = []
+        for item, value in self._frames.whole(found):
+            # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
+            self._journal.observe(item[layout.POSITION]["S"])
+            if not layout.has_expired(item, now):
+                items.append(Item(layout.key_of(item), layout.version_of(item), value))
+        return items
+
+    def _page(self, answers: Iterable[list[layout.Attributes]], limit: int, stop: str | None = None) -> list[Item]:
+        """The first items of a range, but for the one at its end."""
+        items: list[Item] = []
+        for answer in answers:
+            found = [item for item in answer if item[layout.SK]["S"] != stop]
+            # Only those that will be given, because each may have a frame to be read.
+            for start in range(0, len(found), limit):
+                items += self._items(found[start : start + limit])
+                if len(items) >= limit:
+                    return items[:limit]
+        return items
 
     def query(
         self,
@@ -92,15 +109,8 @@ class DynamoStore:
             return []
         pk = layout.table_prefix(table) + partition
         # One more, for DynamoDB's ranges include their end.
-        pages = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
-        items: list[Item] = []
-        for found in chain.from_iterable(pages):
-            item = self._item(table, found)
-            if item is not None and item.key.sort != stop:
-                items.append(item)
-                if len(items) == limit:
-                    break
-        return items
+        answers = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
+        return self._page(answers, limit, stop)
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
@@ -111,21 +121,13 @@ class DynamoStore:
         check_shard(shard, shards)
         _check_texts((table, *(after or ())))
         start = None if after is None else layout.item_key(after)
-        items: list[Item] = []
-        pages = reading.scan_pages(self.client, layout.table_prefix(table), shard, shards, start)
-        for found in chain.from_iterable(pages):
-            item = self._item(table, found)
-            if item is not None:
-                items.append(item)
-                if len(items) == limit:
-                    break
-        return items
+        return self._page(reading.scan_pages(self.client, layout.table_prefix(table), shard, shards, start), limit)
 
     def tables(self) -> list[str]:
         """See `Store.tables`; it reads the whole table."""
         self._check_open()
         pages = reading.scan_pages(self.client, "i", 0, 1, None, keys_only=True)
-        return sorted({found["pk"]["S"][1:].partition("\0")[0] for found in chain.from_iterable(pages)})
+        return sorted({found[layout.PK]["S"][1:].partition("\0")[0] for found in chain.from_iterable(pages)})
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
@@ -243,9 +245,21 @@ class DynamoStore:
         return refusal
 
     def _transact(self, batch: Batch, place: layout.Place, clause: writing.Clause) -> Refusal | None:
-        made = writing.transaction(batch, place, clause)
-        if not made.steps:
-            return None
+        for attempt in range(ATTEMPTS_MAX):
+            known = {write.key: frame for write in batch.writes if (frame := self._frames.known(write.key)) is not None}
+            made = writing.transaction(batch, place, clause, known, attempt)
+            if not made.steps:
+                return None
+            try:
+                return self._tell(made, place, clause)
+            except writing.Framed as framed:
+                for write in framed.writes:
+                    self._frames.learn(write.key, None)
+                    if clause.is_bare(write):
+                        self._frames.dissolve(write.key)
+        raise Unavailable("other writers keep changing the same items; try again")
+
+    def _tell(self, made: writing.Transaction, place: layout.Place, clause: writing.Clause) -> Refusal | None:
         request = {
             "TransactItems": [step.action for step in made.steps],
             "ClientRequestToken": made.token,
@@ -254,7 +268,11 @@ class DynamoStore:
         try:
             self.client.call("TransactWriteItems", request)
         except Refused as refused:
-            return writing.meaning(made, refused.reasons, place)
+            refusal = writing.meaning(made, refused.reasons, place, clause.now)
+            if refusal is not None:
+                return refusal
+        for key, frame in made.frames.items():
+            self._frames.learn(key, frame)
         return None
 
     # --- the rest -----------------------------------------------------------------------------

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Check, Delete, Key, Put, Refusal
 from threadline.kernel.time import SECOND
 from threadline.stores.dynamodb_client import CONDITION_FAILED, Body
+from threadline.stores.dynamodb_difference import Frame, Shape, shape
 from threadline.stores.dynamodb_layout import (
     DEFLATED,
+    DIFFERENCE,
     DIGEST,
     EXPIRES,
+    FRAME,
     PAGE,
     PLAIN,
     POSITION,
@@ -19,17 +24,23 @@ from threadline.stores.dynamodb_layout import (
     Attributes,
     PageKey,
     Place,
+    frame_key,
+    has_expired,
     id_key,
     item_key,
     pack_page,
     packed,
     page_key,
     pages,
+    version_of,
 )
 
 Write = Put | Delete | Check
 
 _ABSENT = "attribute_not_exists(pk)"
+_UNFRAMED = f"attribute_not_exists(#{FRAME})"
+_FRAMED_BYTES_MAX = 2_000_000
+"""Values of one batch beyond which it gets no new frames: a transaction has 4 MB for them and for all keys."""
 
 
 class Step(NamedTuple):
@@ -37,10 +48,11 @@ class Step(NamedTuple):
 
     action: Body
     kind: str
-    """``id``, ``page`` or ``write``."""
-    name: str
-    """For an id the event's; for a write its key as text."""
-    expected: int | None = None
+    """``id``, ``page``, ``frame`` or ``write``."""
+    id: str = ""
+    """The event's, if it is an id."""
+    write: Write | None = None
+    """Of the port, if it is one."""
 
 
 class Transaction(NamedTuple):
@@ -49,10 +61,20 @@ class Transaction(NamedTuple):
     steps: list[Step]
     token: str
     """DynamoDB carries out the same token once, however often it is asked within ten minutes."""
+    frames: dict[Key, Frame]
+    """Those that it makes."""
 
 
 class Expelled(Exception):
     """The journal's entry was declared dead before its pages were there; the batch is to be told anew."""
+
+
+class Framed(Exception):
+    """Items stand beside other frames than was thought, and nothing else is wrong; the batch is to be told anew."""
+
+    def __init__(self, writes: Sequence[Write]) -> None:
+        super().__init__("there are other frames than was thought")
+        self.writes = writes
 
 
 class Clause(NamedTuple):
@@ -62,6 +84,10 @@ class Clause(NamedTuple):
     now: int
     lifetimes: dict[str, int]
     """Tables of the port whose items expire, and after how many seconds."""
+
+    def is_bare(self, write: Write) -> bool:
+        """Whether an item may have no frame when this is written."""
+        return isinstance(write, Delete) or (isinstance(write, Put) and write.key.table in self.lifetimes)
 
 
 def repeated_id(batch: Batch) -> str | None:
@@ -74,8 +100,11 @@ def repeated_id(batch: Batch) -> str | None:
     return None
 
 
-def transaction(batch: Batch, place: Place, clause: Clause) -> Transaction:
-    """The transaction that commits a batch: ids, pages, and the writes of the port under their conditions."""
+def transaction(batch: Batch, place: Place, clause: Clause, known: Mapping[Key, Frame], attempt: int) -> Transaction:
+    """The transaction that commits a batch: ids, pages, and the writes of the port under their conditions.
+
+    ``known`` are frames that were seen beside its items; it is told anew, with another token, if they are others.
+    """
     steps = []
     laid = pages(batch.events, place)
     lies = {entry.id: key for key, chunk in laid for _, entry in chunk}
@@ -83,9 +112,33 @@ def transaction(batch: Batch, place: Place, clause: Clause) -> Transaction:
         item = {**id_key(entry.id), DIGEST: {"N": str(entry.digest)}, PAGE: {"S": _page_text(lies[entry.id])}}
         steps.append(Step(_put(clause, item), "id", entry.id))
     for key, chunk in laid:
-        steps.append(Step(_put(clause, {**page_key(key), **pack_page(chunk)}), "page", ""))
-    steps += [_write_step(write, place, clause) for write in batch.writes]
-    return Transaction(steps, f"{place.position}{place.number:x}")
+        steps.append(Step(_put(clause, {**page_key(key), **pack_page(chunk)}), "page"))
+    frames: dict[Key, Frame] = {}
+    # A frame is one more item of the transaction.
+    room = BATCH_WRITES_MAX - len(steps) - len(batch.writes)
+    if sum(len(write.value) for write in batch.writes if isinstance(write, Put)) > _FRAMED_BYTES_MAX:
+        room = 0
+    for write in batch.writes:
+        told = None
+        if isinstance(write, Put):
+            told = _shape(write, clause, known.get(write.key), room=len(frames) < room)
+            if told.framed:
+                frames[write.key] = Frame(place.text, (write.expected or 0) + 1, write.value)
+                steps.append(Step({"Put": {"TableName": clause.table, "Item": _frame_item(write, place)}}, "frame"))
+        steps.append(Step(_action(write, told, place, clause), "write", write=write))
+    return Transaction(steps, f"{place.position}{place.number:x}.{attempt}", frames)
+
+
+def _shape(put: Put, clause: Clause, frame: Frame | None, *, room: bool) -> Shape:
+    # Whoever expects no version has not read the item; what is written for the first time may stay as it is.
+    if not put.expected or clause.is_bare(put):
+        return Shape(packed(put.value))
+    return shape(put.key, put.value, put.expected + 1, frame, room=room)
+
+
+def _frame_item(put: Put, place: Place) -> Attributes:
+    version = {"N": str((put.expected or 0) + 1)}
+    return {**frame_key(put.key), **packed(put.value), VERSION: version, POSITION: {"S": place.text}}
 
 
 def batch_pages(batch: Batch, place: Place) -> list[PageKey]:
@@ -110,66 +163,60 @@ def _put(clause: Clause, item: Attributes) -> Body:
 _TELL = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def _write_step(write: Write, place: Place, clause: Clause) -> Step:
-    request: Body = {"TableName": clause.table, **_condition(write.expected, clause.now), **_TELL}
-    if isinstance(write, Put) and write.expected is not None:
-        request["Item"] = {
-            **item_key(write.key), **packed(write.value), VERSION: {"N": str(write.expected + 1)},
-            POSITION: {"S": place.text}, **_expiry(write.key, clause),
-        }  # fmt: skip
-        action = {"Put": request}
-    elif isinstance(write, Put):
-        action = {"Update": _unconditional_put(write, place, clause)}
-    elif isinstance(write, Delete):
-        action = {"Delete": {**request, "Key": item_key(write.key)}}
-    else:
-        action = {"ConditionCheck": {**request, "Key": item_key(write.key)}}
-    return Step(action, "write", "/".join(write.key), write.expected)
+def _action(write: Write, told: Shape | None, place: Place, clause: Clause) -> Body:
+    """A write of the port under its conditions; ``told`` is how its value is written."""
+    conditions, values = _conditions(write.expected, clause.now)
+    if clause.is_bare(write):
+        conditions.append(_UNFRAMED)
+    if told is None:
+        body = {"Key": item_key(write.key), **_expressed(clause, values, conditions)}
+        return {"ConditionCheck" if isinstance(write, Check) else "Delete": body}
+    attributes = {**told.attributes, POSITION: {"S": place.text}}
+    lifetime = clause.lifetimes.get(write.key.table)
+    if lifetime is not None:
+        # Rounded up: nothing may go a moment too early.
+        attributes[EXPIRES] = {"N": str(-(-clause.now // SECOND) + lifetime)}
+    if write.expected == 0:
+        item = {**item_key(write.key), **attributes, VERSION: {"N": "1"}}
+        return {"Put": {"Item": item, **_expressed(clause, values, conditions)}}
+    if told.framed:
+        attributes[FRAME] = {"S": place.text}
+    elif told.mark:
+        conditions.append(f"#{FRAME} = :mark")
+        values[":mark"] = {"S": told.mark}
+    if write.expected is None:
+        # It counts up what nobody has read, so it refuses to follow upon itself. `is_own` knows that refusal.
+        conditions.append(f"(attribute_not_exists(#{POSITION}) OR #{POSITION} <> :{POSITION})")
+    # An update leaves the mark of a frame where it is, and nothing else of what was there.
+    gone = [f"#{name}" for name in (PLAIN, DEFLATED, DIFFERENCE, EXPIRES) if name not in attributes]
+    sets = [f"#{name} = :{name}" for name in attributes]
+    update = f"SET {', '.join(sets)} REMOVE {', '.join(gone)} ADD #{VERSION} :one"
+    values |= {":one": {"N": "1"}, **{f":{name}": each for name, each in attributes.items()}}
+    return {"Update": {"Key": item_key(write.key), **_expressed(clause, values, conditions, update)}}
 
 
-def _condition(expected: int | None, now: int) -> Body:
+def _conditions(expected: int | None, now: int) -> tuple[list[str], Attributes]:
     """What has to hold for a version; an item that has expired counts as absent, though it still lies there."""
     if expected is None:
-        return {}
-    names, values = {"#e": EXPIRES}, {":now": {"N": str(now // SECOND)}}
+        return [], {}
+    moment = {":now": {"N": str(now // SECOND)}}
     if expected == 0:
-        text = f"{_ABSENT} OR #e <= :now"
-    else:
-        text = "#n = :n AND (attribute_not_exists(#e) OR #e > :now)"
-        names["#n"], values[":n"] = VERSION, {"N": str(expected)}
-    return {"ConditionExpression": text, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+        return [f"({_ABSENT} OR #{EXPIRES} <= :now)"], moment
+    living = f"(attribute_not_exists(#{EXPIRES}) OR #{EXPIRES} > :now)"
+    return [f"#{VERSION} = :version", living], {":version": {"N": str(expected)}, **moment}
 
 
-def _expiry(key: Key, clause: Clause) -> Attributes:
-    lifetime = clause.lifetimes.get(key.table)
-    # Rounded up: nothing may go a moment too early.
-    return {} if lifetime is None else {EXPIRES: {"N": str(-(-clause.now // SECOND) + lifetime)}}
-
-
-def _unconditional_put(put: Put, place: Place, clause: Clause) -> Body:
-    """An update that writes whatever is there and lets the version grow, though nobody has read it.
-
-    Told twice, it would count twice; so it refuses to follow upon itself. `is_own` knows that refusal.
-    """
-    value = packed(put.value)
-    sets, gone = ["#p = :p"], [DEFLATED if PLAIN in value else PLAIN]
-    values: Body = {":p": {"S": place.text}, ":one": {"N": "1"}}
-    for name, content in {**value, **_expiry(put.key, clause)}.items():
-        sets.append(f"#{name} = :{name}")
-        values[f":{name}"] = content
-    if EXPIRES not in _expiry(put.key, clause):
-        gone.append(EXPIRES)
-    used = {POSITION, PLAIN, DEFLATED, VERSION, EXPIRES}
-    text = f"SET {', '.join(sets)} REMOVE {', '.join('#' + name for name in gone)} ADD #{VERSION} :one"
-    return {
-        "TableName": clause.table,
-        "Key": item_key(put.key),
-        "UpdateExpression": text,
-        "ConditionExpression": "attribute_not_exists(#p) OR #p <> :p",
-        "ExpressionAttributeNames": {f"#{name}": name for name in used},
+def _expressed(clause: Clause, values: Attributes, conditions: Sequence[str], update: str = "") -> Body:
+    """What a request says in DynamoDB's expressions: with the values and the names in them, for it allows no others."""
+    condition = " AND ".join(conditions)
+    names = {name: name[1:] for name in re.findall(r"#\w+", condition + update)}
+    said = {
+        "ConditionExpression": condition,
+        "UpdateExpression": update,
+        "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
-        **_TELL,
     }
+    return {"TableName": clause.table, **_TELL, **{name: each for name, each in said.items() if each}}
 
 
 def is_own(item: Attributes, place: Place) -> bool:
@@ -179,10 +226,10 @@ def is_own(item: Attributes, place: Place) -> bool:
     return bool(item.get(POSITION, {}).get("S") == place.text)
 
 
-def meaning(made: Transaction, reasons: Sequence[Body], place: Place) -> Refusal | None:
+def meaning(made: Transaction, reasons: Sequence[Body], place: Place, now: int) -> Refusal | None:
     """What a cancelled transaction says to the caller; None if it was the second telling of one that went through.
 
-    Raises `Expelled` if the entry of the journal was given up.
+    Raises `Expelled` if the entry of the journal was given up, `Framed` if only what was thought of frames is wrong.
     """
     failed = [
         (step, reason.get("Item") or {})
@@ -194,12 +241,15 @@ def meaning(made: Transaction, reasons: Sequence[Body], place: Place) -> Refusal
         return None
     for step, _ in failed:
         if step.kind == "id":
-            return Refusal("event_exists", step.name)
+            return Refusal("event_exists", step.id)
     if any(step.kind == "page" for step, _ in failed):
         raise Expelled
-    step, item = failed[0]
-    found = item.get(VERSION, {}).get("N", "0")
-    return Refusal("version", f"{step.name}: expected {step.expected}, found {found}")
+    writes = [(step.write, item) for step, item in failed if step.write is not None]
+    for write, item in writes:
+        found = 0 if not item or has_expired(item, now) else version_of(item)
+        if write.expected not in (None, found):
+            return Refusal("version", f"{'/'.join(write.key)}: expected {write.expected}, found {found}")
+    raise Framed([write for write, _ in writes])
 
 
 def chains(batches: Sequence[Batch], numbers: Sequence[int]) -> list[list[int]]:

@@ -3,6 +3,7 @@
 | pk                       | sk                                   | item |
 |--------------------------|--------------------------------------|------|
 | ``i`` table NUL partition| sort                                 | an item of the port |
+| ``f`` table NUL partition| sort                                 | its frame, if it has one; see `dynamodb_frames.py` |
 | ``t`` thread             | occurred ``.`` position ``.`` place  | a page: events of one thread from one batch |
 | ``e`` event id           | ``-``                                | where an event is, and its digest; unique |
 | ``j`` shard              | position                             | the journal: which pages a call is about to commit |
@@ -21,7 +22,7 @@ import msgspec
 
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import ITEM_BYTES_MAX
-from threadline.kernel.store import Item, Key, LogEntry
+from threadline.kernel.store import Key, LogEntry
 from threadline.kernel.time import DAY, SECOND
 
 Attributes = dict[str, Any]
@@ -29,7 +30,9 @@ Attributes = dict[str, Any]
 
 PK, SK = "pk", "sk"
 VERSION, POSITION, EXPIRES, DIGEST, PAGE = "n", "p", "ttl", "d", "g"
-PLAIN, DEFLATED = "v", "z"
+PLAIN, DEFLATED, DIFFERENCE = "v", "z", "y"
+FRAME = "f"
+"""Which frame lies beside an item: the place of its making."""
 DEAD = "x"
 """Marks a page that must never come to be: its writer is gone."""
 ONLY = "-"
@@ -92,13 +95,26 @@ def item_key(key: Key) -> Attributes:
     return {PK: {"S": table_prefix(key.table) + key.partition}, SK: {"S": key.sort}}
 
 
-def port_item(table: str, found: Attributes, now: int) -> Item | None:
-    """The item of the port, or None if it has expired: DynamoDB takes what has expired away days later."""
+def frame_key(key: Key) -> Attributes:
+    """The primary key of the frame of an item of the port."""
+    return {PK: {"S": "f" + item_key(key)[PK]["S"][1:]}, SK: {"S": key.sort}}
+
+
+def key_of(found: Attributes) -> Key:
+    """The port's key of an item that was read, or of the item whose frame it is."""
+    table, _, partition = found[PK]["S"][1:].partition("\0")
+    return Key(table, partition, found[SK]["S"])
+
+
+def version_of(found: Attributes) -> int:
+    """The version of an item that was read; of a frame, the version that it was made with."""
+    return int(found[VERSION]["N"])
+
+
+def has_expired(found: Attributes, now: int) -> bool:
+    """Whether an item counts as absent: DynamoDB takes what has expired away days later."""
     expires = found.get(EXPIRES)
-    if expires is not None and int(expires["N"]) * SECOND <= now:
-        return None
-    partition = found[PK]["S"][len(table_prefix(table)) :]
-    return Item(Key(table, partition, found[SK]["S"]), int(found[VERSION]["N"]), content(found))
+    return expires is not None and int(expires["N"]) * SECOND <= now
 
 
 def packed(value: bytes) -> Attributes:

@@ -1,0 +1,321 @@
+"""Values told by their difference from a frame: nobody notices, whoever else writes, forgets, dies or comes late."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import urllib3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.servers.dynamodb import ministack
+from threadline.kernel.limits import BATCH_WRITES_MAX
+from threadline.kernel.store import Batch, Delete, Key, Put
+from threadline.kernel.time import DAY, SECOND, system_clock
+from threadline.stores import dynamodb_layout as layout
+from threadline.stores.dynamodb import DynamoStore, migrate
+from threadline.stores.dynamodb_address import parse
+from threadline.stores.dynamodb_client import Client
+from threadline.stores.dynamodb_difference import BLOCK_BYTES, SHIFT_BYTES_MAX, Frame, difference, restored, shape
+from threadline.stores.memory import MemoryStore
+from threadline.testing.store_cases import at_once, put, verdicts
+
+KEYS = [Key("person", "ada"), Key("person", "bea"), Key("other", "ada", "s")]
+
+
+def noise(seed: int, size: int) -> bytes:
+    """Bytes that deflate cannot shorten."""
+    return Random(seed).randbytes(size)
+
+
+# --- differences --------------------------------------------------------------------------------
+
+_EDITS = st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=40), st.integers(0, 40)), max_size=8)
+
+
+@given(st.integers(0, 200_000), st.integers(0, 9), _EDITS)
+def test_a_difference_gives_the_value_back(size: int, seed: int, edits: list[tuple[float, bytes, int]]) -> None:
+    frame = noise(seed, size)
+    value = frame
+    for where, new, gone in edits:
+        at = int(where * len(value))
+        value = value[:at] + new + value[at + gone :]
+    short = difference(value, frame)
+    assert restored(short, frame) == value
+    # What has not changed costs next to nothing, however large it is and however it has moved a little.
+    assert len(short) < 1_000 + len(value) // 50
+
+
+@given(st.binary(max_size=300), st.binary(max_size=300))
+def test_a_difference_from_anything_gives_the_value_back(value: bytes, frame: bytes) -> None:
+    assert restored(difference(value * 99, frame * 99), frame * 99) == value * 99
+
+
+def test_a_difference_reaches_as_far_as_it_says() -> None:
+    frame = noise(1, 6 * BLOCK_BYTES)
+    assert len(difference(noise(2, SHIFT_BYTES_MAX) + frame, frame)) < SHIFT_BYTES_MAX + 2_500
+
+
+# --- when a frame pays --------------------------------------------------------------------------
+
+
+def told(version: int, changed: int, *, size: int = 5_000, room: bool = True) -> str:
+    """How a value is written of which so much is other than in the frame that was made with version 2."""
+    made = shape(
+        KEYS[0], noise(2, changed) + noise(1, size)[changed:], version, Frame("m", 2, noise(1, size)), room=room
+    )
+    assert bool(made.mark) == (layout.DIFFERENCE in made.attributes and not made.framed)
+    return "difference" if made.mark else "frame" if made.framed else "whole"
+
+
+def test_a_difference_of_a_unit_is_never_dear_and_a_larger_one_until_a_frame_would_have_been_cheaper() -> None:
+    assert told(1_000, 700) == "difference"
+    # A KB more with each of five writes is what writing five KB once more costs, and two KB more with each of three.
+    assert [told(version, 1_500) for version in (3, 6, 7)] == ["difference", "difference", "frame"]
+    assert [told(version, 2_500) for version in (3, 4, 5)] == ["difference", "difference", "frame"]
+    assert told(3, 4_990) == "frame"
+    assert [told(version, 1_500, room=False) for version in (3, 1_000)] == ["difference"] * 2
+    assert told(3, 4_990, room=False) == "whole"
+    assert told(3, 0, size=900) == "whole"
+
+
+# --- the store is the same with them ----------------------------------------------------------------
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    url = ministack().url(tmp_path)
+    migrate(url)
+    return url
+
+
+@pytest.fixture
+def stores(url: str) -> Iterator[list[DynamoStore]]:
+    opened = [DynamoStore(url, system_clock) for _ in range(2)]
+    yield opened
+    for store in opened:
+        store.close()
+
+
+class Losing(Client):
+    """A client whose next answers to transactions are lost after the server has acted; ``after_reading`` may meddle."""
+
+    losses = 0
+    after_reading: Callable[[], None] | None = None
+
+    def post(self, endpoint: str, headers: dict[str, str], data: bytes) -> tuple[int, bytes]:
+        answer = super().post(endpoint, headers, data)
+        if self.after_reading is not None and headers["x-amz-target"].endswith("BatchGetItem"):
+            self.after_reading, meddle = None, self.after_reading
+            meddle()
+        if self.losses and headers["x-amz-target"].endswith("TransactWriteItems"):
+            self.losses -= 1
+            raise urllib3.exceptions.ProtocolError("the answer is lost")
+        return answer
+
+
+def lying(store: DynamoStore) -> list[dict[str, Any]]:
+    """Everything that lies in the table."""
+    return list(store.client.call("Scan", {"TableName": store.address.table, "ConsistentRead": True})["Items"])
+
+
+def assert_each_frame_lies_beside_its_item(store: DynamoStore) -> int:
+    """Exactly the items that have a mark have a frame, and it is that one; answers how many there are."""
+    found = lying(store)
+    frames = {layout.key_of(each): each["p"] for each in found if each["pk"]["S"][0] == "f"}
+    marked = {layout.key_of(each): each["f"] for each in found if layout.FRAME in each}
+    assert frames == marked
+    return len(frames)
+
+
+_SIZES = st.sampled_from((10, 900, 1_100, 3_000, 9_000))
+_WHO = st.integers(0, 1)
+_STEP = st.one_of(
+    st.tuples(st.just("edit"), _WHO, st.sampled_from(KEYS), st.integers(0, 400)),
+    st.tuples(st.just("edit"), _WHO, st.sampled_from(KEYS), st.integers(0, 400)),
+    st.tuples(st.just("put"), _WHO, st.sampled_from(KEYS), _SIZES),
+    st.tuples(st.just("put any"), _WHO, st.sampled_from(KEYS), _SIZES),
+    st.tuples(st.just("delete"), _WHO, st.sampled_from(KEYS), st.just(0)),
+    st.tuples(st.just("delete any"), _WHO, st.sampled_from(KEYS), st.just(0)),
+    st.tuples(st.just("too late"), _WHO, st.sampled_from(KEYS), _SIZES),
+    st.tuples(st.sampled_from(("forget", "dissolve", "lose")), _WHO, st.sampled_from(KEYS), st.just(0)),
+)
+
+
+class Script:
+    """Two processes that write the same items by turns, and the memory store as the model."""
+
+    def __init__(self, url: str) -> None:
+        self.model = MemoryStore()
+        self.stores = [DynamoStore(url, system_clock, client=Losing(parse(url))) for _ in range(2)]
+        self.frames_max = 0
+
+    def play(self, number: int, step: tuple[str, int, Key, int]) -> None:
+        name, who, key, size = step
+        store = self.stores[who]
+        if name == "forget":
+            store._frames.learn(key, None)
+        elif name == "dissolve":
+            # The first half of a deletion, whose writer is killed before the second.
+            store._frames.dissolve(key)
+        elif name == "lose":
+            assert isinstance(store.client, Losing)
+            store.client.losses += 1
+        else:
+            write = self._write(number, name, key, size)
+            assert verdicts(store, Batch(writes=[write])) == verdicts(self.model, Batch(writes=[write])), step
+        for each in self.stores:
+            assert each.get(KEYS) == self.model.get(KEYS), step
+        self.frames_max = max(self.frames_max, assert_each_frame_lies_beside_its_item(store))
+
+    def _write(self, number: int, name: str, key: Key, size: int) -> Put | Delete:
+        [item] = self.model.get([key])
+        version = item.version if item is not None else 0
+        if name == "edit" and item is not None:
+            at = number * 37 % (len(item.value) + 1)
+            return Put(key, item.value[:at] + noise(number, size) + item.value[at + size // 2 :], version)
+        if name.startswith("delete"):
+            return Delete(key, None if "any" in name else version)
+        expected = {"put any": None, "too late": version + 1}.get(name, version)
+        return Put(key, noise(number, size), expected)
+
+    def close(self) -> None:
+        for store in self.stores:
+            store.close()
+
+
+@settings(max_examples=15)
+@given(st.lists(_STEP, min_size=10, max_size=40))
+def test_whatever_happens_to_frames_the_store_says_the_same(steps: list[tuple[str, int, Key, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        url = ministack().url(folder)
+        migrate(url)
+        script = Script(url)
+        try:
+            # One large item that is written again has a frame from the start, so that every step may meet one.
+            for number, step in enumerate([("put", 0, KEYS[0], 3_000), ("edit", 0, KEYS[0], 10), *steps]):
+                script.play(number, step)
+            assert script.frames_max
+        finally:
+            script.close()
+
+
+@pytest.mark.parametrize("meanwhile", ["a new frame", "the item gone", "another in its place"])
+def test_a_reader_never_puts_two_times_together(url: str, meanwhile: str) -> None:
+    writer, reader = DynamoStore(url, system_clock), DynamoStore(url, system_clock, client=Losing(parse(url)))
+    key = KEYS[0]
+    for version in range(2):
+        assert verdicts(writer, Batch(writes=[Put(key, noise(1, 3_000) + bytes(version), version)])) == [None]
+
+    def meddle() -> None:
+        if meanwhile != "a new frame":
+            assert verdicts(writer, Batch(writes=[Delete(key, 2)])) == [None]
+        if meanwhile != "the item gone":
+            for version in range(2 if meanwhile == "a new frame" else 0, 4):
+                assert verdicts(writer, Batch(writes=[Put(key, noise(version, 5_000), version)])) == [None]
+
+    # Between the reading of the item and that of its frame.
+    assert isinstance(reader.client, Losing)
+    reader.client.after_reading = meddle
+    wanted = None if meanwhile == "the item gone" else (key, 4, noise(3, 5_000))
+    assert reader.get([key]) == [wanted]
+    for store in (writer, reader):
+        store.close()
+
+
+def test_many_writers_and_readers_of_one_item_see_whole_values_only(url: str) -> None:
+    stores = [DynamoStore(url, system_clock) for _ in range(4)]
+    key, done = KEYS[0], threading.Event()
+
+    def value(number: int) -> bytes:
+        body = noise(1, 4_000) + noise(number, 250) + number.to_bytes(4, "big")
+        return body + zlib.crc32(body).to_bytes(4, "big")
+
+    def number_in(whole: bytes) -> int:
+        assert zlib.crc32(whole[:-4]).to_bytes(4, "big") == whole[-4:]
+        return int.from_bytes(whole[-8:-4], "big")
+
+    def write(store: DynamoStore) -> None:
+        won = 0
+        while won < 12:
+            [item] = store.get([key])
+            assert item is not None
+            assert number_in(item.value) == item.version
+            won += verdicts(store, Batch(writes=[Put(key, value(item.version + 1), item.version)])) == [None]
+
+    def read(store: DynamoStore) -> None:
+        last = 0
+        while not done.is_set():
+            [item] = store.get([key])
+            assert item is not None
+            assert number_in(item.value) == item.version >= last
+            last = item.version
+
+    put(stores[0], key, value(1))
+    reader = threading.Thread(target=read, args=(stores[3],))
+    reader.start()
+    at_once(*[lambda store=store: write(store) for store in stores[:3]])
+    done.set()
+    reader.join(30)
+    [item] = stores[0].get([key])
+    assert item is not None
+    assert item.version == 37
+    assert assert_each_frame_lies_beside_its_item(stores[0]) == 1
+    for store in stores:
+        store.close()
+
+
+def test_a_full_batch_takes_frames_away_too(stores: list[DynamoStore]) -> None:
+    one, other = stores
+    keys = [Key("person", f"{number}") for number in range(BATCH_WRITES_MAX)]
+    for start in range(0, BATCH_WRITES_MAX, 20):
+        some = keys[start : start + 20]
+        assert verdicts(one, Batch(writes=[Put(key, noise(1, 1_500), 0) for key in some])) == [None]
+        assert verdicts(one, Batch(writes=[Put(key, noise(1, 1_500) + b"!", 1) for key in some])) == [None]
+    assert assert_each_frame_lies_beside_its_item(one) == BATCH_WRITES_MAX
+    # There is no room for frames in a transaction of a hundred writes, neither for new ones nor for old ones.
+    assert verdicts(other, Batch(writes=[Put(key, noise(2, 1_500), 2) for key in keys])) == [None]
+    assert verdicts(other, Batch(writes=[Delete(key, 3) for key in keys])) == [None]
+    assert [item for item in lying(one) if item["pk"]["S"][0] in "if"] == []
+
+
+def test_a_large_value_that_changes_a_little_costs_two_units(stores: list[DynamoStore]) -> None:
+    store, _ = stores
+    value = noise(1, 50_000)
+    assert verdicts(store, Batch(writes=[Put(KEYS[0], value, 0)])) == [None]
+    assert verdicts(store, Batch(writes=[Put(KEYS[0], value + b"!", 1)])) == [None]
+    spent = []
+    for version in range(2, 12):
+        value = value[:-30] + noise(version, 30) + value[:5]
+        before = store.units()["write"]
+        assert verdicts(store, Batch(writes=[Put(KEYS[0], value, version)])) == [None]
+        spent.append(store.units()["write"] - before)
+    assert spent == [2.0] * 10
+
+
+def test_what_expires_has_no_frame_and_loses_the_one_it_had(tmp_path: Path) -> None:
+    forever = ministack().open(tmp_path)
+    key = Key("sent", "p")
+    assert verdicts(forever, Batch(writes=[Put(key, noise(1, 3_000), 0)])) == [None]
+    assert verdicts(forever, Batch(writes=[Put(key, noise(2, 3_000), 1)])) == [None]
+    assert assert_each_frame_lies_beside_its_item(forever) == 1
+    now = [system_clock()]
+    expiring = DynamoStore(ministack().url(tmp_path, expire="sent:2d"), lambda: now[0])
+    for version in (2, 3):
+        assert verdicts(expiring, Batch(writes=[Put(key, noise(3, 3_000), version)])) == [None]
+        assert assert_each_frame_lies_beside_its_item(expiring) == 0
+    assert verdicts(expiring, Batch(writes=[Put(key, noise(4, 3_000))])) == [None]
+    assert expiring.get([key]) == [(key, 5, noise(4, 3_000))]
+    now[0] += 2 * DAY + SECOND
+    assert expiring.get([key]) == [None]
+    assert verdicts(expiring, Batch(writes=[Put(key, noise(5, 3_000), 0)])) == [None]
+    assert expiring.get([key]) == [(key, 1, noise(5, 3_000))]
+    for store in (forever, expiring):
+        store.close()
