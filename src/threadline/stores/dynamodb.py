@@ -75,7 +75,7 @@ class DynamoStore:
         items = []
         for item, value in self._frames.whole(found):
             # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
-            self._journal.observe(item[layout.POSITION]["S"])
+            self._journal.observe(layout.position_of(item))
             if not layout.has_expired(item, now):
                 items.append(Item(layout.key_of(item), layout.version_of(item), value))
         return items

@@ -123,7 +123,7 @@ def transaction(batch: Batch, place: Place, clause: Clause, known: Mapping[Key, 
         if isinstance(write, Put):
             told = _shape(write, clause, known.get(write.key), room=len(frames) < room)
             if told.framed:
-                frames[write.key] = Frame(place.text, (write.expected or 0) + 1, write.value)
+                frames[write.key] = Frame(place.mark, (write.expected or 0) + 1, write.value)
                 steps.append(Step({"Put": {"TableName": clause.table, "Item": _frame_item(write, place)}}, "frame"))
         steps.append(Step(_action(write, told, place, clause), "write", write=write))
     return Transaction(steps, f"{place.position}{place.number:x}.{attempt}", frames)
@@ -138,7 +138,7 @@ def _shape(put: Put, clause: Clause, frame: Frame | None, *, room: bool) -> Shap
 
 def _frame_item(put: Put, place: Place) -> Attributes:
     version = {"N": str((put.expected or 0) + 1)}
-    return {**frame_key(put.key), **packed(put.value), VERSION: version, POSITION: {"S": place.text}}
+    return {**frame_key(put.key), **packed(put.value), VERSION: version, POSITION: place.mark}
 
 
 def batch_pages(batch: Batch, place: Place) -> list[PageKey]:
@@ -171,7 +171,7 @@ def _action(write: Write, told: Shape | None, place: Place, clause: Clause) -> B
     if told is None:
         body = {"Key": item_key(write.key), **_expressed(clause, values, conditions)}
         return {"ConditionCheck" if isinstance(write, Check) else "Delete": body}
-    attributes = {**told.attributes, POSITION: {"S": place.text}}
+    attributes = {**told.attributes, POSITION: place.mark}
     lifetime = clause.lifetimes.get(write.key.table)
     if lifetime is not None:
         # Rounded up: nothing may go a moment too early.
@@ -180,10 +180,10 @@ def _action(write: Write, told: Shape | None, place: Place, clause: Clause) -> B
         item = {**item_key(write.key), **attributes, VERSION: {"N": "1"}}
         return {"Put": {"Item": item, **_expressed(clause, values, conditions)}}
     if told.framed:
-        attributes[FRAME] = {"S": place.text}
+        attributes[FRAME] = place.mark
     elif told.mark:
         conditions.append(f"#{FRAME} = :mark")
-        values[":mark"] = {"S": told.mark}
+        values[":mark"] = told.mark
     if write.expected is None:
         # It counts up what nobody has read, so it refuses to follow upon itself. `is_own` knows that refusal.
         conditions.append(f"(attribute_not_exists(#{POSITION}) OR #{POSITION} <> :{POSITION})")
@@ -223,7 +223,7 @@ def is_own(item: Attributes, place: Place) -> bool:
     """Whether an item was written by this very batch."""
     if PAGE in item:
         return page_of(item).sort[17:].startswith(place.text + ".")
-    return bool(item.get(POSITION, {}).get("S") == place.text)
+    return bool(item.get(POSITION) == place.mark)
 
 
 def meaning(made: Transaction, reasons: Sequence[Body], place: Place, now: int) -> Refusal | None:

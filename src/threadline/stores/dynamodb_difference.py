@@ -10,26 +10,21 @@ from __future__ import annotations
 import zlib
 from typing import NamedTuple
 
-import msgspec
-
 from threadline.kernel.store import Key
 from threadline.stores.dynamodb_layout import DIFFERENCE, Attributes, packed
 
 KIB = 1_024
 BLOCK_BYTES, SHIFT_BYTES_MAX = 16 * KIB, 7 * KIB
 """Deflate looks back 32 KB: each block is told by what lies in the frame from a little before it to a little behind."""
-_OVERHEAD_BYTES = 80
-"""What an item has at most beside its key and its value: version, position, mark, and the names of all."""
-
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(list[bytes]).decode
+_OVERHEAD_BYTES = 43
+"""What an item has beside its key and its value: version, position, mark, and the names of all."""
 
 
 class Frame(NamedTuple):
     """The frame that lies beside an item."""
 
-    mark: str
-    """Which it is: the place of its making, which no other has."""
+    mark: Attributes
+    """Which it is: that of the place of its making, which no other has."""
     version: int
     """The item's when the frame was made."""
     value: bytes
@@ -39,8 +34,8 @@ class Shape(NamedTuple):
     """How a value is to be written."""
 
     attributes: Attributes
-    mark: str = ""
-    """The frame that has to be there; empty: whatever is there."""
+    mark: Attributes | None = None
+    """Of the frame that has to be there; None: whatever is there."""
     framed: bool = False
     """Whether the value becomes the item's new frame, too."""
 
@@ -73,15 +68,17 @@ def difference(value: bytes, frame: bytes) -> bytes:
     for start in range(0, len(value), BLOCK_BYTES):
         engine = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, _around(frame, start))
         blocks.append(engine.compress(value[start : start + BLOCK_BYTES]) + engine.flush())
-    return _pack(blocks)
+    return b"".join(blocks)
 
 
 def restored(short: bytes, frame: bytes) -> bytes:
     """The value of which `difference` was told."""
-    blocks = []
-    for number, block in enumerate(_unpack(short)):
-        engine = zlib.decompressobj(-15, _around(frame, number * BLOCK_BYTES))
-        blocks.append(engine.decompress(block) + engine.flush())
+    blocks: list[bytes] = []
+    while short:
+        # A deflated block says itself where it ends.
+        engine = zlib.decompressobj(-15, _around(frame, len(blocks) * BLOCK_BYTES))
+        blocks.append(engine.decompress(short) + engine.flush())
+        short = engine.unused_data
     return b"".join(blocks)
 
 

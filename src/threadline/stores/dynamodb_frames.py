@@ -85,7 +85,7 @@ class Frames:
         frames = {key: self.known(key) for key in short}
         missing = [frame_key(key) for key, frame in frames.items() if not _fits(frame, short[key])]
         for found in get_many(self._client, missing).values():
-            frame = Frame(found[POSITION]["S"], version_of(found), content(found))
+            frame = Frame(found[POSITION], version_of(found), content(found))
             frames[key_of(found)] = frame
             self.learn(key_of(found), frame)
         values = {key: content(item) for key, item in items.items() if key not in short}
@@ -122,4 +122,4 @@ class Frames:
 
 
 def _fits(frame: Frame | None, item: Attributes) -> bool:
-    return frame is not None and frame.mark == item[FRAME]["S"]
+    return frame is not None and frame.mark == item[FRAME]

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import zlib
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -32,11 +32,12 @@ PK, SK = "pk", "sk"
 VERSION, POSITION, EXPIRES, DIGEST, PAGE = "n", "p", "ttl", "d", "g"
 PLAIN, DEFLATED, DIFFERENCE = "v", "z", "y"
 FRAME = "f"
-"""Which frame lies beside an item: the place of its making."""
+"""Which frame lies beside an item: the mark of the place of its making."""
 DEAD = "x"
 """Marks a page that must never come to be: its writer is gone."""
 ONLY = "-"
 
+POSITION_BYTES = 12
 JOURNAL_SHARDS = 4
 """A partition of a table takes 1,000 write units a second, so the journal has several."""
 PAGE_SPAN = 7 * DAY
@@ -71,8 +72,14 @@ class Place(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Unique for ever: what every item keeps of the batch that wrote it last."""
+        """Unique for ever."""
         return f"{self.position}.{self.number:x}"
+
+    @property
+    def mark(self) -> Attributes:
+        """The same in fewer bytes: what every item keeps of the batch that wrote it last."""
+        number = self.number.to_bytes(self.number.bit_length() // 8 + 1, "big")
+        return {"B": b64encode(bytes.fromhex(self.position) + number).decode()}
 
     def page(self, thread: str, occurred_at: int, count: int) -> PageKey:
         """The key of the batch's page ``count``, which starts with an event at this instant."""
@@ -104,6 +111,11 @@ def key_of(found: Attributes) -> Key:
     """The port's key of an item that was read, or of the item whose frame it is."""
     table, _, partition = found[PK]["S"][1:].partition("\0")
     return Key(table, partition, found[SK]["S"])
+
+
+def position_of(found: Attributes) -> str:
+    """The journal's position of the batch that wrote an item last."""
+    return b64decode(found[POSITION]["B"])[:POSITION_BYTES].hex()
 
 
 def version_of(found: Attributes) -> int:
