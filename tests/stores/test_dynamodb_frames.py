@@ -15,7 +15,10 @@ import urllib3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.laws import staging
 from tests.servers.dynamodb import ministack
+from threadline.engine.engine import Engine
+from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, Key, Put
 from threadline.kernel.time import DAY, SECOND, system_clock
@@ -24,8 +27,10 @@ from threadline.stores.dynamodb import DynamoStore, migrate
 from threadline.stores.dynamodb_address import parse
 from threadline.stores.dynamodb_client import Client
 from threadline.stores.dynamodb_difference import BLOCK_BYTES, SHIFT_BYTES_MAX, Frame, difference, restored, shape
+from threadline.stores.dynamodb_frames import Frames
 from threadline.stores.memory import MemoryStore
 from threadline.testing.store_cases import at_once, put, verdicts
+from threadline.testing.world import World
 
 KEYS = [Key("person", "ada"), Key("person", "bea"), Key("other", "ada", "s")]
 
@@ -141,15 +146,19 @@ def assert_each_frame_lies_beside_its_item(store: DynamoStore) -> int:
 
 _SIZES = st.sampled_from((10, 900, 1_100, 3_000, 9_000))
 _WHO = st.integers(0, 1)
-_STEP = st.one_of(
-    st.tuples(st.just("edit"), _WHO, st.sampled_from(KEYS), st.integers(0, 400)),
-    st.tuples(st.just("edit"), _WHO, st.sampled_from(KEYS), st.integers(0, 400)),
-    st.tuples(st.just("put"), _WHO, st.sampled_from(KEYS), _SIZES),
-    st.tuples(st.just("put any"), _WHO, st.sampled_from(KEYS), _SIZES),
-    st.tuples(st.just("delete"), _WHO, st.sampled_from(KEYS), st.just(0)),
-    st.tuples(st.just("delete any"), _WHO, st.sampled_from(KEYS), st.just(0)),
-    st.tuples(st.just("too late"), _WHO, st.sampled_from(KEYS), _SIZES),
-    st.tuples(st.sampled_from(("forget", "dissolve", "lose")), _WHO, st.sampled_from(KEYS), st.just(0)),
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("edit"), _WHO, st.sampled_from(KEYS), st.integers(0, 400)),
+        st.tuples(st.just("edit"), _WHO, st.sampled_from(KEYS), st.integers(0, 400)),
+        st.tuples(st.just("put"), _WHO, st.sampled_from(KEYS), _SIZES),
+        st.tuples(st.just("put any"), _WHO, st.sampled_from(KEYS), _SIZES),
+        st.tuples(st.just("delete"), _WHO, st.sampled_from(KEYS), st.just(0)),
+        st.tuples(st.just("delete any"), _WHO, st.sampled_from(KEYS), st.just(0)),
+        st.tuples(st.just("too late"), _WHO, st.sampled_from(KEYS), _SIZES),
+        st.tuples(st.sampled_from(("forget", "dissolve", "lose")), _WHO, st.sampled_from(KEYS), st.just(0)),
+    ),
+    min_size=10,
+    max_size=40,
 )
 
 
@@ -195,25 +204,31 @@ class Script:
             store.close()
 
 
+def assert_nobody_notices(url: str, steps: list[tuple[str, int, Key, int]]) -> None:
+    """The store says what the memory store says, whatever happens to frames."""
+    migrate(url)
+    script = Script(url)
+    try:
+        # One large item that is written again has a frame from the start, so that every step may meet one.
+        for number, step in enumerate([("put", 0, KEYS[0], 3_000), ("edit", 0, KEYS[0], 10), *steps]):
+            script.play(number, step)
+        assert script.frames_max
+    finally:
+        script.close()
+
+
 @settings(max_examples=15)
-@given(st.lists(_STEP, min_size=10, max_size=40))
+@given(STEPS)
 def test_whatever_happens_to_frames_the_store_says_the_same(steps: list[tuple[str, int, Key, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        url = ministack().url(folder)
-        migrate(url)
-        script = Script(url)
-        try:
-            # One large item that is written again has a frame from the start, so that every step may meet one.
-            for number, step in enumerate([("put", 0, KEYS[0], 3_000), ("edit", 0, KEYS[0], 10), *steps]):
-                script.play(number, step)
-            assert script.frames_max
-        finally:
-            script.close()
+        assert_nobody_notices(ministack().url(folder), steps)
 
 
 @pytest.mark.parametrize("meanwhile", ["a new frame", "the item gone", "another in its place"])
 def test_a_reader_never_puts_two_times_together(url: str, meanwhile: str) -> None:
-    writer, reader = DynamoStore(url, system_clock), DynamoStore(url, system_clock, client=Losing(parse(url)))
+    # The writer's clock is far ahead of the reader's.
+    writer = DynamoStore(url, lambda: system_clock() + DAY)
+    reader = DynamoStore(url, system_clock, client=Losing(parse(url)))
     key = KEYS[0]
     for version in range(2):
         assert verdicts(writer, Batch(writes=[Put(key, noise(1, 3_000) + bytes(version), version)])) == [None]
@@ -230,6 +245,9 @@ def test_a_reader_never_puts_two_times_together(url: str, meanwhile: str) -> Non
     reader.client.after_reading = meddle
     wanted = None if meanwhile == "the item gone" else (key, 4, noise(3, 5_000))
     assert reader.get([key]) == [wanted]
+    # Whatever was read, also at the second look, lies before what the reader writes from now on.
+    read = [layout.position_of(item) for item in lying(writer) if item["pk"]["S"][0] == "i"]
+    assert all(position < reader._journal.tick() for position in read)
     for store in (writer, reader):
         store.close()
 
@@ -323,3 +341,39 @@ def test_what_expires_has_no_frame_and_loses_the_one_it_had(tmp_path: Path) -> N
     assert expiring.get([key]) == [(key, 1, noise(5, 3_000))]
     for store in (forever, expiring):
         store.close()
+
+
+def test_what_is_remembered_of_frames_has_an_end(url: str) -> None:
+    store, model = DynamoStore(url, system_clock), MemoryStore()
+    store._frames = Frames(store.client, bytes_max=10_000)
+    for number in range(20):
+        key, version = Key("person", f"{number % 5}"), number // 5
+        batch = Batch(writes=[Put(key, noise(number % 5, 3_000) + bytes(version), version)])
+        assert verdicts(store, batch) == verdicts(model, batch) == [None]
+    assert 0 < sum(len(frame.value) for frame in store._frames._known.values()) == store._frames._bytes <= 10_000
+    assert store.query("person", "3") == model.query("person", "3")
+    assert sorted(store.scan("person")) == sorted(model.scan("person"))
+    assert assert_each_frame_lies_beside_its_item(store) == 5
+    store.close()
+
+
+def test_engines_that_write_large_people_at_once_all_get_through(tmp_path: Path, seed: int) -> None:
+    # A whole world is told before, so that people are of many KB; and nobody else knows their frames.
+    world = World(seed, people=4, history=400)
+    stores = [ministack().open(tmp_path) for _ in range(3)]
+    staging.tell(stores[0], list(world.batches(400, 100)))
+    history = list(world.events(520))[400:]
+    engines = [staging.engine(store) for store in stores]
+
+    def tell(on: Engine, told: list[Event]) -> None:
+        for first in range(0, len(told), 4):
+            assert set(staging.statuses(on.record(told[first : first + 4]))) == {"accepted"}
+
+    at_once(*[lambda on=on, told=history[n::3]: tell(on, told) for n, on in enumerate(engines)])
+    for store in stores[1:]:
+        store.close()
+    on = staging.engine(stores[0])
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+    assert assert_each_frame_lies_beside_its_item(stores[0])
+    stores[0].close()

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 
 from tests.servers.dynamodb import LOCAL_SWITCH, dynamodb_local, local_is_wanted
-from threadline.kernel.store import Store
+from tests.stores.test_dynamodb_frames import STEPS, assert_nobody_notices
+from threadline.kernel.store import Key, Store
 from threadline.testing.store_laws import StoreLaws
 from threadline.testing.store_scripts import SCRIPTS, assert_the_same_as_in_memory
 
@@ -35,6 +36,14 @@ if local_is_wanted():
             # Fewer than on the emulator: what is asked of the two is the same.
             with tempfile.TemporaryDirectory() as folder:
                 assert_the_same_as_in_memory(self.open(Path(folder)), script)
+
+        @settings(max_examples=6)
+        @given(STEPS)
+        def test_whatever_happens_to_frames_the_store_says_the_same(
+            self, steps: list[tuple[str, int, Key, int]]
+        ) -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                assert_nobody_notices(dynamodb_local().url(folder), steps)
 
 else:
 
