@@ -117,7 +117,7 @@ class Losing(Client):
     """A client whose next answers to transactions are lost after the server has acted; ``after_reading`` may meddle."""
 
     losses = 0
-    after_reading: Callable[[], None] | None = None
+    after_reading: Callable[[], object] | None = None
 
     def post(self, endpoint: str, headers: dict[str, str], data: bytes) -> tuple[int, bytes]:
         answer = super().post(endpoint, headers, data)
@@ -249,6 +249,32 @@ def test_a_reader_never_puts_two_times_together(url: str, meanwhile: str) -> Non
     read = [layout.position_of(item) for item in lying(writer) if item["pk"]["S"][0] == "i"]
     assert all(position < reader._journal.tick() for position in read)
     for store in (writer, reader):
+        store.close()
+
+
+def test_nobody_tells_a_difference_from_a_frame_that_is_gone(stores: list[DynamoStore]) -> None:
+    one, other = stores
+    for version in range(2):
+        assert verdicts(one, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + bytes(version), version)])) == [None]
+    assert other.get([KEYS[0]]) == one.get([KEYS[0]])
+    # The version is still the one that the other has read.
+    one._frames.dissolve(KEYS[0])
+    assert verdicts(other, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + b"other", 2)])) == [None]
+    assert one.get([KEYS[0]]) == other.get([KEYS[0]]) == [(KEYS[0], 3, noise(1, 3_000) + b"other")]
+    assert assert_each_frame_lies_beside_its_item(one) == 1
+
+
+def test_a_frame_is_not_taken_away_under_a_value_that_was_written_meanwhile(url: str) -> None:
+    writer, other = DynamoStore(url, system_clock), DynamoStore(url, system_clock, client=Losing(parse(url)))
+    for version in range(2):
+        assert verdicts(writer, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + bytes(version), version)])) == [None]
+    latest = Put(KEYS[0], noise(1, 3_000) + b"latest", 2)
+    assert isinstance(other.client, Losing)
+    other.client.after_reading = lambda: verdicts(writer, Batch(writes=[latest]))
+    assert verdicts(other, Batch(writes=[Delete(KEYS[0], 2)])) == ["version"]
+    assert other.get([KEYS[0]]) == writer.get([KEYS[0]]) == [(KEYS[0], 3, latest.value)]
+    assert assert_each_frame_lies_beside_its_item(writer) == 1
+    for store in (writer, other):
         store.close()
 
 
