@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from threadline.kernel.errors import InvalidSetting
@@ -75,6 +76,7 @@ def _network(name: str) -> Network:
         ) from None
 
 
+@lru_cache(maxsize=4_096)
 def _parsed(host: str) -> Address | None:
     try:
         address = ipaddress.ip_address(host)
