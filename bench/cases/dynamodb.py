@@ -16,6 +16,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.event import Event
 from threadline.kernel.store import feed_pages
 from threadline.kernel.time import system_clock
+from threadline.settings import Settings
 from threadline.stores.dynamodb import DynamoStore, migrate
 from threadline.stores.dynamodb_address import parse
 from threadline.stores.dynamodb_client import Client
@@ -92,6 +93,7 @@ def measure(stage: Stage) -> list[Row]:
         client = Reckoning(parse(url))
         store = DynamoStore(url, system_clock, client=client)
         on = Engine(store, catalogue(), system_clock)
+        on.shared.refresh_seconds = Settings().rules_refresh_seconds  # as it ships
         _record(on, events[:HISTORY], 100)
         together = _designs(events[HISTORY : HISTORY + MEASURED])
         for number, size in enumerate(BATCHES):
