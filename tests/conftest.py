@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +36,9 @@ settings.load_profile(os.environ.get("THREADLINE_TEST_PROFILE", "fast"))
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the run's seed before Hypothesis and the workers start; both inherit it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what runs in its background so, and every program under test would be as deaf.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     seed = os.environ.setdefault("THREADLINE_TEST_SEED", str(secrets.randbelow(2**32)))
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = seed
