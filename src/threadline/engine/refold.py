@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from threadline.engine.catalogue import Catalogue
@@ -27,29 +27,38 @@ AHEAD_EVENTS_MAX = 4_000
 """Events of the people whose threads are read at once; whoever has more is read page by page."""
 
 
-def read_ahead(store: Store, people: Iterable[Person]) -> Iterator[tuple[Person, Ahead | None]]:
-    """Each of these people, in order, with their threads read ahead; None of somebody who has too many events."""
+def read_ahead(
+    store: Store, people: Iterable[Person], wanted: Callable[[str], bool] | None = None
+) -> Iterator[tuple[Person, Ahead | None]]:
+    """Each of these people, in order, with their threads read ahead; None of somebody who has too many events.
+
+    ``wanted`` says which types of events are read.
+    """
     waiting: list[Person] = []
     events = 0
     for person in people:
         if waiting and events + person.position > AHEAD_EVENTS_MAX:
-            yield from _with_threads(store, waiting, events)
+            yield from _with_threads(store, waiting, events, wanted)
             waiting, events = [], 0
         waiting.append(person)
         events += person.position
-    yield from _with_threads(store, waiting, events)
+    yield from _with_threads(store, waiting, events, wanted)
 
 
-def _with_threads(store: Store, people: Sequence[Person], events: int) -> Iterator[tuple[Person, Ahead | None]]:
-    ahead = _ahead(store, people, events)
+def _with_threads(
+    store: Store, people: Sequence[Person], events: int, wanted: Callable[[str], bool] | None
+) -> Iterator[tuple[Person, Ahead | None]]:
+    ahead = _ahead(store, people, events, wanted)
     for person in people:
         yield person, ahead
 
 
-def _ahead(store: Store, people: Sequence[Person], events: int) -> Ahead | None:
+def _ahead(
+    store: Store, people: Sequence[Person], events: int, wanted: Callable[[str], bool] | None = None
+) -> Ahead | None:
     if events > AHEAD_EVENTS_MAX:
         return None
-    return store.histories([thread for person in people for thread, head in person.heads.items() if head])
+    return store.histories([thread for person in people for thread, head in person.heads.items() if head], wanted)
 
 
 def thread_entries(store: Store, heads: Mapping[str, int], ahead: Ahead | None = None) -> Iterator[LogEntry]:

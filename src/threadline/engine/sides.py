@@ -93,6 +93,8 @@ class Side:
         self._looks: dict[int, Look] = {}
         self._policies = tuple(p for p in catalogue.policies if p.name in self.replayed | self._judged)
         self._steps: dict[str, _Step] = {}
+        self.epoch = 0
+        """Grows whenever more is folded than before, and so more events matter."""
 
     def step(self, event_type: str) -> _Step:
         """What an event of this type does."""
@@ -126,6 +128,7 @@ class Side:
         """Fold one more projection from now on, or more of one."""
         self._folded[index] = whole
         self._steps.clear()
+        self.epoch += 1
 
     def index(self, name: str, whole: bool) -> int | None:
         """The place of a projection; None if there is none of that name. Raises `Missing` if it is not folded."""

@@ -98,6 +98,20 @@ class Trial:
     told: Callable[[Recorded], tuple[str, str, Any] | None] | None = None
     """Reads from an event of the log (event, by what, verdict): the old side is what was recorded, and not reckoned."""
 
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """All sides that lives may be lived under."""
+        return (self.old, self.new, *self.explaining, *(() if self.shared is None else (self.shared,)))
+
+    @property
+    def epoch(self) -> int:
+        """Grows whenever events matter that did not before."""
+        return sum(side.epoch for side in self.sides)
+
+    def wanted(self, event_type: str) -> bool:
+        """Whether events of a type matter to any side."""
+        return self.told is not None or any(side.step(event_type).matters for side in self.sides)
+
 
 class Done(NamedTuple):
     """A page of people is done."""
@@ -119,10 +133,15 @@ def run(
         with uncollected():
             everybody = (unpack_person(item, catalogue) for item in items)
             ours = (each for each in everybody if isinstance(each, Person) and each.workspace == workspace)
-            for person, ahead in read_ahead(store, ours):
+            chunk: Ahead | None = None
+            epoch = 0
+            for person, ahead in read_ahead(store, ours, trial.wanted):
+                if ahead is not chunk:
+                    chunk, epoch = ahead, trial.epoch
                 count += 1
                 events += person.position
-                _Try(store, trial, person, ahead).out()
+                # What was read when fewer events mattered is not enough any more.
+                _Try(store, trial, person, ahead if epoch == trial.epoch else None).out()
         yield Done(following, count, events)
 
 
@@ -177,6 +196,7 @@ class _Try:
             except _Unfolded as unfolded:
                 # It goes on being folded for whoever comes next, so that this happens a few times and not for each.
                 unfolded.side.fold_also(unfolded.index, unfolded.whole)
+                self._ahead = None  # more events matter than were read
 
     def _pairs(self) -> list[Pair]:
         trial = self._trial

@@ -7,7 +7,7 @@ port is written once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -158,11 +158,14 @@ class Store(Protocol):
         """Events of one thread in occurred order; see `Span`."""
         ...
 
-    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+    def histories(
+        self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
+    ) -> dict[str, list[LogEntry]]:
         """All events of each of these threads, as `events` gives them; threads that hold none are left out.
 
-        One fat read in the place of many small ones, without pages: it is for threads of which the caller knows that
-        they are short together.
+        ``wanted`` says of which types; a predicate, because types are free and nobody has a list of them. One fat read
+        in the place of many small ones, without pages: it is for threads of which the caller knows that they are short
+        together.
         """
         ...
 
@@ -189,6 +192,13 @@ class Store(Protocol):
     def close(self) -> None:
         """Release everything. Further calls are errors."""
         ...
+
+
+def only(histories: dict[str, list[LogEntry]], wanted: Callable[[str], bool] | None) -> dict[str, list[LogEntry]]:
+    """Of `Store.histories` what is wanted, for a store that has read everything."""
+    if wanted is not None:
+        histories = {thread: [each for each in entries if wanted(each.type)] for thread, entries in histories.items()}
+    return {thread: entries for thread, entries in histories.items() if entries}
 
 
 def event_pages(store: Store, thread: str, span: Span = Span()) -> Iterator[LogEntry]:

@@ -244,9 +244,11 @@ class CachedStore:
         """See `Store.events`."""
         return self._store.events(thread, span)
 
-    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+    def histories(
+        self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
+    ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
-        return self._store.histories(threads)
+        return self._store.histories(threads, wanted)
 
     def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.turn`."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, event_pages
+from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, event_pages, only
 from threadline.kernel.time import Clock
 from threadline.stores import dynamodb_commit as writing
 from threadline.stores import dynamodb_layout as layout
@@ -151,12 +151,14 @@ class DynamoStore:
         check_page(span.limit)
         return reading.read_thread(self.client, thread, span)
 
-    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+    def histories(
+        self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
+    ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`: as many queries as threads, several at once."""
         _check_texts(threads)
         chosen = [thread for thread in dict.fromkeys(threads) if thread]
         found = self._pool.map(lambda thread: list(event_pages(self, thread)), chosen)
-        return {thread: entries for thread, entries in zip(chosen, found, strict=True) if entries}
+        return only(dict(zip(chosen, found, strict=True)), wanted)
 
     def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.turn`."""

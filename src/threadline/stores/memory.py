@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from zlib import crc32
 
 from threadline.kernel.errors import InvalidValue, Unavailable
-from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span
+from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span, only
 from threadline.stores.bounds import check_batches, check_page, check_shard, text_bytes
 from threadline.stores.plan import BUILT_ON_REFUSED
 
@@ -172,11 +172,14 @@ class MemoryStore:
             del self._sorts[key.table, key.partition]
             self._partitions[key.table].remove(key.partition)
 
-    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+    def histories(
+        self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
+    ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
         with self._open():
             known = {thread: self._threads[thread] for thread in threads if thread in self._threads}
-            return {thread: [self._log[at] for _, _, at in places] for thread, places in known.items()}
+            found = {thread: [self._log[at] for _, _, at in places] for thread, places in known.items()}
+        return only(found, wanted)
 
     def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.turn`."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
+from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, only
 from threadline.settings import Settings
 from threadline.stores import postgres_schema
 from threadline.stores.bounds import check_batches, check_page, check_shard
@@ -152,13 +152,15 @@ class PostgresStore:
         sql, values = _span_query(wanted, span)
         return [log_entry(row) for row in self._ask(sql, values)]
 
-    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+    def histories(
+        self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
+    ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
         found: dict[str, list[LogEntry]] = {}
         for row in self._ask(_HISTORIES, (packed_ids(threads),)):
             entry = log_entry(row)
             found.setdefault(entry.thread, []).append(entry)
-        return found
+        return only(found, wanted)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is how many entries have been read. A stand-by gives what has its place."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -200,10 +200,12 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.events(asking(db), thread, span)
 
-    def histories(self, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
+    def histories(
+        self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
+    ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
         with self._reading() as db:
-            return self._log.histories(asking(db), threads)
+            return self._log.histories(asking(db), threads, wanted)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is the position of the last entry read."""

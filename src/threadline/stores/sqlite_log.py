@@ -9,7 +9,7 @@ read from it again, and entries that are moved twice are ignored.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from threadline.kernel.store import FeedEntry, LogEntry, Span
 from threadline.stores.ids import packed_id, packed_ids
@@ -27,6 +27,7 @@ _FIND = """SELECT NULL, indexed.position, (SELECT max(position) FROM log), NULL,
     CROSS JOIN event_id ON event_id.id = v.column1 CROSS JOIN log ON log.position = event_id.position"""
 _HISTORIES = f"""{_FIND.partition(" CROSS JOIN")[0]}
     CROSS JOIN place ON place.thread = v.column1 CROSS JOIN log ON log.position = place.position"""
+_NAMES = "SELECT id, text FROM name"
 _TAKEN = "SELECT event_id.id FROM (VALUES {rows}) AS v CROSS JOIN event_id ON event_id.id = v.column1"
 _READ = """SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
     FROM (VALUES {rows}) AS v CROSS JOIN log ON log.position = v.column1"""
@@ -109,13 +110,22 @@ class EventLog:
         by_position.update((row[7], row) for row in missing)
         return self._entries(ask, [by_position[position] for position in chosen])
 
-    def histories(self, ask: Ask, threads: Sequence[str]) -> dict[str, list[LogEntry]]:
-        """Whole threads, by thread."""
+    def histories(
+        self, ask: Ask, threads: Sequence[str], wanted: Callable[[str], bool] | None
+    ) -> dict[str, list[LogEntry]]:
+        """Whole threads, by thread, or their events of the types that are wanted."""
         # In the order of the index, so that it is read from one end to the other.
-        wanted = sorted(set(_packed(threads)))
-        rows, view = self._look(ask, list(fat(_HISTORIES, wanted)), self._tail.view())
+        named = sorted(set(_packed(threads)))
+        view = self._tail.view()
+        # Looked up after the view was taken, so that every type in it is among them.
+        types = None if wanted is None else {number for number, text in ask(_NAMES, ()) if wanted(text)}
+        sql = (
+            _HISTORIES if types is None else _HISTORIES + f" WHERE place.type IN ({','.join(map(str, sorted(types)))})"
+        )
+        rows, view = self._look(ask, list(fat(sql, named)), view)
         known = {row[7] for row in rows}
-        fresh = {place[3] for (thread,) in wanted for place in view.places(thread)} - known
+        places = (place for (thread,) in named for place in view.places(thread))
+        fresh = {place[3] for place in places if types is None or place[2] in types} - known
         rows = list({row[7]: row for row in [*rows, *_read(ask, sorted(fresh))]}.values())
         rows.sort(key=lambda row: (row[0], row[2], row[1]))
         found: dict[str, list[LogEntry]] = {}

@@ -49,6 +49,11 @@ class LogLaws(StoreOpening):
         found = store.histories([*threads, threads[1], "00" * 16, "no id"])
         assert found == {thread: each for thread in threads if (each := list(event_pages(store, thread)))}
         assert sum(map(len, found.values())) == len(entries)
+        some = store.histories(threads, lambda type: type != "type1")
+        assert some == {
+            thread: kept for thread, each in found.items() if (kept := [one for one in each if one.type != "type1"])
+        }
+        assert store.histories(threads, lambda type: False) == {}
         assert (store.histories([]), store.histories(["ff" * 16])) == ({}, {})
 
     def test_every_field_of_an_entry_comes_back(self, store: Store) -> None:
