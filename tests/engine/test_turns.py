@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,12 +21,14 @@ class Watched:
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
         self.turns: list[list[str]] = []
+        self.before: Callable[[], object] = lambda: None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         self.turns.append([key.partition for key in keys])
+        self.before()
         return self._store.turn(keys)
 
 
@@ -51,6 +53,24 @@ def test_whoever_was_overtaken_waits_for_a_turn_until_nobody_else_has_been_there
     assert watched.turns == [[ada]] * 3, "nobody else has been there"
     assert other.person("default", "user_id:ada").position == 7
     staging.assert_log_is_whole(one)
+
+
+def test_what_waited_for_its_turn_bears_the_time_of_the_turn() -> None:
+    store = MemoryStore()
+    times = staging.ticking()
+    watched = Watched(store)
+    one, other = staging.engine(watched, times), staging.engine(store, times)  # type: ignore[arg-type]
+    one.record([page("ada", "1")])
+    other.record([page("ada", "2")])
+    one.record([page("ada", "3")])
+    # Somebody else records in the moment in which the turn is waited for.
+    watched.before = lambda: other.record([page("ada", "4")])
+    one.record([page("ada", "5")])
+    person = one.person("default", "user_id:ada")
+    told = one.events(person)
+    assert [each.event.key for each in sorted(told, key=lambda each: each.sequence)] == ["1", "2", "3", "4", "5"]
+    recorded = [each.recorded_at for each in sorted(told, key=lambda each: each.sequence)]
+    assert recorded == sorted(set(recorded))
 
 
 def test_what_is_said_twice_in_a_call_is_answered_once_its_first_is_recorded() -> None:

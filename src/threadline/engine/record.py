@@ -108,9 +108,13 @@ class Recorder:
         try:
             fresh = self._fresh(group, requests, todo, refused)
             contended = {one.position: owners for one in fresh if (owners := self._contended_of(one))}
+            if not contended:
+                return self._placed(group, fresh, requests, refused)
             if len(contended) == len(fresh):
                 with self._turn(contended.values()):
-                    return self._placed(group, fresh, requests, refused)
+                    # Made anew, for what waited bears the time of its turn: it became known no earlier.
+                    group = self._group(alone)
+                    return self._placed(group, self._fresh(group, requests, todo, refused), requests, refused)
             # Those for whom others may have to be waited for come in an attempt of their own.
             group.put_off.update(one.id for one in fresh if one.position in contended)
             quiet = [one for one in fresh if one.position not in contended]
@@ -139,9 +143,6 @@ class Recorder:
     @contextmanager
     def _turn(self, contended: Iterable[Set[str]]) -> Iterator[None]:
         people = sorted(set().union(*contended))
-        if not people:
-            yield
-            return
         keys = [person_key(id) for id in people]
         with self.store.turn(keys):
             for id, item in zip(people, self.store.get(keys), strict=True):
