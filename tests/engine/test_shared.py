@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
+from tests.laws import staging
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.shared import SharedValues
@@ -65,6 +67,35 @@ def test_others_see_a_change_when_their_time_is_up() -> None:
     stage.now = 0  # a clock that was set back is no reason to believe it for ever
     stage.put(stage.one, "a", b"3")
     assert stage.other.current("w", "things") == (4, {"a": b"3"})
+
+
+def test_what_begins_while_an_event_is_on_its_way_does_not_decide_it() -> None:
+    """Its time is taken after the values, so that whatever decides had begun by then."""
+    shared = Shared("things", make=lambda items, before: dict(items), heeds=lambda value, type: type == "page")
+    seen: list[dict[str, bytes]] = []
+    policy = Policy(
+        name="p", handles=None, react=lambda recorded, known: seen.append(known.shared("things")) or (), shared=shared
+    )
+    on = staging.engine(Busy(), values=[policy], shipped=False)
+    store = on.store
+    assert isinstance(store, Busy)
+    put = partial(on.shared.change, "default", "things", [Put(Key("things", "default", "a"), b"begun")])
+    store.meanwhile = put
+    on.record([staging.event("page", {"user_id": "ada"}, "1")])
+    on.record([staging.event("page", {"user_id": "ada"}, "2")])
+    assert seen == [{}, {"a": b"begun"}]
+
+
+class Busy(MemoryStore):
+    """A store in which something happens while it is asked for ids."""
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def seen(self, ids: Sequence[str]) -> dict[str, int]:
+        """Let it happen once, then answer."""
+        meanwhile, self.meanwhile = self.meanwhile, lambda: None
+        meanwhile()
+        return super().seen(ids)
 
 
 def test_what_is_refused_changes_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from threadline.engine import wishes
@@ -25,6 +26,13 @@ class Reactors:
         self._values = values
         self._shared: dict[tuple[str, str], Any] = {}
         self._found: dict[tuple[str, str], tuple[Policy, ...]] = {}
+
+    def look(self, workspaces: Iterable[str]) -> None:
+        """Take in all that is shared in these workspaces now, so that whatever decides had begun by now."""
+        names = {policy.shared.name for policy in self._catalogue.policies if policy.shared is not None}
+        for workspace in workspaces:
+            for name in names:
+                self.shared(workspace, name)
 
     def shared(self, workspace: str, name: str) -> Any:
         """The value of a policy's `Shared`: one and the same for the whole group."""

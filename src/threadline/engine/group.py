@@ -16,7 +16,6 @@ from threadline.engine.packing import pack_body, payload_digest
 from threadline.engine.person import Packed, Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.engine.screen import Request, Screened
-from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import Conflict, StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED
@@ -57,7 +56,7 @@ class Group:
         people: Memo[str, Packed],
         owners: Memo[str, str],
         now: int,
-        shared: SharedValues,
+        reactors: Reactors,
         alone: Set[int] = frozenset(),
     ) -> None:
         self.store = store
@@ -93,7 +92,7 @@ class Group:
         """Writes that belong to no person, such as what is set aside for review."""
         self.placing = -1
         """Position of the request being placed: every draft that it touches decides on it."""
-        self.reactors = Reactors(catalogue, shared)
+        self.reactors = reactors
 
     # --- reading ---------------------------------------------------------------------------
 

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from threadline.engine import rejected
+from threadline.engine.cascade import Reactors
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import uncollected
 from threadline.engine.group import Group, Overtaken, Poisoned
 from threadline.engine.identity import Names
 from threadline.engine.memo import Memo
 from threadline.engine.person import Packed, person_key
-from threadline.engine.screen import Request, Screened, checked_request, screen
+from threadline.engine.screen import Request, Screened, checked_request, is_workspace, screen
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
 from threadline.kernel.event import Receipt, Recorded
@@ -98,13 +99,20 @@ class Recorder:
                 done[i] = Receipt(status="rejected", code=error.code, message=str(error))
         return [done[i] for i in range(len(requests))]
 
-    def _group(self, alone: Set[int] = frozenset()) -> Group:
-        return Group(self.store, self.catalogue, self._people, self._owners, self.clock(), self.shared, alone)
+    def _group(self, requests: Iterable[Request], alone: Set[int] = frozenset(), *, cached: bool = True) -> Group:
+        """A group for these requests; without ``cached`` it believes the store alone."""
+        people: Memo[str, Packed] = self._people if cached else Memo(PEOPLE_CACHED)
+        owners = self._owners if cached else Memo(OWNERS_CACHED)
+        # Before the clock is: what an event is decided by has begun by the time that the event bears.
+        reactors = Reactors(self.catalogue, self.shared)
+        reactors.look({workspace for each in requests if is_workspace(workspace := each.event.workspace)})
+        return Group(self.store, self.catalogue, people, owners, self.clock(), reactors, alone)
 
     def _attempt(
         self, requests: Sequence[Request], todo: Sequence[int], refused: dict[int, EventRejected], alone: set[int]
     ) -> dict[int, Receipt]:
-        group = self._group(alone)
+        asked = [requests[index] for index in todo]
+        group = self._group(asked, alone)
         try:
             fresh = self._fresh(group, requests, todo, refused)
             contended = {one.position: owners for one in fresh if (owners := self._contended_of(one))}
@@ -113,7 +121,7 @@ class Recorder:
             if len(contended) == len(fresh):
                 with self._turn(contended.values()):
                     # Made anew, for what waited bears the time of its turn: it became known no earlier.
-                    group = self._group(alone)
+                    group = self._group(asked, alone)
                     return self._placed(group, self._fresh(group, requests, todo, refused), requests, refused)
             # Those for whom others may have to be waited for come in an attempt of their own.
             group.put_off.update(one.id for one in fresh if one.position in contended)
@@ -232,8 +240,7 @@ class Recorder:
         Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
         """
         with self._lock:
-            people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
-            group = Group(self.store, self.catalogue, people, Memo(OWNERS_CACHED), self.clock(), self.shared)
+            group = self._group([request], cached=False)
             refused: dict[int, EventRejected] = {}
             fresh = self._fresh(group, [request], [0], refused)
             group.prefetch(fresh)
@@ -255,8 +262,7 @@ class Recorder:
             for attempt in range(ATTEMPTS_MAX):
                 _pause(attempt)
                 # Nothing from the caches: what an operator names must be judged by what is so now.
-                people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
-                group = Group(self.store, self.catalogue, people, Memo(OWNERS_CACHED), self.clock(), self.shared)
+                group = self._group((), cached=False)
                 try:
                     result = work(group)
                     refusals = self._committed(group.seal_all())

@@ -44,7 +44,8 @@ class Screened(NamedTuple):
 
 
 @lru_cache(maxsize=1_024)
-def _is_workspace(name: str) -> bool:
+def is_workspace(name: str) -> bool:
+    """Whether a workspace may be named so."""
     # Rows stand under workspace/name, so that a slash would let one workspace reach into another.
     return 0 < len(name) <= limits.WORKSPACE_LENGTH_MAX and name.isprintable() and "/" not in name
 
@@ -52,7 +53,7 @@ def _is_workspace(name: str) -> bool:
 def checked_request(request: Request, now: int) -> Request:
     """The request with a clamped time, or `EventRejected` for what no log may hold."""
     event = request.event
-    if not _is_workspace(event.workspace):
+    if not is_workspace(event.workspace):
         # Whoever calls us has chosen it, not the producer of the event: there is no workspace to reject it in.
         raise InvalidValue(f"{event.workspace[:80]!r} cannot name a workspace: 1 to 100 printable characters without /")
     if not event.type or len(event.type) > limits.EVENT_TYPE_LENGTH_MAX:
