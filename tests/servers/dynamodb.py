@@ -56,11 +56,15 @@ class Server:
         more = "".join(f"&{key}={value}" for key, value in options.items())
         return f"dynamodb://{name}?region=eu-central-1&endpoint={self.endpoint}{more}"
 
-    def open(self, folder: Path | str, **options: str) -> DynamoStore:
-        """The store of this folder, whose table is made if it is not there."""
+    def made(self, folder: Path | str, **options: str) -> str:
+        """The same of a table that is there, or made now."""
         url = self.url(folder, **options)
         migrate(url)
-        return DynamoStore(url, system_clock)
+        return url
+
+    def open(self, folder: Path | str, **options: str) -> DynamoStore:
+        """The store of this folder, whose table is made if it is not there."""
+        return DynamoStore(self.made(folder, **options), system_clock)
 
     def stop(self) -> None:
         """End it and all that it holds."""

@@ -16,7 +16,6 @@ from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_stage import Answer, Before, Opening, ids, opening, spy, told
 from threadline.kernel.errors import StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, Check, Delete, Key, Put, Store
-from threadline.stores.dynamodb import migrate
 from threadline.testing.store_cases import KEY, OTHER_THREAD, THREAD, entry, put, record, verdicts
 from threadline.testing.store_laws import StoreLaws
 from threadline.testing.store_scripts import SCRIPTS, assert_the_same_as_in_memory
@@ -38,9 +37,7 @@ class TestDynamoStore(StoreLaws):
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    url = ministack().url(tmp_path)
-    migrate(url)
-    return url
+    return ministack().made(tmp_path)
 
 
 @pytest.fixture

@@ -15,15 +15,13 @@ from tests.stores.dynamodb_stage import EXPIRY_SECONDS, Answer, Gate, Opening, i
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Put, feed_pages
 from threadline.kernel.time import DAY, HOUR, system_clock
-from threadline.stores.dynamodb import DynamoStore, migrate
+from threadline.stores.dynamodb import DynamoStore
 from threadline.testing.store_cases import KEY, OTHER_THREAD, entry, put, record
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    url = ministack().url(tmp_path)
-    migrate(url)
-    return url
+    return ministack().made(tmp_path)
 
 
 @pytest.fixture

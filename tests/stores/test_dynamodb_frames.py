@@ -100,9 +100,7 @@ def test_a_difference_of_a_unit_is_never_dear_and_a_larger_one_until_a_frame_wou
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    url = ministack().url(tmp_path)
-    migrate(url)
-    return url
+    return ministack().made(tmp_path)
 
 
 @pytest.fixture
