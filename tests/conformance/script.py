@@ -134,6 +134,7 @@ def steps(seed: int, events: int = EVENTS, people: int = PEOPLE) -> Iterator[tup
         yield at, _record(_malice(random, call, number))
         yield at, _operator(random, names, number)
         yield at + HOUR, lambda on, dispatcher: dispatcher.run_once()
+    yield at, lambda on, dispatcher: on.person("default", "user_id:nobody-has-this")
     for _ in range(5):
         at += 3 * DAY
         yield at, lambda on, dispatcher: dispatcher.run_once()
