@@ -46,6 +46,10 @@ def pytest_configure(config: pytest.Config) -> None:
     class Elsewhere:
         """A store of the chosen kind, under the name of the memory store."""
 
+        def __init_subclass__(cls) -> None:
+            """Say in the first run what else would only be seen when the seed draws the test."""
+            raise TypeError(f"{cls.__name__}: a suite that runs on every store changes one it has made, not its class")
+
         def __new__(cls) -> Any:
             """Open one in a folder of its own."""
             global _opened  # noqa: PLW0603 - a plugin has no other place between its hooks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -69,33 +69,27 @@ def test_others_see_a_change_when_their_time_is_up() -> None:
     assert stage.other.current("w", "things") == (4, {"a": b"3"})
 
 
-def test_what_begins_while_an_event_is_on_its_way_does_not_decide_it() -> None:
+def test_what_begins_while_an_event_is_on_its_way_does_not_decide_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time is taken after the values, so that whatever decides had begun by then."""
     shared = Shared("things", make=lambda items, before: dict(items), heeds=lambda value, type: type == "page")
     seen: list[dict[str, bytes]] = []
     policy = Policy(
         name="p", handles=None, react=lambda recorded, known: seen.append(known.shared("things")) or (), shared=shared
     )
-    on = staging.engine(Busy(), values=[policy], shipped=False)
-    store = on.store
-    assert isinstance(store, Busy)
-    put = partial(on.shared.change, "default", "things", [Put(Key("things", "default", "a"), b"begun")])
-    store.meanwhile = put
+    on = staging.engine(MemoryStore(), values=[policy], shipped=False)
+    begin = iter([partial(on.shared.change, "default", "things", [Put(Key("things", "default", "a"), b"begun")])])
+    plain = on.store.seen
+
+    def busy(ids: Sequence[str]) -> dict[str, int]:
+        """Let it begin while ids are asked for, once."""
+        for each in begin:
+            each()
+        return plain(ids)
+
+    monkeypatch.setattr(on.store, "seen", busy)
     on.record([staging.event("page", {"user_id": "ada"}, "1")])
     on.record([staging.event("page", {"user_id": "ada"}, "2")])
     assert seen == [{}, {"a": b"begun"}]
-
-
-class Busy(MemoryStore):
-    """A store in which something happens while it is asked for ids."""
-
-    meanwhile: Callable[[], object] = staticmethod(lambda: None)
-
-    def seen(self, ids: Sequence[str]) -> dict[str, int]:
-        """Let it happen once, then answer."""
-        meanwhile, self.meanwhile = self.meanwhile, lambda: None
-        meanwhile()
-        return super().seen(ids)
 
 
 def test_what_is_refused_changes_nothing() -> None:
