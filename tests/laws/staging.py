@@ -88,6 +88,22 @@ class CrashingStore:
         return getattr(self.store, name)
 
 
+class LaggingStore:
+    """A store that forgets what it was told lately when it need not be certain: each id is missing as often as not."""
+
+    def __init__(self, store: Store, random: Random) -> None:
+        self.store = store
+        self.random = random
+
+    def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
+        """As a copy that has not caught up answers."""
+        found = self.store.seen(ids)
+        return found if certain else {id: digest for id, digest in found.items() if self.random.random() < 0.5}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
 def tell(store: Store, calls: Sequence[Sequence[Event]], clock: Callable[[], int] = frozen) -> Engine:
     """Record call after call; every event must be accepted or known."""
     on = engine(store, clock)

@@ -6,11 +6,12 @@ import threading
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 
 from tests.laws import staging
-from tests.laws.staging import Engine, event
+from tests.laws.staging import Engine, LaggingStore, event
 from threadline.engine import rejected
 from threadline.kernel.event import Event, Receipt, event_id
 from threadline.kernel.time import HOUR
@@ -151,6 +152,28 @@ def test_keys_are_apart_by_source_and_by_workspace() -> None:
     on = staging.engine()
     told = [event("page", WHO, "k", source=s, workspace=w) for s in ("a", "b", "ab") for w in ("x", "y", "xa")]
     assert staging.statuses(on.record(told)) == ["accepted"] * 9
+
+
+@given(scenarios.histories(), scenarios.randoms)
+def test_a_store_that_need_not_be_certain_is_answered_as_one_that_is(history: list[Event], random: Random) -> None:
+    calls = scenarios.telling(scenarios.shuffled, random, history)
+    calls.append([msgspec.structs.replace(each, properties={"other": 1}) for each in calls[0][:3]])
+    plain, lagging = (staging.engine(store) for store in (MemoryStore(), LaggingStore(MemoryStore(), random)))
+    for call in calls:
+        told, wanted = lagging.record(call), plain.record(call)
+        assert [(each.status, each.id) for each in told] == [(each.status, each.id) for each in wanted]
+    assert staging.timeless(lagging) == staging.timeless(plain)
+    staging.assert_log_is_whole(lagging)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_may_be_a_duplicate_is_not_rejected(seed: int) -> None:
+    on = staging.engine(LaggingStore(MemoryStore(), Random(seed)))
+    first = event("page", WHO, "k")
+    assert staging.statuses(on.record([first], expected=0)) == ["accepted"]
+    for _ in range(3):
+        assert staging.statuses(on.record([first], expected=0)) == ["duplicate"]
+        assert staging.statuses(on.record([event("page", WHO, "new")], expected=0)) == ["position_conflict"]
 
 
 @given(scenarios.histories(), scenarios.randoms)

@@ -84,7 +84,7 @@ class Recorder:
         alone: set[int] = set()
         attempts = progress = 0
         while todo := [i for i in range(len(requests)) if i not in done and i not in refused]:
-            done.update(self._attempt(requests, todo, refused, alone))
+            done.update(self._attempt(requests, todo, refused, alone, certain=attempts + progress > 0))
             # An attempt that settled something was not lost to other writers, and there are only so many to settle.
             settled = len(done) + len(refused) + len(alone)
             attempts, progress = (0 if settled > progress else attempts + 1), settled
@@ -109,24 +109,32 @@ class Recorder:
         return Group(self.store, self.catalogue, people, owners, self.clock(), reactors, alone)
 
     def _attempt(
-        self, requests: Sequence[Request], todo: Sequence[int], refused: dict[int, EventRejected], alone: set[int]
+        self,
+        requests: Sequence[Request],
+        todo: Sequence[int],
+        refused: dict[int, EventRejected],
+        alone: set[int],
+        *,
+        certain: bool,
     ) -> dict[int, Receipt]:
+        """What is settled of these; until it is ``certain`` which are new, it rejects none and leaves that to the next."""
         asked = [requests[index] for index in todo]
         group = self._group(asked, alone)
         try:
-            fresh = self._fresh(group, requests, todo, refused)
+            fresh = self._fresh(group, requests, todo, refused, certain=certain)
             contended = {one.position: owners for one in fresh if (owners := self._contended_of(one))}
             if not contended:
-                return self._placed(group, fresh, requests, refused)
+                return self._placed(group, fresh, requests, refused, certain=certain)
             if len(contended) == len(fresh):
                 with self._turn(contended.values()):
                     # Made anew, for what waited bears the time of its turn: it became known no earlier.
                     group = self._group(asked, alone)
-                    return self._placed(group, self._fresh(group, requests, todo, refused), requests, refused)
+                    fresh = self._fresh(group, requests, todo, refused, certain=certain)
+                    return self._placed(group, fresh, requests, refused, certain=certain)
             # Those for whom others may have to be waited for come in an attempt of their own.
             group.put_off.update(one.id for one in fresh if one.position in contended)
             quiet = [one for one in fresh if one.position not in contended]
-            return self._placed(group, quiet, requests, refused)
+            return self._placed(group, quiet, requests, refused, certain=certain)
         except Overtaken:
             group.forget()
             return {}
@@ -134,6 +142,8 @@ class Recorder:
             group.forget()
             unfit = set(poison.indices)
             assert unfit, "whatever is placed here belongs to a request"
+            if not certain:
+                return {}
             if len(unfit) > 1 and not unfit <= alone:
                 # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.
                 alone |= unfit
@@ -161,18 +171,32 @@ class Recorder:
             yield
 
     def _placed(
-        self, group: Group, fresh: Sequence[Screened], requests: Sequence[Request], refused: dict[int, EventRejected]
+        self,
+        group: Group,
+        fresh: Sequence[Screened],
+        requests: Sequence[Request],
+        refused: dict[int, EventRejected],
+        *,
+        certain: bool,
     ) -> dict[int, Receipt]:
         group.prefetch(fresh)
         for one in fresh:
             try:
                 group.place(one)
             except EventRejected as error:
+                if not certain:
+                    raise Overtaken("it may have been recorded a moment ago") from error
                 refused[one.position] = error
         return self._commit(group, requests, refused)
 
     def _fresh(
-        self, group: Group, requests: Sequence[Request], todo: Sequence[int], refused: dict[int, EventRejected]
+        self,
+        group: Group,
+        requests: Sequence[Request],
+        todo: Sequence[int],
+        refused: dict[int, EventRejected],
+        *,
+        certain: bool = True,
     ) -> list[Screened]:
         """The screened events that are not in the log yet; duplicates and conflicts get their receipts here."""
         screened: list[Screened] = []
@@ -182,7 +206,7 @@ class Recorder:
                 screened.append(screen(index, checked, self._names, group.now, requests[index].event.sent_time))
             except EventRejected as error:
                 refused[index] = error
-        known = self.store.seen([one.id for one in screened])
+        known = self.store.seen([one.id for one in screened], certain=certain)
         first: dict[str, int] = dict(known)
         fresh = []
         for one in screened:

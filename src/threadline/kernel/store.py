@@ -150,8 +150,12 @@ class Store(Protocol):
         """The log entries with these ids, wherever they are; an id that is not there is left out."""
         ...
 
-    def seen(self, ids: Sequence[str]) -> dict[str, int]:
-        """The digests of those ids that are in the log: `find` without the bodies, for duplicates."""
+    def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
+        """The digests of those ids that are in the log: `find` without the bodies, for duplicates.
+
+        Without ``certain`` some may be missing that were committed within the last seconds. Stores that copy what they
+        hold answer that for less; it is for guesses that `commit` puts right.
+        """
         ...
 
     def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:

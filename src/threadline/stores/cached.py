@@ -236,9 +236,9 @@ class CachedStore:
         """See `Store.find`."""
         return self._store.find(ids)
 
-    def seen(self, ids: Sequence[str]) -> dict[str, int]:
+    def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
-        return self._store.seen(ids)
+        return self._store.seen(ids, certain=certain)
 
     def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
         """See `Store.events`."""

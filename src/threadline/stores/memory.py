@@ -94,7 +94,7 @@ class MemoryStore:
         with self._open():
             return {id: self._log[self._positions[id]] for id in ids if id in self._positions}
 
-    def seen(self, ids: Sequence[str]) -> dict[str, int]:
+    def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
         return {id: entry.digest for id, entry in self.find(ids).items()}
 

@@ -139,7 +139,7 @@ class PostgresStore:
         """See `Store.find`."""
         return {entry.id: entry for entry in map(log_entry, self._ask(_FIND, (packed_ids(ids),)))}
 
-    def seen(self, ids: Sequence[str]) -> dict[str, int]:
+    def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
         return {id.hex(): digest for id, digest in self._ask(_SEEN, (packed_ids(ids),))}
 

@@ -189,7 +189,7 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.find(asking(db), ids)
 
-    def seen(self, ids: Sequence[str]) -> dict[str, int]:
+    def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
         with self._reading() as db:
             return self._log.digests(asking(db), ids)
