@@ -180,6 +180,16 @@ def test_everything_a_decision_depends_on_is_read_consistently(stores: Opening) 
         assert asked.get("ConsistentRead") is True, name
 
 
+def test_only_ids_that_need_not_be_certain_are_read_otherwise(stores: Opening) -> None:
+    store = stores()
+    record(store, entry(1))
+    spy(store).requests.clear()
+    for certain in (True, False):
+        assert store.seen([entry(1).id, entry(2).id], certain=certain) == {entry(1).id: entry(1).digest}
+    asked = [body["RequestItems"][store.address.table]["ConsistentRead"] for _, body in spy(store).requests]
+    assert asked == [True, False]
+
+
 def test_what_dynamodb_refuses_is_told_as_ours(stores: Opening) -> None:
     store = stores(patience_seconds=0.2)
 

@@ -117,7 +117,7 @@ class Recorder:
         *,
         certain: bool,
     ) -> dict[int, Receipt]:
-        """What is settled of these; until it is ``certain`` which are new, it rejects none and leaves that to the next."""
+        """What is settled of these. Before it is ``certain`` which are new, it rejects none: the next attempt will."""
         asked = [requests[index] for index in todo]
         group = self._group(asked, alone)
         try:

@@ -36,6 +36,8 @@ class LogLaws(StoreOpening):
         ids = [one.id for one in entries]
         assert store.find([*ids, "00" * 16, "no id"]) == {one.id: one for one in entries}
         assert store.seen([*ids, "00" * 16, "no id"]) == {one.id: one.digest for one in entries}
+        # Whoever need not be certain may be told less, and nothing else.
+        assert store.seen([*ids, "00" * 16], certain=False).items() <= store.seen(ids).items()
         assert (store.find([]), store.seen([]), store.find([ids[0].upper() + " "])) == ({}, {}, {})
 
     def test_histories_are_whole_threads(self, store: Store) -> None:
