@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from threadline.stores.sqlite_tail import BUCKETS, IndexRow, Tail
+import itertools
+import sys
+import threading
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threadline.stores.sqlite_tail import AFTER_ALL, BUCKETS, IndexRow, Tail
 
 THREAD = b"\x07" * 16
 
@@ -20,10 +27,10 @@ def test_a_view_does_not_show_what_is_added_later() -> None:
     tail.add(rows(1, 4))
     view = tail.view()
     tail.add(rows(4, 6))
-    assert [place[3] for place in view.places(THREAD)] == [1, 2, 3]
+    assert [place[3] for place in view.places(THREAD)] == [3, 2, 1]
     assert view.find(row(4)[5]) is None
     assert view.find(row(3)[5]) == (3, 9)
-    assert [place[3] for place in tail.view().places(THREAD)] == [1, 2, 3, 4, 5]
+    assert [place[3] for place in tail.view().places(THREAD)] == [5, 4, 3, 2, 1]
     assert {place[3] for place in view.extended(rows(4, 5)).places(THREAD)} == {1, 2, 3, 4}
 
 
@@ -61,4 +68,61 @@ def test_a_follower_lets_go_of_what_the_writer_has_indexed() -> None:
         tail.add(rows(first, first + 10))
     assert len(tail.view().generations) == 11
     tail.forget(75)
-    assert [place[3] for place in tail.view().places(THREAD)] == list(range(71, 101))
+    assert sorted(place[3] for place in tail.view().places(THREAD)) == list(range(71, 101))
+
+
+TIMES = st.integers(0, 20)
+BOUNDS = st.tuples() | st.tuples(TIMES) | st.tuples(TIMES, TIMES)
+
+
+@given(
+    st.lists(st.tuples(TIMES, st.integers(1, 3)), max_size=60),
+    st.integers(1, 12),
+    BOUNDS,
+    BOUNDS | st.just(AFTER_ALL),
+    st.sets(st.integers(1, 3)),
+    st.integers(1, 10),
+    st.booleans(),
+)
+def test_places_are_those_between_the_bounds_from_their_first_on(
+    told: list[tuple[int, int]],
+    entries_max: int,
+    start: tuple[int, ...],
+    stop: tuple[int, ...],
+    types: set[int],
+    limit: int,
+    reverse: bool,
+) -> None:
+    tail = Tail(entries_max)
+    held = [(at, n, type, n) for n, (at, type) in enumerate(told, 1)]
+    for at, n, type, _ in held:
+        tail.add([(n, THREAD, n, at, type, n.to_bytes(16), 0)])
+    wanted = [place for place in held if start <= place < stop and (not types or place[2] in types)]
+    found = tail.view().places(THREAD, start, stop, types=types, limit=limit, reverse=reverse)
+    assert sorted(found, reverse=reverse)[:limit] == sorted(wanted, reverse=reverse)[:limit]
+    assert len(found) <= limit * len(tail.view().generations)
+    assert sorted(tail.view().places(THREAD)) == sorted(held)
+
+
+def test_places_are_whole_while_another_thread_puts_some_in() -> None:
+    tail = Tail(1_000_000)
+    tail.add([(n, THREAD, n, 10 * n, 1, n.to_bytes(16), 0) for n in range(1, 2_001)])
+    view, stop = tail.view(), threading.Event()
+
+    def put_in_front() -> None:
+        for n in itertools.count(2_001):
+            if stop.is_set():
+                return
+            tail.add([(n, THREAD, n, 5, 1, n.to_bytes(16), 0)])
+
+    writer, interval = threading.Thread(target=put_in_front), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    writer.start()
+    try:
+        for _ in range(5_000):
+            found = view.places(THREAD, (10_000,), (10_050,))
+            assert [position for _, _, _, position in found] == [1_000, 1_001, 1_002, 1_003, 1_004]
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        writer.join()

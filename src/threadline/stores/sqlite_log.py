@@ -15,7 +15,7 @@ from threadline.kernel.store import FeedEntry, LogEntry, Span
 from threadline.stores.ids import packed_id, packed_ids
 from threadline.stores.sqlite_names import Names
 from threadline.stores.sqlite_rows import Ask, Row, fat, write
-from threadline.stores.sqlite_tail import BUCKETS, IndexRow, Tail, View
+from threadline.stores.sqlite_tail import AFTER_ALL, BEFORE_ALL, BUCKETS, IndexRow, Tail, View
 
 # What looks into the index begins with a row of state, (NULL, indexed, last position), of the same snapshot.
 _SEEN = """SELECT NULL, indexed.position, (SELECT max(position) FROM log) FROM indexed
@@ -99,12 +99,10 @@ class EventLog:
         rows, view = self._look(ask, [_span_query(wanted, span, numbers.values())], self._tail.view())
         by_position = {row[7]: row for row in rows}
         places = {(row[2], row[1], row[7]) for row in rows}
+        start, stop = _bounds(span)
         types = set(numbers.values())
-        places.update(
-            (at, sequence, position)
-            for at, sequence, type, position in view.places(wanted)
-            if (not types or type in types) and _within(at, sequence, span)
-        )
+        held = view.places(wanted, start, stop, types=types, limit=span.limit, reverse=span.reverse)
+        places.update((at, sequence, position) for at, sequence, _, position in held)
         chosen = [position for _, _, position in sorted(places, reverse=span.reverse)[: span.limit]]
         missing = _read(ask, [position for position in chosen if position not in by_position])
         by_position.update((row[7], row) for row in missing)
@@ -228,13 +226,16 @@ class EventLog:
         self._behind = False
 
 
-def _within(occurred_at: int, sequence: int, span: Span) -> bool:
-    """The conditions of `_span_query` on time, for a place in memory."""
-    if (span.start is not None and occurred_at < span.start) or (span.stop is not None and occurred_at >= span.stop):
-        return False
-    if span.after is None:
-        return True
-    return (occurred_at, sequence) < span.after if span.reverse else (occurred_at, sequence) > span.after
+def _bounds(span: Span) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The conditions of `_span_query` on time, for places in memory."""
+    start = BEFORE_ALL if span.start is None else (span.start,)
+    stop = AFTER_ALL if span.stop is None else (span.stop,)
+    if span.after is not None and span.reverse:
+        stop = min(stop, span.after)
+    elif span.after is not None:
+        at, sequence = span.after
+        start = max(start, (at, sequence + 1))
+    return start, stop
 
 
 def _span_query(thread: bytes, span: Span, types: Collection[int | None]) -> tuple[str, list[object]]:

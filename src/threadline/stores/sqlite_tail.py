@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 BUCKETS = 256
@@ -17,6 +19,9 @@ Place = tuple[int, int, int, int]
 
 A plain tuple of numbers: the garbage collector leaves those alone, and there are tens of thousands.
 """
+BEFORE_ALL: tuple[int, ...] = ()
+AFTER_ALL: tuple[int, ...] = (1 << 63,)
+"""What every `Place` stands between. Shorter tuples are bounds as well: (occurred_at,) or (occurred_at, sequence)."""
 
 
 class Generation:
@@ -29,7 +34,7 @@ class Generation:
         self.ids: list[dict[bytes, tuple[int, int]]] = [{} for _ in range(BUCKETS)]
         """Event id -> (position, digest), by the id's first byte."""
         self.threads: list[dict[bytes, list[Place]]] = [{} for _ in range(BUCKETS)]
-        """Thread -> its places in order of arrival, by the thread's first byte."""
+        """Thread -> its places in their order, by the thread's first byte."""
 
     def add(self, rows: Sequence[IndexRow]) -> None:
         """Take in the entries that follow ``last``."""
@@ -41,7 +46,7 @@ class Generation:
             if places is None:
                 threads[thread[0]][thread] = [place]
             else:
-                places.append(place)
+                insort(places, place)
         self.count += len(rows)
         if rows:
             self.last = rows[-1][0]
@@ -49,7 +54,7 @@ class Generation:
     def bucket(self, number: int) -> tuple[list[tuple[bytes, int]], list[tuple[Any, ...]]]:
         """The rows of one bucket for the two indexes on disk, each in the order of its key."""
         ids = sorted((id, position) for id, (position, _) in self.ids[number].items())
-        threads = sorted((thread, *place) for thread, places in self.threads[number].items() for place in places)
+        threads = [(thread, *place) for thread, places in sorted(self.threads[number].items()) for place in places]
         return ids, threads
 
 
@@ -67,19 +72,43 @@ class View(NamedTuple):
                 return found
         return None
 
-    def places(self, thread: bytes) -> Iterator[Place]:
-        """The places of a thread's events, in no order; one that arrives meanwhile may come twice if `extended`."""
+    def places(
+        self,
+        thread: bytes,
+        start: tuple[int, ...] = BEFORE_ALL,
+        stop: tuple[int, ...] = AFTER_ALL,
+        *,
+        types: Collection[int | None] = (),
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> list[Place]:
+        """The places of a thread's events from ``start`` to before ``stop``, of all types or of some.
+
+        They are in order within a generation, and of each no more than ``limit``; one that arrives meanwhile may come
+        twice if `extended`.
+        """
+        found: list[Place] = []
         for generation in self.generations:
-            # Copied first, for the list may grow while it is walked.
-            for place in tuple(generation.threads[thread[0]].get(thread, ())):
-                if place[3] <= self.last:
-                    yield place
+            part = _between(generation.threads[thread[0]].get(thread, ()), start, stop)
+            ordered = reversed(part) if reverse else part
+            known = (place for place in ordered if place[3] <= self.last and (not types or place[2] in types))
+            found.extend(islice(known, limit))
+        return found
 
     def extended(self, rows: Sequence[IndexRow]) -> View:
         """This view with entries beyond it, for this reader alone."""
         beyond = Generation(self.last)
         beyond.add(rows)
         return View((*self.generations, beyond), max(self.last, beyond.last))
+
+
+def _between(places: Sequence[Place], start: tuple[int, ...], stop: tuple[int, ...]) -> Sequence[Place]:
+    while True:
+        count = len(places)
+        part = places[bisect_left(places, start) : bisect_left(places, stop)]
+        # Another thread may have put something in meanwhile. Nothing is ever taken out.
+        if len(places) == count:
+            return part
 
 
 class Tail:
