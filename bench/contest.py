@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -43,6 +43,11 @@ class Phase(NamedTuple):
     rounds: int
     start: int
     events: int
+    warming: int = 0
+    """Rounds before those that count, of sides with a history: who filled the file in the same process is warm already.
+
+    Whoever begins with an empty file has nothing to warm, and slows down by what it holds.
+    """
 
 
 class Score(NamedTuple):
@@ -79,7 +84,8 @@ def contest(world: World, entrants: Sequence[Entrant], phases: Sequence[Phase]) 
         pipes[entrant.name] = ours
     for pipe in pipes.values():
         assert pipe.recv() == "ready"
-    scores = [_play(pipes, phase) for phase in phases]
+    warm = {entrant.name for entrant in entrants if entrant.filled}
+    scores = [_play(pipes, phase, warm) for phase in phases]
     for pipe in pipes.values():
         pipe.send(None)
     for process in processes:
@@ -87,15 +93,16 @@ def contest(world: World, entrants: Sequence[Entrant], phases: Sequence[Phase]) 
     return scores
 
 
-def _play(pipes: dict[str, Connection], phase: Phase) -> dict[str, Score]:
+def _play(pipes: dict[str, Connection], phase: Phase, warm: Set[str]) -> dict[str, Score]:
     for pipe in pipes.values():
         pipe.send(phase)
     for pipe in pipes.values():
         assert pipe.recv() == "ready"
-    for _ in range(phase.rounds):
-        for pipe in pipes.values():
-            pipe.send("turn")
-            assert pipe.recv() == "done"
+    for number in range(phase.warming + phase.rounds):
+        for name, pipe in pipes.items():
+            if number >= phase.warming or name in warm:
+                pipe.send("turn")
+                assert pipe.recv() == "done"
     scores = {}
     for name, pipe in pipes.items():
         pipe.send("score")
@@ -147,22 +154,27 @@ def open_side(entrant: Entrant) -> Side:
 def _play_phase(pipe: Connection, side: Side, entrant: Entrant, tape: Tape, phase: Phase) -> None:
     """Take turns until the score is asked for, and check that everything recorded is there, and there once."""
     turns: list[tuple[int, float]] = []
-    held, idle_cpu, last = side.count(), 0.0, list[Event]()
+    idle_cpu: list[float] = []
+    held, last = side.count(), list[Event]()
+    warming = phase.warming if entrant.filled else 0
     pipe.send("ready")
     rested_at = time.process_time()
     while (word := pipe.recv()) == "turn":
-        idle_cpu += time.process_time() - rested_at
-        done, seconds, last = _turn(side, tape, phase.batch, phase.events // phase.rounds)
+        idle_cpu.append(time.process_time() - rested_at)
+        done, seconds, last = _turn(side, tape, phase.batch, phase.events // (warming + phase.rounds))
         turns.append((done, seconds))
         rested_at = time.process_time()
         pipe.send("done")
     assert word == "score"
-    events, seconds = sum(turn[0] for turn in turns), sum(turn[1] for turn in turns)
+    told = sum(turn[0] for turn in turns)
     side.record(last)
-    assert side.count() == held + events, f"{entrant.name} holds {side.count() - held} of {events} events"
-    rates = [count / spent for count, spent in turns]
+    assert side.count() == held + told, f"{entrant.name} holds {side.count() - held} of {told} events"
+    counted = turns[warming:]
+    events, seconds = sum(turn[0] for turn in counted), sum(turn[1] for turn in counted)
+    rates = [count / spent for count, spent in counted]
     rss = psutil.Process().memory_info().rss
-    pipe.send(Score(events, seconds, min(rates), max(rates), idle_cpu, rss, file_bytes(entrant.path)))
+    idle = sum(idle_cpu[warming:])
+    pipe.send(Score(events, seconds, min(rates), max(rates), idle, rss, file_bytes(entrant.path)))
 
 
 def _turn(side: Side, tape: Tape, batch: int, events: int) -> tuple[int, float, list[Event]]:

@@ -14,6 +14,8 @@ SQLALCHEMY = "bench.peers.sqlalchemy_peer:SqlAlchemySelectThenAdd"
 
 EVENTS_MAX = 100_000
 """Events that one phase may use up at most."""
+WARMING = 4
+"""Turns of each side before those that count."""
 
 # The documented forms start on an empty file, which flatters them: on the full one each event would first
 # replay thousands.
@@ -33,7 +35,7 @@ def measure(stage: Stage) -> list[Row]:
     for number, (name, side, filled, _) in enumerate(PEERS):
         entrants.append(Entrant(name, side, folder / f"peer-{number}.db", history if filled else 0))
     rounds = max(2, round(stage.seconds))
-    phases = [Phase(batch, rounds, stage.claim(EVENTS_MAX), EVENTS_MAX) for batch in (100, 1_000)]
+    phases = [Phase(batch, rounds, stage.claim(EVENTS_MAX), EVENTS_MAX, WARMING) for batch in (100, 1_000)]
     rows = [
         Row(
             f"fill an empty file, batches of {FILL_BATCH:,}", stage.fill_rate, "events/s",

@@ -80,11 +80,11 @@ def test_what_begins_while_an_event_is_on_its_way_does_not_decide_it(monkeypatch
     begin = iter([partial(on.shared.change, "default", "things", [Put(Key("things", "default", "a"), b"begun")])])
     plain = on.store.seen
 
-    def busy(ids: Sequence[str]) -> dict[str, int]:
+    def busy(ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """Let it begin while ids are asked for, once."""
         for each in begin:
             each()
-        return plain(ids)
+        return plain(ids, certain=certain)
 
     monkeypatch.setattr(on.store, "seen", busy)
     on.record([staging.event("page", {"user_id": "ada"}, "1")])

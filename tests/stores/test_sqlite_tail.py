@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,25 @@ def test_what_is_moved_is_moved_whole_before_the_next_generation_is_full() -> No
         held = {place[3] for place in tail.view().places(THREAD)}
         assert held | moved == set(range(1, position))
         assert len(held) <= 2 * 50 + 3
+
+
+def test_what_has_left_takes_no_memory_for_long() -> None:
+    tail = Tail(1_000)
+
+    def live_through(first: int, stop: int) -> int:
+        for position in range(first, stop, 10):
+            if buckets := tail.next_buckets(10):
+                tail.moved(buckets)
+            tail.add(rows(position, position + 10))
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        three = live_through(1, 3_000)
+        thirty = live_through(3_001, 30_000)
+    finally:
+        tracemalloc.stop()
+    assert thirty < 2 * three
 
 
 def test_buckets_come_in_the_order_of_their_keys() -> None:

@@ -357,6 +357,14 @@ class Group:
         for thread in self.claimed:
             self.owners.forget(thread)
 
+    def dissolve(self) -> None:
+        """Let go of everything person by person: at once it would hold the interpreter for milliseconds."""
+        while self.sealed:
+            self.sealed.pop()
+        for held in (self.drafts, self.pending, self.touched, self.read):
+            while held:
+                held.popitem()
+
     def keep(self) -> None:
         """Everything was committed: let the caches hold it."""
         for id, person in self.touched.items():

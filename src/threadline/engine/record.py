@@ -187,7 +187,10 @@ class Recorder:
                 if not certain:
                     raise Overtaken("it may have been recorded a moment ago") from error
                 refused[one.position] = error
-        return self._commit(group, requests, refused)
+        try:
+            return self._commit(group, requests, refused)
+        finally:
+            group.dissolve()
 
     def _fresh(
         self,

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 BUCKETS = 256
 """Entries are kept apart by the first byte of what they are looked up by, so that they can be moved in key order."""
 
+LEAVING_DROPPED = 8
+"""Buckets of a generation that has left which are dropped with each commit."""
+
 IndexRow = tuple[int, bytes, int, int, int, bytes, int]
 """(position, thread, sequence, occurred_at, type, id, digest): what the index needs of a log entry."""
 
@@ -123,6 +126,8 @@ class Tail:
         self._generations: tuple[Generation, ...] = (Generation(0),)
         self._moved = 0
         """Buckets of the moving generation that are on disk."""
+        self._leaving: list[object] = []
+        """What is of no more use, until it is dropped a part at a time: at once it would hold up everybody."""
         self._sealed = False
 
     def view(self) -> View:
@@ -134,6 +139,7 @@ class Tail:
         """Take in entries that were committed; they follow the last ones without a gap."""
         young = self._generations[-1]
         young.add(rows)
+        del self._leaving[-LEAVING_DROPPED:]
         if young.count >= self._entries_max:
             self._generations = (*self._generations, Generation(young.last))
 
@@ -144,6 +150,7 @@ class Tail:
     def forget(self, indexed: int) -> None:
         """Drop generations that the index on disk has whole."""
         while len(self._generations) > 1 and self._generations[0].last <= indexed:
+            self._leaving += [*self._generations[0].ids, *self._generations[0].threads]
             self._generations, self._moved = self._generations[1:], 0
 
     def next_buckets(self, added: int) -> range:
