@@ -9,6 +9,7 @@ from typing import Any
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import uncollected
 from threadline.engine.packing import unpack_event
+from threadline.engine.past import Past
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import occurred_order, refold_person, states_as_of, thread_events
 from threadline.kernel.errors import InvalidValue, NotFound
@@ -28,22 +29,32 @@ class Asker:
         self.store = store
         self.catalogue = catalogue
 
-    def person(self, workspace: str, ref: str) -> Person:
+    def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """The person meant by ``ref``: a person's id (one who was merged leads to the survivor) or ``kind:value``.
 
-        Raises `NotFound`, also for people of other workspaces.
+        With ``known_at`` the one who was meant at that instant, before later joins and splits: its threads alone, for
+        views of then. Raises `NotFound`, also for people of other workspaces.
         """
-        person = self._by_identifier(workspace, ref) if ":" in ref else self.by_id(ref)
+        if known_at is not None:
+            return self.past(workspace, ref).at(known_at)
+        return self._meant(workspace, ref)[0]
+
+    def past(self, workspace: str, ref: str) -> Past:
+        """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
+        return Past(self, *self._meant(workspace, ref))
+
+    def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
+        """A person, and the thread of theirs that was named."""
+        kind, colon, value = ref.partition(":")
+        # A person's id is that of the thread that founded it.
+        thread = ref
+        if colon:
+            identifier = self.catalogue.rules.normalise(Identifier(kind, value))
+            thread = "" if identifier is None else thread_id(workspace, identifier)
+        person = self.by_thread(thread) if colon and thread else self.by_id(thread)
         if person is None or person.workspace != workspace:
             raise NotFound(f"nobody is known as {ref!r} in workspace {workspace!r}")
-        return person
-
-    def _by_identifier(self, workspace: str, ref: str) -> Person | None:
-        kind, _, value = ref.partition(":")
-        identifier = self.catalogue.rules.normalise(Identifier(kind, value))
-        if identifier is None:
-            return None
-        return self.by_thread(thread_id(workspace, identifier))
+        return person, thread
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to."""

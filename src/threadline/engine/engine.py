@@ -92,9 +92,9 @@ class Engine:
 
     # --- reading ---------------------------------------------------------------------------
 
-    def person(self, workspace: str, ref: str) -> Person:
-        """The person of an id or of ``kind:value``; raises `NotFound`."""
-        return self.asker.person(workspace, ref)
+    def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
+        """The person of an id or of ``kind:value``, today's or the one who was meant then; raises `NotFound`."""
+        return self.asker.person(workspace, ref, known_at=known_at)
 
     def views(
         self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant
 from threadline.capabilities.features.definition import Feature, FeatureSet
 from threadline.capabilities.features.training import Row, Vector, read_labels, training_rows
-from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.time import format_duration, format_time
+from threadline.kernel.time import format_duration
 
 Names = Annotated[str, Meta(description="Names with commas between them; empty: all.", max_length=20_000)]
 Known = Annotated[
@@ -71,20 +72,19 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
 
 
 def _features(context: Context, params: FeaturesParams) -> FeaturesResult:
-    as_of = time_param(params.as_of)
-    if as_of is not None and as_of > context.now:
-        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
-    person = context.engine.person(context.workspace, params.id)
+    as_of = past_instant(context, params.as_of)
+    served_at = as_of if params.known == "then" else None
+    person = context.engine.person(context.workspace, params.id, known_at=served_at)
     at = context.now if as_of is None else as_of
-    vector = _vector(context, person, at, as_of is not None and params.known == "then")
+    vector = _vector(context, person, at, served_at)
     return FeaturesResult(
         person=person.id, position=person.position, as_of=instant(at), known="now" if as_of is None else params.known,
         features=feature_views(_chosen(vector, params.names)),
     )  # fmt: skip
 
 
-def _vector(context: Context, person: Any, at: int, as_served: bool) -> Vector:
-    views = context.engine.views(person, at, known_at=at if as_served else None, names=["features"])
+def _vector(context: Context, person: Any, at: int, known_at: int | None = None) -> Vector:
+    views = context.engine.views(person, at, known_at=known_at, names=["features"])
     vector: Vector = views.get("features", {})
     return vector
 
@@ -147,13 +147,14 @@ class TrainingSet(msgspec.Struct, kw_only=True):
 
 
 def _training_set(context: Context, params: TrainingParams) -> TrainingSet:
-    engine = context.engine
-    people: dict[str, Any] = {}
+    past = cache(partial(context.engine.asker.past, context.workspace))
+    present = cache(partial(context.engine.person, context.workspace))
 
     def read(ref: str, at: int) -> tuple[str, Vector]:
-        if ref not in people:
-            people[ref] = engine.person(context.workspace, ref)
-        return people[ref].id, _vector(context, people[ref], at, params.known == "then")
+        if params.known == "then":
+            person = past(ref).at(at)
+            return person.id, _vector(context, person, at, at)
+        return present(ref).id, _vector(context, present(ref), at)
 
     rows = training_rows(read_labels([(each.person, each.at, each.label) for each in params.labels], context.now), read)
     # The view of nobody's state names every feature there is, so that columns do not depend on who is asked for.
@@ -229,7 +230,7 @@ def _top(context: Context, params: TopParams) -> TopResult:
     # first ids stay.
     for person in context.engine.all_people(context.workspace):
         read += 1
-        value = _vector(context, person, context.now, False)[params.name]["value"]
+        value = _vector(context, person, context.now)[params.name]["value"]
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         entry = (-sign * value, tuple(-ord(c) for c in person.id), value, person)

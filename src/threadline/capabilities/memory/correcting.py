@@ -11,7 +11,7 @@ from threadline.capabilities.events.events import AGENT_INSIGHT
 from threadline.capabilities.events.forms import EventId, PersonRef, Time, checked_id, instant
 from threadline.capabilities.memory.definition import AGENT_INFERRED, SYSTEM_COMPUTED, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
-from threadline.capabilities.memory.operations import FactKey, FactType, FactView, fact_view, found_fact, memory_at
+from threadline.capabilities.memory.operations import FactKey, FactType, FactView, fact_view, found_fact, memory_of
 from threadline.capabilities.memory.paths import keep
 from threadline.capabilities.people.operations import RequestKey, derived_key
 from threadline.kernel.canonical import canonical_json
@@ -136,7 +136,7 @@ class RetractResult(msgspec.Struct, kw_only=True):
 
 def _retract(context: Context, params: RetractParams) -> RetractResult:
     person = context.engine.person(context.workspace, params.id)
-    before = memory_at(context, person, None)
+    before = memory_of(context, person)
     request = params.request or f"at {person.position}"
     key = derived_key(person.id, FACT_RETRACTED, params.type, params.key, request)
     if context.engine.event_of_key(context.workspace, context.source, key) is None:
@@ -186,7 +186,7 @@ def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
     if retraction.event.type != FACT_RETRACTED:
         raise Conflict(f"event {params.id} is a {retraction.event.type}, not a retraction")
     person = engine.asker.by_thread(retraction.thread)
-    before = _ids(memory_at(context, person, None))
+    before = _ids(memory_of(context, person))
     properties = {
         "type": retraction.event.properties["type"],
         "key": retraction.event.properties["key"],

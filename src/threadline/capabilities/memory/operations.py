@@ -15,18 +15,18 @@ from threadline.capabilities.events.forms import (
     Time,
     event_view,
     instant,
+    past_instant,
     read_cursor,
-    time_param,
     write_cursor,
 )
 from threadline.capabilities.memory.definition import SOURCES, TYPES, DerivationSet
 from threadline.capabilities.memory.projection import RETRACTIONS, facts_of, make_makers
 from threadline.capabilities.memory.search import ranked
 from threadline.capabilities.memory.variables import resolve
-from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import EVENTS_PAGE_MAX, FACT_KEY_LENGTH_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.time import format_duration, format_time
+from threadline.kernel.time import format_duration
 
 FactType = Literal["fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form"]
 FactKey = Annotated[
@@ -112,21 +112,23 @@ class MemoryResult(msgspec.Struct, kw_only=True):
     retracted: Annotated[list[RetractedView], Meta(description="Of the type asked for.")]
 
 
-def memory_at(context: Context, person: Any, as_of: int | None, known: str = "then") -> dict[str, Any]:
-    """The view of a person's memory: now, or at an instant as it was served or as it is known now."""
-    if as_of is not None and as_of > context.now:
-        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
-    at = context.now if as_of is None else as_of
-    as_served = as_of is not None and known == "then"
-    views = context.engine.views(person, at, known_at=at if as_served else None, names=["memory"])
+def memory_of(context: Context, person: Any, at: int | None = None, known_at: int | None = None) -> dict[str, Any]:
+    """The view of a person's memory: now, or at an instant by what was known or by all that is."""
+    views = context.engine.views(person, context.now if at is None else at, known_at=known_at, names=["memory"])
     memory: dict[str, Any] = views["memory"]
     return memory
 
 
+def _read(context: Context, params: MemoryParams | FactParams) -> tuple[Any, int | None, dict[str, Any]]:
+    """Whose memory is asked for, the instant, and the memory."""
+    as_of = past_instant(context, params.as_of)
+    known_at = as_of if params.known == "then" else None
+    person = context.engine.person(context.workspace, params.id, known_at=known_at)
+    return person, as_of, memory_of(context, person, as_of, known_at)
+
+
 def _memory(context: Context, params: MemoryParams) -> MemoryResult:
-    person = context.engine.person(context.workspace, params.id)
-    as_of = time_param(params.as_of)
-    memory = memory_at(context, person, as_of, params.known)
+    person, as_of, memory = _read(context, params)
     wanted = TYPES if params.type is None else (params.type,)
     found = [fact for type in sorted(wanted) for fact in memory.get(type, {}).values()]
     if params.text.strip():
@@ -168,8 +170,7 @@ class FactParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def _fact(context: Context, params: FactParams) -> FactView:
-    person = context.engine.person(context.workspace, params.id)
-    memory = memory_at(context, person, time_param(params.as_of), params.known)
+    _, _, memory = _read(context, params)
     return fact_view(found_fact(memory, params.type, params.key))
 
 
@@ -216,7 +217,7 @@ class VariablesResult(msgspec.Struct, kw_only=True):
 
 def _variables(context: Context, params: VariablesParams) -> VariablesResult:
     person = context.engine.person(context.workspace, params.id)
-    facts = memory_at(context, person, None)
+    facts = memory_of(context, person)
     names = list(dict.fromkeys(name.strip() for name in params.names.split(",") if name.strip()))
     values = {name: resolve(facts, name) for name in names}
     return VariablesResult(person=person.id, values=values, missing=[name for name in names if values[name] is None])

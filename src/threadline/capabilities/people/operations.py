@@ -110,20 +110,27 @@ _SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
 
 def _person(context: Context, params: PersonParams) -> PersonView:
     engine = context.engine
-    person = engine.person(context.workspace, params.id)
-    # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
     as_of = past_instant(context, params.as_of)
+    # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
+    past = None if as_of is None else engine.asker.past(context.workspace, params.id)
+    person = engine.person(context.workspace, params.id) if past is None else past.at(as_of)
     views = engine.views(person, context.now if as_of is None else as_of, known_at=as_of)
     newest = _newest(engine, person, params.timeline, as_of) if params.timeline else []
     profile = views.get("profile", {"traits": {}, "tags": [], "groups": {}})
+    uses = views.get("identifiers", {})
+    own = list(person.identifiers.values())
+    if past is not None and any(str(each) not in uses for each in own):
+        # What was linked later was nobody's then.
+        named = past.named_by(as_of)
+        own = [each for each in own if each in named]
     return PersonView(
         id=person.id,
         workspace=person.workspace,
         position=person.position,
         as_of=None if as_of is None else instant(as_of),
         created_at=instant(person.created_at),
-        lead_id=lead_id(engine.catalogue.rules, person.identifiers.values()),
-        identifiers=_uses(engine.catalogue.rules, person, views.get("identifiers", {})),
+        lead_id=lead_id(engine.catalogue.rules, own),
+        identifiers=_uses(engine.catalogue.rules, own, uses),
         traits=profile["traits"],
         tags=profile["tags"],
         groups=profile["groups"],
@@ -159,8 +166,8 @@ def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:
     return thread_id("", min(shared, key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value)))
 
 
-def _uses(rules: Any, person: Any, uses: dict[str, Any]) -> list[IdentifierUse]:
-    own = sorted(person.identifiers.values(), key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
+def _uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]) -> list[IdentifierUse]:
+    own = sorted(linked_ones, key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
     found = [IdentifierUse(kind=i.kind, value=i.value, linked=True, **uses.get(str(i), {})) for i in own]
     linked = {str(i) for i in own}
     for name, use in uses.items():

@@ -104,8 +104,8 @@ def points_view(context: Context, person: Any, now: int, known_at: int | None = 
 
 
 def _points(context: Context, params: PointsParams) -> PointsView:
-    person = context.engine.person(context.workspace, params.id)
     as_of = past_instant(context, params.as_of)
+    person = context.engine.person(context.workspace, params.id, known_at=as_of)
     view = points_view(context, person, context.now if as_of is None else as_of, as_of)
     told = {"as_of": None if as_of is None else instant(as_of), **view}
     return msgspec.convert({"person": person.id, "position": person.position, **told}, PointsView)

@@ -133,7 +133,10 @@ def _recorded(context: Context, params: EvaluateParams, book: Book, recorded: Re
     person = context.engine.asker.by_thread(recorded.thread)
     # Right after the event, with what was known then: the rest of its own commit is among it.
     at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
-    known = Views(context, person, at, recorded.known_at)
+    then = context.engine.person(
+        context.workspace, str(person.identifiers[recorded.thread]), known_at=recorded.known_at
+    )
+    known = Views(context, then, at, recorded.known_at)
     found = [each for each in _asked_of(context, params, book, recorded, known) if each is not None]
     if params.record:
         events = [_replayed(context, each, person, recorded) for each in found if each.status != NO_MATCH]

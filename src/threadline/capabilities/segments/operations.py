@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from threadline.capabilities.conditions import Step
 from threadline.capabilities.definitions import suggestion
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
 from threadline.capabilities.segments.projection import SEGMENTS, SHARDS, TABLE, partition
@@ -20,7 +20,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.time import YEAR, format_time, parse_duration
+from threadline.kernel.time import YEAR, parse_duration
 
 LOOKED_AT_MAX = 1_000
 """People looked at in one call, where not all of them may be meant."""
@@ -92,22 +92,20 @@ class SegmentsResult(msgspec.Struct, kw_only=True):
 
 
 def _segments(segments: Segments, context: Context, params: SegmentsParams) -> SegmentsResult:
-    person = context.engine.person(context.workspace, params.id)
-    at, seen, moment = _moment(context, person, params.as_of)
-    told = seen.view(SEGMENTS.name, at) or {}
+    person, seen, moment = _looked_at(context, params)
+    told = seen.view(SEGMENTS.name, moment.at) or {}
     return SegmentsResult(
-        person=person.id, position=person.position, as_of=instant(at),
+        person=person.id, position=person.position, as_of=instant(moment.at),
         segments=[_member(segment, moment, seen, told, ahead=params.as_of is None) for segment in segments],
     )  # fmt: skip
 
 
-def _moment(context: Context, person: Any, as_of: str | None) -> tuple[int, _Seen, Moment]:
-    asked = time_param(as_of)
-    if asked is not None and asked > context.now:
-        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
-    at = context.now if asked is None else asked
-    seen = _Seen(context, person, asked)
-    return at, seen, Moment(seen, at)
+def _looked_at(context: Context, params: SegmentsParams | SegmentParams) -> tuple[Any, _Seen, Moment]:
+    """Whose segments are asked for, and this person at the instant that was asked for."""
+    as_of = past_instant(context, params.as_of)
+    person = context.engine.person(context.workspace, params.id, known_at=as_of)
+    seen = _Seen(context, person, as_of)
+    return person, seen, Moment(seen, context.now if as_of is None else as_of)
 
 
 def _member(segment: Segment, moment: Moment, seen: _Seen, told: dict[str, Any], *, ahead: bool) -> MemberView:
@@ -143,11 +141,11 @@ class SegmentResult(msgspec.Struct, kw_only=True):
 
 def _segment(segments: Segments, context: Context, params: SegmentParams) -> SegmentResult:
     segment = _found(segments, params.segment)
-    person = context.engine.person(context.workspace, params.id)
-    at, seen, moment = _moment(context, person, params.as_of)
-    shown = _member(segment, moment, seen, seen.view(SEGMENTS.name, at) or {}, ahead=params.as_of is None)
+    person, seen, moment = _looked_at(context, params)
+    told = seen.view(SEGMENTS.name, moment.at) or {}
+    shown = _member(segment, moment, seen, told, ahead=params.as_of is None)
     return SegmentResult(
-        person=person.id, as_of=instant(at), segment=segment.name, member=shown.member, since=shown.since,
+        person=person.id, as_of=instant(moment.at), segment=segment.name, member=shown.member, since=shown.since,
         until=shown.until, steps=segment.conditions.trace(moment.subject).steps,
     )  # fmt: skip
 

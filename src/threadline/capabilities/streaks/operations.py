@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
@@ -20,7 +20,7 @@ from threadline.capabilities.streaks.whereabouts import empty_head, zone_at
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.time import DAY, format_time
+from threadline.kernel.time import DAY
 
 DAYS_USUAL = 30
 DAYS_MAX = 400
@@ -82,9 +82,7 @@ class StreaksResult(msgspec.Struct, kw_only=True):
 
 
 def _streaks(context: Context, params: StreaksParams) -> StreaksResult:
-    as_of = time_param(params.as_of)
-    if as_of is not None and as_of > context.now:
-        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
+    as_of = past_instant(context, params.as_of)
     person = context.engine.person(context.workspace, params.id)
     at = context.now if as_of is None else as_of
     view = context.engine.views(person, at, names=[NAME])[NAME]

@@ -1,0 +1,170 @@
+"""Who somebody was: the joins and splits around a person, undone and done again up to an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from threadline.engine.packing import unpack_event
+from threadline.engine.person import Person
+from threadline.engine.refold import thread_events
+from threadline.engine.states import States
+from threadline.kernel.event import Identifier, Recorded
+from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.store import Span, event_pages
+
+if TYPE_CHECKING:
+    from threadline.engine.ask import Asker
+
+_CHANGES = Span(types=frozenset({MERGED, SPLIT}))
+
+
+class _Change(NamedTuple):
+    """One join or one split."""
+
+    recorded: Recorded
+    known_at: int
+    """From when it counts as known: from when the event counts that joined them, which may be of imported history."""
+
+    @property
+    def joins(self) -> bool:
+        return self.recorded.event.type == MERGED
+
+    @property
+    def kept(self) -> str:
+        """The id of the one who keeps the rest."""
+        return str(self.recorded.event.properties["survivor" if self.joins else "person"])
+
+    @property
+    def moved(self) -> str:
+        """The id of the one to whom the threads that move belong when they are apart."""
+        return str(self.recorded.event.properties["merged" if self.joins else "split"])
+
+    @property
+    def threads(self) -> set[str]:
+        """The threads that move."""
+        return set(self.recorded.event.properties["threads"])
+
+
+class _Part(NamedTuple):
+    """Threads that are one person at some instant."""
+
+    id: str
+    threads: set[str]
+
+
+class Past:
+    """A person, and who they were at any instant that is known.
+
+    A join is an event that says which threads it moved, so it can be undone without what was before. All of them are
+    undone, and those that were known are done again: that way imported history, which is known from when it occurred,
+    finds its people joined as they were then.
+    """
+
+    def __init__(self, asker: Asker, person: Person, thread: str) -> None:
+        self._asker = asker
+        self._person = person
+        self._thread = thread
+        self._people = {person.id: person}
+        """Everybody as they are, who has ever been one with this person or with one of these."""
+        self._changes = self._gather()
+        """All joins and splits among them, in the order in which they were recorded."""
+
+    def at(self, known_at: int) -> Person:
+        """Whom the thread belonged to at an instant; without states, for these are of the present."""
+        if all(change.known_at <= known_at for change in self._changes):
+            return self._person
+        parts = [_Part(person.id, set(person.heads)) for person in self._people.values()]
+        undone = [(change, _undo(parts, change)) for change in reversed(self._changes)]
+        for change, threads in reversed(undone):
+            if change.known_at <= known_at:
+                _do(parts, change, threads)
+        part = _with(parts, self._thread)
+        assert part is not None, "a person's own thread is always somewhere"
+        return self._made(part, known_at)
+
+    def named_by(self, known_at: int) -> set[Identifier]:
+        """The identifiers that anybody around this person had been told under by then. It reads all their events."""
+        normalise = self._asker.catalogue.rules.normalise
+        events = (each for person in self._people.values() for each in thread_events(self._asker.store, person.heads))
+        told = {each for recorded in events if recorded.known_at <= known_at for each in recorded.event.identifiers}
+        return {normal for each in told if (normal := normalise(each)) is not None}
+
+    def _gather(self) -> list[_Change]:
+        found: dict[tuple[str, str, str], _Change] = {}
+        todo = [self._person]
+        while todo:
+            for told in self._told(todo.pop()):
+                change = _Change(told, told.recorded_at)
+                # Both people tell of a split.
+                found.setdefault((told.event.type, told.cause, change.moved), change)
+                for id in (change.kept, change.moved):
+                    if any(id in person.heads for person in self._people.values()):
+                        continue
+                    if (other := self._asker.by_thread(id)) is not None:
+                        self._people[other.id] = other
+                        todo.append(other)
+        causes = self._asker.store.find([change.recorded.cause for change in found.values()])
+        known = {id: unpack_event(entry).known_at for id, entry in causes.items()}
+        changes = [each._replace(known_at=known.get(each.recorded.cause, each.known_at)) for each in found.values()]
+        return sorted(changes, key=lambda change: (change.recorded.recorded_at, change.recorded.sequence))
+
+    def _told(self, person: Person) -> Iterator[Recorded]:
+        for thread, head in person.heads.items():
+            for entry in event_pages(self._asker.store, thread, _CHANGES):
+                if entry.sequence <= head:
+                    yield unpack_event(entry)
+
+    def _made(self, part: _Part, known_at: int) -> Person:
+        made = Person(part.id, self._person.workspace, self._began(part.id, known_at), States(self._asker.catalogue))
+        for thread, identifier, head in self._threads():
+            if thread in part.threads:
+                made.add_thread(thread, identifier, head)
+        return made
+
+    def _began(self, id: str, known_at: int) -> int:
+        """When a person of then was created: the next join that ended them says so, or they are still there."""
+        for change in self._changes:
+            if change.known_at > known_at and change.joins and change.moved == id:
+                return int(change.recorded.event.properties["merged_created_at"])
+        return self._people.get(id, self._person).created_at
+
+    def _threads(self) -> Iterable[tuple[str, Identifier, int]]:
+        for person in self._people.values():
+            for thread, head in person.heads.items():
+                yield thread, person.identifiers[thread], head
+
+
+def _with(parts: list[_Part], thread: str) -> _Part | None:
+    return next((part for part in parts if thread in part.threads), None)
+
+
+def _undo(parts: list[_Part], change: _Change) -> set[str]:
+    """Undo a change; answers the threads that it moved, with those that came to them later."""
+    return _take(parts, change, change.threads) if change.joins else _join(parts, change)
+
+
+def _do(parts: list[_Part], change: _Change, threads: set[str]) -> None:
+    if change.joins:
+        _join(parts, change)
+    else:
+        _take(parts, change, threads)
+
+
+def _join(parts: list[_Part], change: _Change) -> set[str]:
+    # A person's id is the id of the thread that founded it, and that one never leaves.
+    one, other = _with(parts, change.kept), _with(parts, change.moved)
+    if one is None or other is None or one is other:
+        return set()
+    parts.remove(other)
+    one.threads.update(other.threads)
+    return other.threads
+
+
+def _take(parts: list[_Part], change: _Change, threads: set[str]) -> set[str]:
+    whole = _with(parts, change.kept)
+    moved = set() if whole is None else whole.threads & threads
+    if whole is not None and moved:
+        whole.threads.difference_update(moved)
+        parts.append(_Part(change.moved, moved))
+    return moved

@@ -1,0 +1,134 @@
+"""Who somebody was: reads of the past know the joins and splits of then, and none that came later."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
+from threadline.kernel.time import DAY, format_time
+from threadline.testing import scenarios
+
+REFS = ("user_id:user-0", "user_id:user-1", "anonymous_id:anonymous-0-0", "anonymous_id:anonymous-1-1")
+READS = ("person", "features", "memory", "points", "segments")
+
+
+def seen(asked: Asked, operation: str, ref: str, **params: Any) -> Any:
+    """What is answered about somebody, without what says when they were looked at; None of nobody."""
+    try:
+        answer = asked.ask(operation, id=ref, **params)
+    except NotFound:
+        return None
+    return {name: value for name, value in answer.items() if name not in ("position", "as_of", "timers", "known")}
+
+
+def spent(asked: Asked, ref: str, **params: Any) -> Any:
+    return asked.ask("features", id=ref, names="monetary_total", **params)["features"]["monetary_total"]["value"]
+
+
+def bought(asked: Asked, total: int, **who: str) -> None:
+    asked.now += DAY
+    asked.tell("purchase_completed", properties={"total": total, "currency": "EUR"}, **who)
+
+
+@pytest.fixture
+def asked() -> Asked:
+    """Somebody buys without a name, then signs in as one who has bought before."""
+    made = Asked()
+    bought(made, 10, user_id="ada")
+    bought(made, 7, anonymous_id="phone")
+    return made
+
+
+def test_before_they_were_joined_they_are_two(asked: Asked) -> None:
+    before = asked.now + 1
+    ada, phone = (asked.ask("person", id=ref)["id"] for ref in ("user_id:ada", "anonymous_id:phone"))
+    bought(asked, 100, user_id="ada", anonymous_id="phone")
+    joined = asked.now + 1
+    assert spent(asked, "anonymous_id:phone") == spent(asked, "user_id:ada") == 117
+    then = {"as_of": format_time(before)}
+    assert (spent(asked, "user_id:ada", **then), spent(asked, "anonymous_id:phone", **then)) == (10, 7)
+    # By the id of one who was merged away as well.
+    assert (spent(asked, ada, **then), spent(asked, phone, **then)) == (10, 7)
+    assert asked.ask("features", id="anonymous_id:phone", **then)["person"] == phone
+    assert spent(asked, "anonymous_id:phone", as_of=format_time(joined)) == 117
+    # All that has become known since is known of the one person of today.
+    assert spent(asked, "anonymous_id:phone", known="now", **then) == 17
+
+
+def test_a_training_set_has_everybody_as_they_were(asked: Asked) -> None:
+    before = asked.now + 1
+    bought(asked, 100, user_id="ada", anonymous_id="phone")
+    at = [format_time(instant) for instant in (before, asked.now + 1)]
+    asked.now += 2
+    labels = [{"person": ref, "at": each} for ref in ("user_id:ada", "anonymous_id:phone") for each in at]
+    rows = asked.ask("training_set", labels=labels, names=["monetary_total"])["rows"]
+    assert [row["values"]["monetary_total"] for row in rows] == [10, 117, 7, 117]
+    rows = asked.ask("training_set", labels=labels, names=["monetary_total"], known="now")["rows"]
+    assert [row["values"]["monetary_total"] for row in rows] == [17, 117, 17, 117]
+
+
+def test_while_they_were_joined_they_are_one_though_they_are_two_again(asked: Asked) -> None:
+    asked.now += DAY
+    event = asked.ask("merge", id="user_id:ada", other="anonymous_id:phone", request="r1")["event"]
+    joined = asked.now + 1
+    asked.now += DAY
+    asked.ask("unmerge", id=event, request="r2")
+    apart = asked.now + 1
+    asked.now += DAY
+    for ref, alone in (("user_id:ada", 10), ("anonymous_id:phone", 7)):
+        assert spent(asked, ref, as_of=format_time(joined)) == 17
+        assert spent(asked, ref, as_of=format_time(apart)) == spent(asked, ref) == alone
+
+
+def test_imported_history_was_known_with_whom_it_joined() -> None:
+    asked = Asked()
+    asked.now += 100 * DAY
+    for day, who in enumerate(
+        ({"user_id": "ada"}, {"anonymous_id": "phone"}, {"user_id": "ada", "anonymous_id": "phone"})
+    ):
+        asked.tell(
+            "purchase_completed", at=STARTS_AT + day * DAY, historical=True,
+            properties={"total": 10 ** day, "currency": "EUR"}, **who,
+        )  # fmt: skip
+    then = [spent(asked, "anonymous_id:phone", as_of=format_time(STARTS_AT + day * DAY + 1)) for day in (1, 2, 50)]
+    assert then == [10, 111, 111]
+
+
+@given(scenarios.histories(people=2, count_max=24), scenarios.randoms)
+def test_what_was_served_is_what_is_told_of_it_later(history: list[Any], random: Random) -> None:
+    """Whoever was asked about, whatever joined and split them since."""
+    asked = Asked()
+    served: list[tuple[int, str, str, Any]] = []
+    merges: list[str] = []
+    for number, call in enumerate(scenarios.batched(random, history, size_max=4)):
+        asked.now = max(asked.now + DAY, scenarios.NOW + number * DAY)
+        asked.engine.record(call)
+        operate(asked, random, merges, number)
+        asked.now += DAY // 2
+        for operation in READS:
+            ref = random.choice(REFS)
+            answer = seen(asked, operation, ref)
+            served.append((asked.now, operation, ref, answer))
+    asked.now += 100 * DAY
+    for at, operation, ref, answer in served:
+        if answer is not None:
+            assert seen(asked, operation, ref, as_of=format_time(at)) == answer
+
+
+def operate(asked: Asked, random: Random, merges: list[str], number: int) -> None:
+    """What operators do, where it can be done."""
+    one, other = random.sample(REFS, 2)
+    choice = random.randrange(4)
+    with suppress(NotFound, Conflict, InvalidValue, MergeRefused):
+        if choice == 0:
+            merges.append(asked.ask("merge", id=one, other=other, request=f"m{number}")["event"])
+        elif choice == 1 and merges:
+            asked.ask("unmerge", id=random.choice(merges), request=f"u{number}")
+        elif choice == 2:
+            asked.ask("split", id=one, identifiers=[one], request=f"s{number}")
