@@ -14,6 +14,7 @@ import yaml
 from msgspec import Meta
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.typed import prepared
 
 PREFIX = "THREADLINE_"
 DEFINITIONS_FILE = "threadline.yaml"
@@ -30,6 +31,7 @@ def _about(unit: str, reason: str, **limits: Any) -> Meta:
     return Meta(description=reason, extra={"unit": unit}, **limits)
 
 
+@prepared
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings. Each can be set by `THREADLINE_<NAME>` or under ``settings:`` in `threadline.yaml`."""
 

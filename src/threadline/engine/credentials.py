@@ -12,6 +12,7 @@ import msgspec
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound, Unavailable
 from threadline.kernel.store import Batch, Delete, Key, Put, Store
 from threadline.kernel.time import SECOND, Clock
+from threadline.kernel.typed import prepared
 
 CREDENTIAL = "credential"
 CREDENTIAL_LIST = "credential_list"
@@ -27,6 +28,7 @@ _CACHED_MAX = 10_000
 _ALL_WORKSPACES = "all"
 
 
+@prepared
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """What a secret opens. The secret itself is nowhere kept, only its hash."""
 

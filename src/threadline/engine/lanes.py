@@ -18,6 +18,7 @@ from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.sender import Lane, Outcome, Sender
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
 from threadline.kernel.time import SECOND, Clock
+from threadline.kernel.typed import prepared
 
 if TYPE_CHECKING:
     from threadline.engine.engine import Engine
@@ -32,6 +33,7 @@ FAILED_SECONDS = 10.0
 log = logging.getLogger("threadline.work")
 
 
+@prepared
 class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a lane stands: it flows, it rests, or it is stopped."""
 

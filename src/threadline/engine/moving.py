@@ -18,6 +18,7 @@ from threadline.engine.wishes import timer_item
 from threadline.kernel.errors import Conflict
 from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Store, feed_pages, scan_pages
+from threadline.kernel.typed import prepared
 
 MOVE = "move"
 NOT_MOVED = {
@@ -43,6 +44,7 @@ Progress = Callable[[str, int], None]
 """Called with what is being done and how many more of it are done."""
 
 
+@prepared
 class Checkpoint(msgspec.Struct, frozen=True):
     """How far a move has come. It is kept in the target, and commits with what it tells of."""
 

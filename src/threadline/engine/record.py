@@ -187,10 +187,9 @@ class Recorder:
                 if not certain:
                     raise Overtaken("it may have been recorded a moment ago") from error
                 refused[one.position] = error
-        try:
-            return self._commit(group, requests, refused)
-        finally:
-            group.dissolve()
+        receipts = self._commit(group, requests, refused)
+        group.dissolve()
+        return receipts
 
     def _fresh(
         self,

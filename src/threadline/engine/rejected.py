@@ -12,11 +12,13 @@ from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import EventRejected, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.store import Batch, Key, Put, Store
+from threadline.kernel.typed import prepared
 
 REJECTED = "rejected"
 REJECTED_BY_TIME = "rejected_time"
 
 
+@prepared
 class RejectedEntry(msgspec.Struct, kw_only=True):
     """An event that was not recorded, why, and what became of it since."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from threadline.kernel.typed import prepared
+
 Surface = Literal["http", "cli", "python"]
 Scope = Literal["write", "read", "admin"]
 
@@ -55,3 +57,7 @@ class Operation:
     status: int = 200
     example: Any = None
     """Params of a call that makes sense, shown in the API's documentation."""
+
+    def __post_init__(self) -> None:
+        prepared(self.params)
+        prepared(self.result)

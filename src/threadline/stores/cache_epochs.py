@@ -25,6 +25,7 @@ import msgspec
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.store import Batch, Key, Put, Store
+from threadline.kernel.typed import prepared
 from threadline.stores.redis_client import RedisUnreachable
 
 EPOCH = Key("cache", "epoch")
@@ -37,6 +38,7 @@ CALM_SECONDS = 600.0
 PATIENCE_DOUBLINGS_MAX = 6
 
 
+@prepared
 class Epoch(msgspec.Struct, frozen=True):
     """What the store says of the cache. The nonce names one life of the cache: nothing of another one is ever read."""
 

@@ -21,6 +21,7 @@ from threadline.capabilities.events.rejected import (
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.typed import prepared
 
 Reader = Callable[[Any, RejectedEntry], Event]
 """How a payload of one wire is read again: (payload, entry) -> event. Raises `EventRejected` if it still is none."""
@@ -164,6 +165,7 @@ def _reread(context: Context, payload: Any, entry: RejectedEntry) -> Event:
     )
 
 
+@prepared
 class _NativePayload(msgspec.Struct):
     """The form in which the engine keeps an event that it rejected."""
 

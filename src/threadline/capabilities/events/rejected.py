@@ -15,11 +15,13 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.operation import Context
 from threadline.kernel.store import Batch, Item, Key, Put
+from threadline.kernel.typed import prepared
 
 REJECTED = "rejected"
 REJECTED_BY_TIME = "rejected_time"
 
 
+@prepared
 class RejectedEntry(msgspec.Struct, kw_only=True):
     """An entry as it is stored."""
 

@@ -16,6 +16,7 @@ from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded,
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.store import Delete, Key, Put
+from threadline.kernel.typed import prepared
 
 State = Literal["draft", "tested", "active", "retired"]
 
@@ -39,6 +40,7 @@ MOVES: dict[State, frozenset[State]] = {
 T = TypeVar("T")
 
 
+@prepared
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry of a log."""
 
@@ -52,6 +54,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of a set: as it was written."""
 
 
+@prepared
 class Head(msgspec.Struct, kw_only=True):
     """What state each version of a rule is in."""
 
@@ -70,6 +73,7 @@ class Head(msgspec.Struct, kw_only=True):
         return self.states.index("active") + 1 if "active" in self.states else 0
 
 
+@prepared
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """A version as it was written."""
 

@@ -11,6 +11,7 @@ from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.store import Batch, Key, Put
+from threadline.kernel.typed import prepared
 
 SAVED = "what_if"
 """Table: the results of a workspace, by id."""
@@ -37,6 +38,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     """Of the rule, and people whose history could not be lived."""
 
 
+@prepared
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
     """A result as it is kept."""
 
@@ -80,6 +82,7 @@ def _read(data: bytes) -> Saved:
     return msgspec.json.decode(zlib.decompress(data), type=Saved)
 
 
+@prepared
 class Newest(NamedTuple):
     """The newest result about a version."""
 

@@ -19,11 +19,13 @@ from threadline.capabilities.whatif.tally import Counts, Tally
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
 from threadline.kernel.time import EARLIEST, format_time, parse_duration
+from threadline.kernel.typed import prepared
 
 SAMPLES_MAX = 1_000
 PEOPLE_MAX = 10_000
 
 
+@prepared
 class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What is tried, and on which history."""
 
@@ -70,6 +72,7 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = 20
 
 
+@prepared
 class Checkpoint(msgspec.Struct, kw_only=True):
     """How far a what-if has come. It can be kept anywhere, and holds all that going on takes."""
 

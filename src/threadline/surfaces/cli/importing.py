@@ -17,6 +17,7 @@ from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event
 from threadline.kernel.store import Batch, Key, Put
+from threadline.kernel.typed import prepared
 from threadline.surfaces.cli.rows import BadRow, RowFile, open_rows
 from threadline.wire.rejection import Rejection
 from threadline.wire.table import Row, TableMapping, decode_row
@@ -55,6 +56,7 @@ class Problem(NamedTuple):
     message: str
 
 
+@prepared
 class Checkpoint(msgspec.Struct, kw_only=True):
     """How far an import has come: all rows up to this one are settled."""
 

@@ -21,6 +21,7 @@ from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import parse_time
+from threadline.kernel.typed import prepared
 from threadline.wire.message import place_in_time
 
 SOURCE = "appaction"
@@ -38,6 +39,7 @@ class AppActionScope(msgspec.Struct, kw_only=True):
     """A number counts as its text: that is what databases call their articles."""
 
 
+@prepared
 class AppAction(msgspec.Struct, kw_only=True, rename="camel"):
     """One action, with any number of scopes under its one id."""
 
@@ -62,6 +64,7 @@ class AppAction(msgspec.Struct, kw_only=True, rename="camel"):
     ] = {}
 
 
+@prepared
 class TopicQuestion(msgspec.Struct, kw_only=True, rename="camel"):
     """Which values of a user are asked for, the one of most interest first."""
 
