@@ -86,6 +86,24 @@ def test_while_they_were_joined_they_are_one_though_they_are_two_again(asked: As
         assert spent(asked, ref, as_of=format_time(apart)) == spent(asked, ref) == alone
 
 
+def test_an_id_that_nobody_has_any_more_leads_to_who_had_it() -> None:
+    asked = Asked()
+    bought(asked, 10, user_id="ada")
+    bought(asked, 7, anonymous_id="phone")
+    bought(asked, 1, user_id="bob", anonymous_id="phone")
+    founder, before = asked.ask("person", id="user_id:bob")["id"], asked.now + 1
+    asked.now += DAY
+    asked.ask("merge", id="user_id:ada", other="user_id:bob", request="r1", force=True)
+    asked.now += DAY
+    # Those who are split off are named after the strongest of their identifiers, and were founded by another.
+    asked.ask("split", id="user_id:ada", identifiers=["user_id:bob", "anonymous_id:phone"], request="r2")
+    assert asked.ask("person", id="user_id:bob")["id"] != founder
+    asked.now += DAY
+    for ref in (founder, "user_id:bob", "anonymous_id:phone"):
+        answer = asked.ask("features", id=ref, as_of=format_time(before))
+        assert (answer["person"], answer["features"]["monetary_total"]["value"]) == (founder, 8)
+
+
 def test_imported_history_was_known_with_whom_it_joined() -> None:
     asked = Asked()
     asked.now += 100 * DAY

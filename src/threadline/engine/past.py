@@ -80,8 +80,7 @@ class Past:
             if change.known_at <= known_at:
                 _do(parts, change, threads)
         part = _with(parts, self._thread)
-        assert part is not None, "a person's own thread is always somewhere"
-        return self._made(part, known_at)
+        return self._person if part is None else self._made(part, known_at)
 
     def named_by(self, known_at: int) -> set[Identifier]:
         """The identifiers that anybody around this person had been told under by then. It reads all their events."""
