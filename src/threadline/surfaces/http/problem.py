@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from threadline.kernel.errors import InvalidValue, ThreadlineError, TooManyRequests, Unauthorized, Unavailable
+from threadline.kernel.errors import (
+    InvalidValue,
+    LimitExceeded,
+    ThreadlineError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
 
 MEDIA_TYPE = "application/problem+json"
 UNAVAILABLE_RETRY_SECONDS = 1
@@ -35,6 +42,18 @@ class UnsupportedEncoding(InvalidValue):
     """The body is compressed in a way that is not read here; send it plain or with gzip."""
 
     code, status = "unsupported_encoding", 415
+
+
+class HeadTooLarge(LimitExceeded):
+    """The head of a request, its address and headers, is larger than any honest one; the connection is closed."""
+
+    code, status = "head_too_large", 431
+
+
+class HeadTooSlow(InvalidValue):
+    """The head of a request did not come in time; the connection is closed."""
+
+    code, status = "head_too_slow", 408
 
 
 class RateLimited(TooManyRequests):

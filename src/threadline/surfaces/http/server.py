@@ -15,6 +15,7 @@ from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.connection import Connection
 from threadline.surfaces.http.rate import SharedLimits
 from threadline.surfaces.working import keep_working
 
@@ -46,7 +47,7 @@ def serve(
         config = uvicorn.Config(
             Application(engine, settings, limits=limits),
             loop="uvloop" if _has_uvloop() else "asyncio",
-            http="httptools",
+            http=Connection,
             ws="none",
             lifespan="on",
             access_log=False,

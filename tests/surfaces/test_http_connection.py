@@ -1,0 +1,133 @@
+"""A connection's bounds: heads without an end, heads that never come, and those that are only unusual."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from threadline.surfaces.http import connection
+from threadline.surfaces.http.connection import HEAD_BYTES_MAX, Connection
+
+Say = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Any]]
+REQUEST = b"GET /x HTTP/1.1\r\nHost: here\r\n"
+
+
+async def answering(scope: Any, receive: Any, send: Any) -> None:
+    """Read the body, and say how large it and the head were."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message["body"], message["more_body"]
+    told = json.dumps([sum(len(value) for _, value in scope["headers"]), len(body)]).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(told))]})
+    await send({"type": "http.response.body", "body": told})
+
+
+def saying(say: Say) -> Any:
+    """What comes of a conversation with a server."""
+
+    async def run() -> Any:
+        config = Config(answering, http=Connection, log_level="critical")
+        made = lambda: Connection(config=config, server_state=ServerState(), app_state={})  # noqa: E731
+        server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        try:
+            return await asyncio.wait_for(say(reader, writer), 20)
+        finally:
+            writer.close()
+            server.close()
+
+    return asyncio.run(run())
+
+
+@contextmanager
+def patience(seconds: float, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setattr(connection, "HEAD_SECONDS_MAX", seconds)
+        yield
+
+
+async def piecewise(writer: asyncio.StreamWriter, pieces: Iterator[bytes]) -> None:
+    for piece in pieces:
+        writer.write(piece)
+        await writer.drain()
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("kind", ["one header", "many headers", "address"])
+def test_a_head_without_an_end_is_cut_off(kind: str) -> None:
+    first, piece = {
+        "one header": (REQUEST + b"x-long: ", b"a" * 4_096),
+        "many headers": (REQUEST, b"x-many: " + b"a" * 1_000 + b"\r\n"),
+        "address": (b"GET /", b"a" * 4_096),
+    }[kind]
+
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        async def for_ever() -> None:
+            writer.write(first)
+            for _ in range(100 * HEAD_BYTES_MAX // len(piece)):
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+
+        told = asyncio.create_task(for_ever())
+        answer = await reader.read(100)
+        told.cancel()
+        return answer
+
+    assert saying(say).startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+
+
+def test_a_large_head_is_read_and_so_is_what_follows_a_large_body() -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[Any]:
+        async def answer() -> Any:
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 ")
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            return json.loads(await reader.readexactly(length))
+
+        large = b"x-large: " + b"a" * (HEAD_BYTES_MAX - 1_000) + b"\r\n"
+        await piecewise(writer, iter([REQUEST[:7], REQUEST[7:], large[:30_000], large[30_000:], b"\r\n"]))
+        found = [await answer()]
+        # The second request's head comes with the end of the first one's body, and ends a little later.
+        body = b"b" * 300_000
+        writer.write(b"POST /x HTTP/1.1\r\nHost: here\r\nContent-Length: 300000\r\n\r\n" + body + REQUEST[:9])
+        await piecewise(writer, iter([REQUEST[9:], b"\r\n"]))
+        return [*found, await answer(), await answer()]
+
+    [(large, _), (_, body), (small, nothing)] = saying(say)
+    assert (large, body, small, nothing) == (HEAD_BYTES_MAX - 1_000 + 4, 300_000, 4, 0)
+
+
+@pytest.mark.parametrize("sent", [b"", REQUEST, REQUEST + b"x-slow: "], ids=["nothing", "no end", "half a header"])
+def test_a_head_that_never_comes_is_not_waited_for(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(sent)
+        return await reader.read()
+
+    with patience(0.2, monkeypatch):
+        answer = saying(say)
+    if not sent:
+        assert answer == b""
+    else:
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+        assert json.loads(body)["code"] == "head_too_slow"
+
+
+def test_a_body_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(b"POST /x HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\nab")
+        await asyncio.sleep(0.5)
+        writer.write(b"cd")
+        return await reader.readuntil(b", 4]")
+
+    with patience(0.2, monkeypatch):
+        assert saying(say).endswith(b"[5, 4]")
