@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.contest import FILL_BATCH, Entrant, Tape, in_child, open_side
 from bench.side import file_bytes
-from threadline.kernel.time import DAY, HOUR
+from threadline.kernel.time import DAY
 from threadline.testing.world import World
 
 THREADLINE = "bench.threadline_side:Threadline"
@@ -16,7 +16,11 @@ HISTORY_DAYS = 90
 
 
 def live_world(seed: int, history: int, people: int, late: float = 0.0) -> World:
-    """A world whose history ends about now, so that windows and timers are what they are in service."""
+    """A world whose history ends now, so that windows and timers are what they are in service.
+
+    What is live comes a thousand times as fast as in service, so it must not be an hour old when somebody is read: the
+    edge of a window would be full of it.
+    """
     now = time.time_ns() // 1_000
     return World(
         seed,
@@ -24,7 +28,7 @@ def live_world(seed: int, history: int, people: int, late: float = 0.0) -> World
         history=history,
         days=HISTORY_DAYS,
         late=late,
-        starts_at=now - now % HOUR - HISTORY_DAYS * DAY,
+        starts_at=now - HISTORY_DAYS * DAY,
     )
 
 
