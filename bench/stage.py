@@ -8,18 +8,19 @@ from pathlib import Path
 
 from bench.contest import FILL_BATCH, Entrant, Tape, in_child, open_side
 from bench.side import file_bytes
-from threadline.kernel.time import DAY
+from threadline.kernel.time import DAY, MINUTE
 from threadline.testing.world import World
 
 THREADLINE = "bench.threadline_side:Threadline"
 HISTORY_DAYS = 90
+ENDED_AGO = 20 * MINUTE
 
 
 def live_world(seed: int, history: int, people: int, late: float = 0.0) -> World:
-    """A world whose history ends now, so that windows and timers are what they are in service.
+    """A world whose history ended a short while ago, so that windows and timers are what they are in service.
 
-    What is live comes a thousand times as fast as in service, so it must not be an hour old when somebody is read: the
-    edge of a window would be full of it.
+    What is live has a clock of its own and comes faster than in service. It must not lie ahead when somebody is read,
+    or they would be folded anew for the instant, nor an hour back, or the edge of a window would be full of it.
     """
     now = time.time_ns() // 1_000
     return World(
@@ -28,7 +29,7 @@ def live_world(seed: int, history: int, people: int, late: float = 0.0) -> World
         history=history,
         days=HISTORY_DAYS,
         late=late,
-        starts_at=now - HISTORY_DAYS * DAY,
+        starts_at=now - HISTORY_DAYS * DAY - ENDED_AGO,
     )
 
 
