@@ -117,10 +117,10 @@ def canonical(state: Any) -> bytes:
 
 def viewed(state: Any, events: list[Recorded], now: int) -> dict[str, Any]:
     """A view as the engine makes it: with the events of the edges and no others, and no harm to the state."""
-    ranges = PROJECTION.edges(state, now)  # type: ignore[misc]
-    assert all(start < stop <= now for start, stop in ranges)
-    assert all(one[1] < other[0] for one, other in pairwise(ranges))
-    chosen = [each for each in events if any(start <= each.event.occurred_at < stop for start, stop in ranges)]
+    edges = PROJECTION.edges(state, now)  # type: ignore[misc]
+    assert all(edge.start < edge.stop <= now for edge in edges)
+    assert all(one.stop < other.start for one, other in pairwise(edges))
+    chosen = [each for each in events if any(edge.holds(each) for edge in edges)]
     before = copy.deepcopy(state)
     shown = PROJECTION.view(state, now, sorted(chosen, key=lambda each: (each.event.occurred_at, each.id)))
     assert state == before

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from threadline.app import catalogue
 from threadline.engine.refold import fold_events, occurred_order
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Ranges
+from threadline.kernel.projection import Edge
 from threadline.kernel.time import DAY
 from threadline.testing import scenarios
 
@@ -20,8 +20,8 @@ FEATURES = CATALOGUE.projections[INDEX]
 NAMES = sorted(FEATURES.view(FEATURES.empty(), 0, []))
 
 
-def between(events: list[Recorded], ranges: Ranges) -> list[Recorded]:
-    return [each for each in events if any(start <= each.event.occurred_at < stop for start, stop in ranges)]
+def held_by(edges: list[Edge], events: list[Recorded]) -> list[Recorded]:
+    return [each for each in events if any(edge.holds(each) for edge in edges)]
 
 
 @settings(max_examples=60)
@@ -43,7 +43,7 @@ def test_a_part_of_the_view_is_that_part(random: Random, names: set[str], days: 
     look = FEATURES.look(frozenset(names))
     assert look.edges is not None
     whole, part = FEATURES.edges(state, now), look.edges(state, now)
-    assert {each.id for each in between(events, part)} <= {each.id for each in between(events, whole)}
-    shown = look.view(state, now, between(events, part))
-    expected = FEATURES.view(state, now, between(events, whole))
+    assert {each.id for each in held_by(part, events)} <= {each.id for each in held_by(whole, events)}
+    shown = look.view(state, now, held_by(part, events))
+    expected = FEATURES.view(state, now, held_by(whole, events))
     assert shown == {name: expected[name] for name in names}

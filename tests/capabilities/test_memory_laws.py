@@ -45,8 +45,8 @@ def view(events: list[Recorded], now: int) -> dict[str, Any]:
     known = [each for each in events if each.event.occurred_at < now]
     state = fold(known)
     assert MEMORY.edges is not None
-    ranges = MEMORY.edges(state, now)
-    inside = [each for each in known if any(start <= each.event.occurred_at < stop for start, stop in ranges)]
+    edges = MEMORY.edges(state, now)
+    inside = [each for each in known if any(edge.holds(each) for edge in edges)]
     inside.sort(key=lambda each: (each.event.occurred_at, each.id))
     return MEMORY.view(state, now, inside)  # type: ignore[no-any-return]
 

@@ -49,8 +49,8 @@ def view(events: list[Recorded], now: int, random: Random) -> dict[str, Any]:
     for each in random.sample(known, len(known)):
         state = MEMORY.fold(state, each)
     assert MEMORY.edges is not None
-    ranges = MEMORY.edges(state, now)
-    inside = [each for each in known if any(start <= each.event.occurred_at < stop for start, stop in ranges)]
+    edges = MEMORY.edges(state, now)
+    inside = [each for each in known if any(edge.holds(each) for edge in edges)]
     return MEMORY.view(state, now, inside)  # type: ignore[no-any-return]
 
 

@@ -15,7 +15,7 @@ from threadline.engine.refold import occurred_order, refold_person, states_as_of
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.projection import State
+from threadline.kernel.projection import Edge, State
 from threadline.kernel.store import Span, Store
 
 Cursor = tuple[int, str]
@@ -98,10 +98,9 @@ class Asker:
                 if names is not None and projection.name not in names:
                     continue
                 state = states[index]
-                edges: list[Recorded] = []
-                if projection.edges is not None and (ranges := projection.edges(state, now)):
-                    edges = self._edge_events(person, ranges, known_at)
-                found[projection.name] = projection.view(state, now, edges)
+                edges = projection.edges(state, now) if projection.edges is not None else []
+                events = self._edge_events(person, edges, known_at) if edges else []
+                found[projection.name] = projection.view(state, now, events)
         return found
 
     def due(self, person: Person, name: str, now: int) -> int | None:
@@ -110,10 +109,10 @@ class Asker:
         due = None if index is None else self.catalogue.projections[index].due
         return None if due is None or index is None else due(self.states(person, now)[index], now)
 
-    def _edge_events(self, person: Person, ranges: Sequence[tuple[int, int]], known_at: int | None) -> list[Recorded]:
+    def _edge_events(self, person: Person, edges: Sequence[Edge], known_at: int | None) -> list[Recorded]:
         found: dict[str, Recorded] = {}
-        for start, stop in ranges:
-            for recorded in thread_events(self.store, person.heads, start, stop):
+        for edge in edges:
+            for recorded in thread_events(self.store, person.heads, *edge):
                 if known_at is None or recorded.known_at <= known_at:
                     found[recorded.id] = recorded
         return sorted(found.values(), key=occurred_order)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from threadline.engine.person import Person
 from threadline.engine.refold import occurred_order, refold_until, thread_events
 from threadline.kernel.event import Identifier, Recorded
-from threadline.kernel.projection import Ranges, State
+from threadline.kernel.projection import Edge, State
 
 if TYPE_CHECKING:
     from threadline.engine.group import Group
@@ -75,8 +76,8 @@ class KnownPerson:
             return None
         projection = self._group.catalogue.projections[self._group.catalogue.index[name]]
         state = self._state(name, at)
-        ranges = projection.edges(state, at) if projection.edges is not None else []
-        return projection.view(state, at, self._edge_events(ranges))
+        edges = projection.edges(state, at) if projection.edges is not None else []
+        return projection.view(state, at, self._edge_events(edges) if edges else [])
 
     def due(self, name: str, at: int | None = None) -> int | None:
         """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
@@ -102,15 +103,10 @@ class KnownPerson:
         pending = group.pending_of(self._person)
         return refold_until(group.store, group.catalogue, group.stored_heads(self._person), pending, index, at)
 
-    def _edge_events(self, ranges: Ranges) -> list[Recorded]:
-        if not ranges:
-            return []
-        found = {r.id: r for r in self._group.pending_of(self._person) if _within(r, ranges)}
-        for start, stop in ranges:
-            for recorded in thread_events(self._group.store, self._group.stored_heads(self._person), start, stop):
+    def _edge_events(self, edges: Sequence[Edge]) -> list[Recorded]:
+        pending = self._group.pending_of(self._person)
+        found = {each.id: each for each in pending if any(edge.holds(each) for edge in edges)}
+        for edge in edges:
+            for recorded in thread_events(self._group.store, self._group.stored_heads(self._person), *edge):
                 found[recorded.id] = recorded
         return sorted(found.values(), key=occurred_order)
-
-
-def _within(recorded: Recorded, ranges: Ranges) -> bool:
-    return any(start <= recorded.event.occurred_at < stop for start, stop in ranges)

@@ -74,12 +74,19 @@ _WHOLE = Span(limit=PAGE_ITEMS_MAX)
 
 
 def thread_events(
-    store: Store, heads: Mapping[str, int], start: int | None = None, stop: int | None = None
+    store: Store,
+    heads: Mapping[str, int],
+    start: int | None = None,
+    stop: int | None = None,
+    types: frozenset[str] = frozenset(),
 ) -> Iterator[Recorded]:
-    """Events of several threads up to these heads, thread after thread, [start, stop) in occurred time."""
+    """Events of several threads up to these heads, thread after thread, [start, stop) in occurred time.
+
+    Without ``types`` those of every type.
+    """
     for thread, head in heads.items():
         if head:
-            for entry in event_pages(store, thread, Span(start, stop)):
+            for entry in event_pages(store, thread, Span(start, stop, types)):
                 if entry.sequence <= head:
                     yield unpack_event(entry)
 

@@ -11,7 +11,7 @@ from threadline.engine.sides import Judge, Side, Verdicts
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Policy, Timer, Wish
-from threadline.kernel.projection import Ranges, State
+from threadline.kernel.projection import Edge, State
 
 TIMERS_MAX = 100_000
 """Timers that may fire in one life: a policy that sets one again and again must not hold up everybody else."""
@@ -203,22 +203,19 @@ class Life:
         """What a projection says at an instant."""
         view, edges = self._side.look(index, whole)
         state = self.state(index, at)
-        ranges = edges(state, at) if edges is not None else []
-        return view(state, at, self._between(ranges) if ranges else [])
+        wanted = edges(state, at) if edges is not None else []
+        return view(state, at, self._at_edges(wanted) if wanted else [])
 
     def due(self, index: int, at: int) -> int | None:
         """The next instant after that at which it changes by time alone."""
         due = self._side.catalogue.projections[index].due
         return None if due is None else due(self.state(index, at), at)
 
-    def _between(self, ranges: Ranges) -> list[Recorded]:
+    def _at_edges(self, edges: list[Edge]) -> list[Recorded]:
         found: list[Recorded] = []
-        for start, stop in ranges:  # they come sorted and apart
-            first = bisect_left(self._events, (start, ""), key=lambda each: each[:2])
-            for at, _, recorded in self._events[first:]:
-                if at >= stop:
-                    break
-                found.append(recorded)
+        for edge in edges:  # they come sorted and apart
+            first, last = (bisect_left(self._events, (at, ""), key=lambda each: each[:2]) for at in edge[:2])
+            found += filter(edge.holds, (each[2] for each in self._events[first:last]))
         return found
 
     def touches(self, event_type: str, name: str, path: tuple[str, ...]) -> bool:

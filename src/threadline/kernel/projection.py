@@ -13,8 +13,19 @@ State = Any
 
 Fold = Callable[[State, Recorded], State]
 
-Ranges = list[tuple[int, int]]
-"""Half-open ranges of occurred time, microseconds, whose events a view needs one by one."""
+
+class Edge(NamedTuple):
+    """A half-open range of occurred time, microseconds, whose events of these types a view needs one by one."""
+
+    start: int
+    stop: int
+    types: frozenset[str] = frozenset()
+    """Empty: every type."""
+
+    def holds(self, recorded: Recorded) -> bool:
+        """Whether an event is one of them."""
+        event = recorded.event
+        return self.start <= event.occurred_at < self.stop and (not self.types or event.type in self.types)
 
 
 class Row(NamedTuple):
@@ -30,7 +41,7 @@ class Look(NamedTuple):
     """`Projection.view` and `Projection.edges` for who wants to know a part only."""
 
     view: Callable[[State, int, list[Recorded]], Any]
-    edges: Callable[[State, int], Ranges] | None = None
+    edges: Callable[[State, int], list[Edge]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +55,7 @@ class Projection:
 
     `view` answers what the state means at ``now``. Only events before ``now`` may count; the engine
     sees to it that the state holds none later. Where it needs single events again (the cut edge of a
-    window) `edges` names the ranges and the engine hands them over, in (occurred_at, id) order.
+    window) `edges` names them and the engine hands them over, each once, in (occurred_at, id) order.
     """
 
     name: str
@@ -54,7 +65,7 @@ class Projection:
     empty: Callable[[], State]
     fold: Callable[[State, Recorded], State]
     view: Callable[[State, int, list[Recorded]], Any]
-    edges: Callable[[State, int], Ranges] | None = None
+    edges: Callable[[State, int], list[Edge]] | None = None
     rows: Callable[[State, str, str], Iterable[Row]] | None = None
     """Index rows of a state: (state, workspace, person id) -> rows; only the difference is written."""
     marks: Callable[[Recorded], Iterable[Row]] | None = None

@@ -151,8 +151,8 @@ def _arrived(projection: Projection, events: Sequence[Recorded]) -> State:
 def _edges(projection: Projection, state: State, events: Sequence[Recorded], now: int) -> list[Recorded]:
     if projection.edges is None:
         return []
-    ranges = projection.edges(state, now)
-    inside = [each for each in events if any(start <= each.event.occurred_at < stop for start, stop in ranges)]
+    edges = projection.edges(state, now)
+    inside = [each for each in events if any(edge.holds(each) for edge in edges)]
     return sorted(inside, key=lambda recorded: (recorded.event.occurred_at, recorded.id))
 
 

@@ -80,6 +80,12 @@ class Slot:
         return "hours" in self.cells or "days" in self.cells
 
     @property
+    def types(self) -> frozenset[str]:
+        """The event types that can come in; empty: any."""
+        types = frozenset(feed.type for feed in self.source.feeds)
+        return frozenset() if ANY in types else types
+
+    @property
     def ledger(self) -> Ledger:
         """The cells as operations."""
         return ledger(self.cells)

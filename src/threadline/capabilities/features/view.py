@@ -13,7 +13,7 @@ from threadline.capabilities.features.finishing import Finish, finisher
 from threadline.capabilities.features.plan import Plan, Slot
 from threadline.capabilities.features.windows import Gathered, Series
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Ranges
+from threadline.kernel.projection import Edge
 from threadline.kernel.time import DAY
 
 State = dict[str, Any]
@@ -88,19 +88,19 @@ class Reader:
         ]
 
     def view(self, state: State, now: int, events: list[Recorded]) -> dict[str, dict[str, Any]]:
-        """Every shown feature by name; ``events`` are those of the ranges that `edges` names."""
+        """Every shown feature by name; ``events`` are those that `edges` names."""
         readings = self._read(_Moment(state, now, events))
         return {feature.name: _shown(feature, readings[feature.name], now) for feature in self._visible}
 
-    def edges(self, state: State, now: int) -> Ranges:
-        """The ranges of occurred time whose events a view needs one by one, sorted and apart."""
-        ranges: Ranges = []
+    def edges(self, state: State, now: int) -> list[Edge]:
+        """The events that a view needs one by one, in ranges that are sorted and apart."""
+        edges: list[Edge] = []
         for slot, at, series in self._windowed:
             held = state.get(slot.name)
             if held is not None:
                 cuts = (series.cut(held[at], window, now) for window in series.windows)
-                ranges += [cut for cut in cuts if cut is not None]
-        return _joined(ranges)
+                edges += [Edge(*cut, slot.types) for cut in cuts if cut is not None]
+        return _joined(edges)
 
     def due(self, state: State, now: int) -> int | None:
         """The next instant after ``now`` at which a view may differ by time alone.
@@ -181,13 +181,16 @@ def _slots_under(features: FeatureSet, plan: Plan, feature: Feature) -> tuple[st
     return tuple(name for needed in feature.needs for name in _slots_under(features, plan, features.by_name[needed]))
 
 
-def _joined(ranges: Ranges) -> Ranges:
-    joined: Ranges = []
-    for start, stop in sorted(ranges):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+def _joined(edges: list[Edge]) -> list[Edge]:
+    joined: list[Edge] = []
+    for edge in sorted(edges, key=lambda each: each.start):
+        last = joined[-1] if joined else None
+        if last is not None and edge.start <= last.stop:
+            # What is handed over besides feeds no slot that asks for it.
+            types = last.types | edge.types if last.types and edge.types else frozenset()
+            joined[-1] = Edge(last.start, max(edge.stop, last.stop), types)
         else:
-            joined.append((start, stop))
+            joined.append(edge)
     return joined
 
 

@@ -23,7 +23,7 @@ from threadline.capabilities.memory.folding import RETRACTED_FACTS, Maker, State
 from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FACT_EVENTS_MAX
-from threadline.kernel.projection import Ranges
+from threadline.kernel.projection import Edge
 
 Pieces = dict[FactId, list[tuple[Maker, str, Piece]]]
 """The pieces of each fact: who made it, the name of the part, and what is kept."""
@@ -34,6 +34,7 @@ class Reader:
 
     def __init__(self, makers: Mapping[str, list[Maker]]) -> None:
         self._makers = makers
+        self._types = frozenset(makers)
         self._by_code = {maker.code: maker for listed in makers.values() for maker in listed}
 
     def view(self, state: State, now: int, events: list[Recorded]) -> dict[str, Any]:
@@ -55,7 +56,7 @@ class Reader:
                 shown.setdefault(fact[0], {})[fact[1]] = _fact(fact, known, pieces[fact])
         return {**shown, "retracted": _gone(retracted, bounds)}
 
-    def edges(self, state: State, now: int) -> Ranges:
+    def edges(self, state: State, now: int) -> list[Edge]:
         """From the earliest retraction on that newer events followed: what they alone make is folded from the log."""
         pieces, retracted = self._sorted_out(state)
         starts = [
@@ -63,7 +64,7 @@ class Reader:
             for fact, entry in retracted.items()
             if any(piece[TAIL][0] > entry[0] for _, _, piece in pieces.get(fact, ()))
         ]
-        return [(min(starts) + 1, now)] if starts else []
+        return [Edge(min(starts) + 1, now, self._types)] if starts else []
 
     def due(self, state: State, now: int) -> int | None:
         """The next instant after ``now`` at which a claim expires."""
