@@ -260,6 +260,45 @@ def test_fused_folds_leave_system_events_and_what_feeds_nothing_alone() -> None:
 SHIPPED = read_definitions().names
 
 
+# --- a window that cuts a full day ------------------------------------------------------------------
+
+ONE = ", ".join([*(f"{name}: false" for name in SHIPPED), "n: {aggregate: count, events: sale, window: 3d}"])
+CROWDED = projection(read_definitions([("a.yaml", f"features: {{{ONE}}}")]))
+minutes_of_a_day = st.integers(0, 24 * 60 - 1)
+
+
+@given(
+    # Few stretches of the day, so that most eighths of it are empty.
+    st.lists(st.tuples(minutes_of_a_day, st.integers(1, 9)), min_size=2, max_size=5),
+    st.booleans(),
+    st.data(),
+)
+def test_a_full_day_that_is_cut_says_what_is_left_of_it(
+    stretches: list[tuple[int, int]], another_day: bool, data: st.DataObject
+) -> None:
+    times = [BASE + (first + n) * MINUTE for first, count in stretches for n in range(count)]
+    times = [at for at in times if at < BASE + DAY] + [BASE + DAY + HOUR] * another_day
+    events = record([("sale", at, {}, {}) for at in times])
+    state = CROWDED.empty()
+    for each in events:
+        state = CROWDED.fold(state, each)
+    assert CROWDED.edges is not None
+    assert CROWDED.due is not None
+    ends = [BASE + (first + count - 1) * MINUTE for first, count in stretches]
+    near = st.builds(lambda at, nudge: at + nudge, st.sampled_from(ends), st.integers(-1, 1))
+    start = data.draw(near | st.builds(lambda minute: BASE + minute * MINUTE, minutes_of_a_day))
+    now = start + 3 * DAY
+    edges = CROWDED.edges(state, now)
+    left = sorted(at for at in times if at >= start)
+    shown = CROWDED.view(state, now, [each for each in events if any(edge.holds(each) for edge in edges)])["n"]
+    leaves = left[0] + 3 * DAY + 1 if left else None
+    assert (shown["value"], shown["changes_at"]) == (len(left), leaves)
+    if not edges:
+        assert CROWDED.due(state, now) == leaves
+    elif leaves is not None:
+        assert now < (CROWDED.due(state, now) or 0) <= max(leaves, now + HOUR)
+
+
 # --- single instants ----------------------------------------------------------------------------------
 
 

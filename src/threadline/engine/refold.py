@@ -14,7 +14,7 @@ from threadline.engine.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import State
-from threadline.kernel.store import Batch, Item, Key, LogEntry, Put, Span, Store, event_pages
+from threadline.kernel.store import Batch, Item, Key, LogEntry, Put, Span, Store, event_pages, following_pages
 
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
@@ -84,9 +84,11 @@ def thread_events(
 
     Without ``types`` those of every type.
     """
+    span = Span(start, stop, types)
+    first = store.spans([thread for thread, head in heads.items() if head], span)
     for thread, head in heads.items():
-        if head:
-            for entry in event_pages(store, thread, Span(start, stop, types)):
+        if page := first.get(thread):
+            for entry in chain(page, following_pages(store, thread, span, page)):
                 if entry.sequence <= head:
                     yield unpack_event(entry)
 

@@ -7,7 +7,7 @@ port is written once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -162,6 +162,10 @@ class Store(Protocol):
         """Events of one thread in occurred order; see `Span`."""
         ...
 
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """What `events` gives of each of these threads, in one read; threads of which it gives nothing are left out."""
+        ...
+
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
@@ -198,6 +202,14 @@ class Store(Protocol):
         ...
 
 
+def by_thread(entries: Iterable[LogEntry]) -> dict[str, list[LogEntry]]:
+    """Entries of several threads apart, each thread's in the order in which they come."""
+    found: dict[str, list[LogEntry]] = {}
+    for entry in entries:
+        found.setdefault(entry.thread, []).append(entry)
+    return found
+
+
 def only(histories: dict[str, list[LogEntry]], wanted: Callable[[str], bool] | None) -> dict[str, list[LogEntry]]:
     """Of `Store.histories` what is wanted, for a store that has read everything."""
     if wanted is not None:
@@ -207,12 +219,17 @@ def only(histories: dict[str, list[LogEntry]], wanted: Callable[[str], bool] | N
 
 def event_pages(store: Store, thread: str, span: Span = Span()) -> Iterator[LogEntry]:
     """All events of a span, page by page, whatever its limit: the flat-memory way to read a thread."""
-    while True:
+    page = store.events(thread, span)
+    yield from page
+    yield from following_pages(store, thread, span, page)
+
+
+def following_pages(store: Store, thread: str, span: Span, page: Sequence[LogEntry]) -> Iterator[LogEntry]:
+    """The rest of `event_pages` after the first page."""
+    while len(page) == span.limit:
+        span = span._replace(after=(page[-1].occurred_at, page[-1].sequence))
         page = store.events(thread, span)
         yield from page
-        if len(page) < span.limit:
-            return
-        span = span._replace(after=(page[-1].occurred_at, page[-1].sequence))
 
 
 def scan_pages(store: Store, table: str, shard: int = 0, shards: int = 1) -> Iterator[Item]:

@@ -244,6 +244,10 @@ class CachedStore:
         """See `Store.events`."""
         return self._store.events(thread, span)
 
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """See `Store.spans`."""
+        return self._store.spans(threads, span)
+
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:

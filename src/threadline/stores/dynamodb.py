@@ -152,14 +152,21 @@ class DynamoStore:
         check_page(span.limit)
         return reading.read_thread(self.client, thread, span)
 
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """See `Store.spans`: as many queries as threads, several at once."""
+        return self._of_each(threads, lambda thread: self.events(thread, span))
+
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`: as many queries as threads, several at once."""
+        return only(self._of_each(threads, lambda thread: list(event_pages(self, thread))), wanted)
+
+    def _of_each(self, threads: Sequence[str], read: Callable[[str], list[LogEntry]]) -> dict[str, list[LogEntry]]:
         _check_texts(threads)
         chosen = [thread for thread in dict.fromkeys(threads) if thread]
-        found = self._pool.map(lambda thread: list(event_pages(self, thread)), chosen)
-        return only(dict(zip(chosen, found, strict=True)), wanted)
+        found = zip(chosen, self._pool.map(read, chosen), strict=True)
+        return {thread: entries for thread, entries in found if entries}
 
     def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.turn`."""

@@ -172,6 +172,11 @@ class MemoryStore:
             del self._sorts[key.table, key.partition]
             self._partitions[key.table].remove(key.partition)
 
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """See `Store.spans`."""
+        found = {thread: self.events(thread, span) for thread in threads}
+        return {thread: entries for thread, entries in found.items() if entries}
+
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, only
+from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, by_thread, only
 from threadline.settings import Settings
 from threadline.stores import postgres_schema
 from threadline.stores.bounds import check_batches, check_page, check_shard
-from threadline.stores.ids import packed_id, packed_ids
+from threadline.stores.ids import packed_ids
 from threadline.stores.postgres_commit import Commits
 from threadline.stores.postgres_connection import Connections, place
 from threadline.stores.postgres_rows import Ask, Tables, columns, log_entry, utf8
@@ -145,22 +145,19 @@ class PostgresStore:
 
     def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
         """See `Store.events`."""
+        return self.spans((thread,), span).get(thread, [])
+
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """See `Store.spans`."""
         check_page(span.limit)
-        wanted = packed_id(thread)
-        if wanted is None:
-            return []
-        sql, values = _span_query(wanted, span)
-        return [log_entry(row) for row in self._ask(sql, values)]
+        sql, values = _span_query(packed_ids(dict.fromkeys(threads)), span)
+        return by_thread(map(log_entry, self._ask(sql, values)))
 
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
-        found: dict[str, list[LogEntry]] = {}
-        for row in self._ask(_HISTORIES, (packed_ids(threads),)):
-            entry = log_entry(row)
-            found.setdefault(entry.thread, []).append(entry)
-        return only(found, wanted)
+        return only(by_thread(map(log_entry, self._ask(_HISTORIES, (packed_ids(threads),)))), wanted)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is how many entries have been read. A stand-by gives what has its place."""
@@ -210,9 +207,9 @@ def _problems(ask: Ask) -> list[str]:
     return [str(problem) for (problem,) in ask(_PROBLEMS, ())]
 
 
-def _span_query(thread: bytes, span: Span) -> tuple[str, list[object]]:
-    wheres = ["thread = %b"]
-    values: list[object] = [thread]
+def _span_query(threads: list[bytes], span: Span) -> tuple[str, list[object]]:
+    wheres = ["thread = wanted.id"]
+    values: list[object] = [threads]
     if span.start is not None:
         wheres.append("occurred_at >= %s")
         values.append(span.start)
@@ -227,8 +224,10 @@ def _span_query(thread: bytes, span: Span) -> tuple[str, list[object]]:
         values.append([utf8(type) for type in span.types])
     order = "DESC" if span.reverse else "ASC"
     # Only the fixed texts above are put together here; values are bound.
-    sql = f"""SELECT {_ENTRY} FROM log WHERE {" AND ".join(wheres)}
-        ORDER BY occurred_at {order}, sequence {order} LIMIT %s"""  # noqa: S608
+    sql = f"""SELECT found.* FROM unnest(%b::bytea[]) AS wanted (id) CROSS JOIN LATERAL (
+        SELECT {_ENTRY} FROM log WHERE {" AND ".join(wheres)}
+        ORDER BY occurred_at {order}, sequence {order} LIMIT %s) AS found
+        ORDER BY found.thread, found.occurred_at {order}, found.sequence {order}"""  # noqa: S608
     return sql, [*values, span.limit]
 
 

@@ -198,7 +198,13 @@ class SqliteStore:
         """See `Store.events`."""
         check_page(span.limit)
         with self._reading() as db:
-            return self._log.events(asking(db), thread, span)
+            return self._log.spans(asking(db), (thread,), span).get(thread, [])
+
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """See `Store.spans`."""
+        check_page(span.limit)
+        with self._reading() as db:
+            return self._log.spans(asking(db), threads, span)
 
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None

@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from threadline.kernel.store import FeedEntry, LogEntry, Span
-from threadline.stores.ids import packed_id, packed_ids
+from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
+from threadline.stores.ids import packed_ids
 from threadline.stores.sqlite_names import Names
 from threadline.stores.sqlite_rows import Ask, Row, fat, write
 from threadline.stores.sqlite_tail import AFTER_ALL, BEFORE_ALL, BUCKETS, IndexRow, Tail, View
@@ -90,23 +90,24 @@ class EventLog:
         found.update((id.hex(), place[1]) for (id,) in packed if (place := view.find(id)))
         return found
 
-    def events(self, ask: Ask, thread: str, span: Span) -> list[LogEntry]:
-        """A span of a thread."""
-        wanted = packed_id(thread)
-        if wanted is None:
-            return []
-        numbers = self._names.numbers(ask, span.types)
-        rows, view = self._look(ask, [_span_query(wanted, span, numbers.values())], self._tail.view())
+    def spans(self, ask: Ask, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """A span of each of these threads; those that hold nothing of it are left out."""
+        wanted = [thread for (thread,) in _packed(threads)]
+        types = set(self._names.numbers(ask, span.types).values())
+        rows, view = self._look(ask, [_span_query(thread, span, types) for thread in wanted], self._tail.view())
         by_position = {row[7]: row for row in rows}
-        places = {(row[2], row[1], row[7]) for row in rows}
+        places: dict[bytes, set[tuple[int, int, int]]] = {thread: set() for thread in wanted}
+        for row in rows:
+            places[row[0]].add((row[2], row[1], row[7]))
         start, stop = _bounds(span)
-        types = set(numbers.values())
-        held = view.places(wanted, start, stop, types=types, limit=span.limit, reverse=span.reverse)
-        places.update((at, sequence, position) for at, sequence, _, position in held)
-        chosen = [position for _, _, position in sorted(places, reverse=span.reverse)[: span.limit]]
+        chosen: list[int] = []
+        for thread, known in places.items():
+            held = view.places(thread, start, stop, types=types, limit=span.limit, reverse=span.reverse)
+            known.update((at, sequence, position) for at, sequence, _, position in held)
+            chosen += [position for _, _, position in sorted(known, reverse=span.reverse)[: span.limit]]
         missing = _read(ask, [position for position in chosen if position not in by_position])
         by_position.update((row[7], row) for row in missing)
-        return self._entries(ask, [by_position[position] for position in chosen])
+        return by_thread(self._entries(ask, [by_position[position] for position in chosen]))
 
     def histories(
         self, ask: Ask, threads: Sequence[str], wanted: Callable[[str], bool] | None
@@ -126,10 +127,7 @@ class EventLog:
         fresh = {place[3] for place in places if types is None or place[2] in types} - known
         rows = list({row[7]: row for row in [*rows, *_read(ask, sorted(fresh))]}.values())
         rows.sort(key=lambda row: (row[0], row[2], row[1]))
-        found: dict[str, list[LogEntry]] = {}
-        for entry in self._entries(ask, rows):
-            found.setdefault(entry.thread, []).append(entry)
-        return found
+        return by_thread(self._entries(ask, rows))
 
     def feed(self, ask: Ask, position: int, limit: int) -> list[FeedEntry]:
         """The entries after a position."""

@@ -58,6 +58,26 @@ class LogLaws(StoreOpening):
         assert store.histories(threads, lambda type: False) == {}
         assert (store.histories([]), store.histories(["ff" * 16])) == ({}, {})
 
+    def test_spans_are_of_each_thread_what_events_gives_of_it(self, store: Store) -> None:
+        threads = [f"{number:02x}" * 16 for number in range(1, 8)]
+        # Some in the store for long and some not, of some threads many and of one none.
+        for first in range(1, 400, 100):
+            record(
+                store,
+                *(
+                    entry(number, threads[number * number % 7], at=number * 37 % 11, type=f"type{number % 3}")
+                    for number in range(first, first + 100)
+                ),
+            )
+        asked = [threads[3], *threads, threads[1], "00" * 16, "no id"]
+        for span in (
+            Span(), Span(2, 7), Span(2, 7, frozenset({"type1", "absent"})), Span(types=frozenset({"absent"})),
+            Span(limit=3), Span(None, 9, frozenset({"type2"}), None, 5, True), Span(after=(4, 100), limit=20),
+        ):  # fmt: skip
+            expected = {thread: found for thread in threads if (found := store.events(thread, span))}
+            assert store.spans(asked, span) == expected
+        assert (store.spans([], Span()), store.spans(["ff" * 16], Span())) == ({}, {})
+
     def test_every_field_of_an_entry_comes_back(self, store: Store) -> None:
         edge = 2**63
         entries = [

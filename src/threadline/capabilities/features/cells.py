@@ -43,6 +43,8 @@ class Cell:
     merge: Callable[[Any, Any], Any]
     limited: bool = False
     """A sorted list that the tally of a bucket cuts to `BUCKET_KEYS_MAX`."""
+    small: bool = False
+    """One number."""
 
 
 def add_units(total: int | str, units: int) -> int | str:
@@ -121,10 +123,10 @@ def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Cal
 
 
 CELLS: Mapping[str, Cell] = {
-    "n": Cell(lambda e: 1, lambda c, e: c + 1, lambda a, b: a + b),
-    "sum": Cell(lambda e: e[1], lambda c, e: add_units(c, e[1]), lambda a, b: add_units(a, int(b))),
-    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min),
-    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max),
+    "n": Cell(lambda e: 1, lambda c, e: c + 1, lambda a, b: a + b, small=True),
+    "sum": Cell(lambda e: e[1], lambda c, e: add_units(c, e[1]), lambda a, b: add_units(a, int(b)), small=True),
+    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min, small=True),
+    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max, small=True),
     # Entries of one slot differ in their event id at the latest, so values are never compared.
     "first": Cell(lambda e: e, min, min),
     "last": Cell(lambda e: e, max, max),
@@ -149,6 +151,11 @@ class Ledger:
     """The cells of one slot, in their order, as operations on whole tallies."""
 
     cells: tuple[Cell, ...]
+
+    @property
+    def small(self) -> bool:
+        """Whether a tally is a few numbers."""
+        return all(cell.small for cell in self.cells)
 
     def start(self, entry: Entry) -> Tally:
         """The tally of one entry."""

@@ -44,7 +44,12 @@ class _Moment:
     now: int
     events: list[Recorded]
     """Single events of the cut edges."""
+    by_type: dict[str, list[Recorded]] = field(default_factory=dict)
     gathered: dict[tuple[str, int], Gathered] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for each in self.events:
+            self.by_type.setdefault(each.event.type, []).append(each)
 
     def window(self, slot: Slot, held: list[Any], size: int) -> Gathered:
         """What the window of a slot holds."""
@@ -58,8 +63,10 @@ class _Moment:
         return known
 
     def _entries(self, slot: Slot) -> Callable[[int, int], Iterable[Entry]]:
+        events = [each for type in slot.types for each in self.by_type.get(type, ())] if slot.types else self.events
+
         def between(start: int, stop: int) -> Iterable[Entry]:
-            read = (slot.entry(each) for each in self.events if start <= each.event.occurred_at < stop)
+            read = (slot.entry(each) for each in events if start <= each.event.occurred_at < stop)
             return [entry for entry in read if entry is not None]
 
         return between

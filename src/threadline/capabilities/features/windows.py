@@ -1,9 +1,11 @@
 """Windows: a series of UTC-aligned buckets that keeps single entries where few, a tally where many.
 
 A bucket is ``[index, [entry, …]]`` with at most `WINDOW_BUCKET_ENTRIES_MAX` sorted entries, or ``[index, t of its
-first, tally]``. Which of the two depends on how many entries it has had and never on their order. A bucket that ends
-at or before (newest − span) is dropped: since a view is asked only at instants after the newest event, no window of
-the series can reach it any more.
+first, tally]``. Which of the two depends on how many entries it has had and never on their order. Where tallies are
+small, a third member holds those of the bucket's `PARTS`, None for one without entries: of a bucket that a window cuts,
+a view then needs single events of an eighth or two, and not of up to all. A bucket that ends at or before (newest −
+span) is dropped: since a view is asked only at instants after the newest event, no window of the series can reach it
+any more.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ Bucket = list[Any]
 # At most about 130 buckets in a series, whatever its window: a state has to stay far below an item of the store.
 _WIDTHS = ((2 * DAY, HOUR), (100 * DAY, DAY), (800 * DAY, 7 * DAY))
 _WIDTH_LONGEST = 28 * DAY
+
+PARTS = 8
+"""Equal parts of a bucket that are tallied on their own."""
 
 DUE_STEPS = 24
 """Where single events are not at hand, the leaving of an event is looked for in steps of 1/24 of a bucket."""
@@ -72,9 +77,11 @@ class Series:
             del buckets[0]
 
     def _add(self, bucket: Bucket, at: int, entry: Entry) -> None:
-        if len(bucket) == 3:
+        if len(bucket) > 2:
             bucket[1] = min(bucket[1], at)
             self._absorb(bucket[2], entry)
+            if len(bucket) > 3:
+                self._add_part(bucket[3], at, entry)
             return
         entries = bucket[1]
         if entry >= entries[-1]:
@@ -86,6 +93,18 @@ class Series:
             for each in entries[1:]:
                 self._absorb(tally, each)
             bucket[1:] = [self.time_of(entries[0]), tally]
+            if self.ledger.small:
+                bucket.append([None] * PARTS)
+                for each in entries:
+                    self._add_part(bucket[3], self.time_of(each), each)
+
+    def _add_part(self, parts: list[Tally | None], at: int, entry: Entry) -> None:
+        place = at % self.width * PARTS // self.width
+        tally = parts[place]
+        if tally is None:
+            parts[place] = self.ledger.start(entry)
+        else:
+            self.ledger.absorb(tally, entry)
 
     def _absorb(self, tally: Tally, entry: Entry) -> None:
         self.ledger.absorb(tally, entry)
@@ -99,15 +118,33 @@ class Series:
         return int(entry if self.timed else entry[0])
 
     def cut(self, buckets: list[Bucket], window: int, now: int) -> tuple[int, int] | None:
-        """The range whose single events a view at ``now`` needs: the rest of a tallied bucket that the window cuts."""
+        """The range whose single events a view at ``now`` needs: in a tallied bucket that the window cuts."""
         start = now - window
         index = start // self.width
         if start == index * self.width:
             return None
         place = bisect_left(buckets, index, key=_index)
-        if place == len(buckets) or buckets[place][0] != index or len(buckets[place]) != 3:
+        if place == len(buckets) or buckets[place][0] != index or len(buckets[place]) == 2:
             return None
-        return start, min((index + 1) * self.width, now)
+        needed = self._parts_needed(buckets[place], start)
+        return (start, min(self._part_starts(index, needed), now)) if needed else None
+
+    def _parts_needed(self, bucket: Bucket, start: int) -> int:
+        """Of how many parts of a tallied bucket single events are needed if only those from ``start`` on count.
+
+        Up to the first part that surely has one, so that it is known which of them leaves first. 0: none has any.
+        """
+        if len(bucket) == 3:
+            return PARTS
+        parts = bucket[3]
+        cut, within = divmod(start % self.width, self.width // PARTS)
+        sure = next((at for at in range(cut + (within > 0), PARTS) if parts[at] is not None), None)
+        if sure is not None:
+            return sure + 1
+        return cut + 1 if parts[cut] is not None else 0
+
+    def _part_starts(self, index: int, part: int) -> int:
+        return index * self.width + part * self.width // PARTS
 
     def leaving(self, buckets: list[Bucket], window: int, now: int) -> int | None:
         """When the first of what is in [now − window, now) occurred, None if nothing is.
@@ -124,7 +161,7 @@ class Series:
                         return time
             elif bucket[0] > first or start == first * self.width:
                 return int(bucket[1])
-            else:
+            elif self._parts_needed(bucket, start):
                 step = self.width // DUE_STEPS
                 return (start // step + 1) * step
         return None
@@ -147,8 +184,10 @@ class Series:
             elif bucket[0] > first or start == first * self.width:
                 tallies.append(bucket[2])
                 leaves.append(bucket[1])
-            else:
-                entries += cut_entries(start, min((first + 1) * self.width, now))
+            elif needed := self._parts_needed(bucket, start):
+                entries += cut_entries(start, min(self._part_starts(first, needed), now))
+                if needed < PARTS:
+                    tallies += (part for part in bucket[3][needed:] if part is not None)
         if entries:
             leaves.append(min(map(self.time_of, entries)))
         return Gathered(self._total(entries, tallies), min(leaves, default=None), any(map(self._capped, tallies)))

@@ -108,7 +108,7 @@ def _by_topic(interests: Interests, state: Mapping[str, Any], topic: str | None)
                 rules = interests.topic(name.partition(SEPARATOR)[0])
                 start = int(block) * BLOCK_DAYS * (DAY // rules.slot)
                 slots = merged.setdefault(name, {})
-                slots.update((start + slot, count) for slot, count in zip(counts[::2], counts[1::2], strict=True))
+                slots.update(zip([start + slot for slot in counts[::2]], counts[1::2], strict=True))
     found: dict[str, dict[Cell, Days]] = {}
     for name, slots in merged.items():
         cell = cell_of(name)
@@ -119,6 +119,8 @@ def _by_topic(interests: Interests, state: Mapping[str, Any], topic: str | None)
 def credited(rules: Topic, slots: Mapping[int, int]) -> Days:
     """Actions per day that count, from actions per slot since 1970: at most so many in a window, the earliest days'."""
     days: Days = {}
+    if not rules.most and rules.slot == DAY:
+        return dict(slots)
     used: dict[int, int] = {}
     for slot in sorted(slots):
         count = slots[slot]
@@ -139,13 +141,14 @@ def _by_periods(
     cells: Mapping[Cell, Days], application: str | None, length: int, start: int, remaining: int
 ) -> Iterable[Entry]:
     """The two newest periods of the topic count, each by how far it lies back."""
-    ages = sorted({_age(day, start, length) for days in cells.values() for day in days})[:2]
-    weights = {age: period_weight(age, remaining, length) for age in ages}
+    # A person has many values and few days.
+    age_of = {day: _age(day, start, length) for day in {day for days in cells.values() for day in days}}
+    weights = {age: period_weight(age, remaining, length) for age in sorted(set(age_of.values()))[:2]}
     sums: dict[tuple[str, str], list[int]] = {}
     for cell, days in _of(cells, application):
         counts = sums.setdefault((cell.scope, cell.value), [0, 0, 0, 0, 0])
         for day, count in days.items():
-            age = _age(day, start, length)
+            age = age_of[day]
             counts[4] += count
             if age in weights:
                 counts[min(age, 2)] += count
