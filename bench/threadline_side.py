@@ -54,14 +54,16 @@ def open_parts(path: Path) -> Parts:
 
 def read_person(engine: Any, user_id: str, now: int) -> Any:
     """Everything that is known of one person."""
-    person = engine.person(WORKSPACE, f"user_id:{user_id}")
-    return engine.views(person, now)
+    with engine.reading:
+        person = engine.person(WORKSPACE, f"user_id:{user_id}")
+        return engine.views(person, now)
 
 
 def read_features(engine: Any, user_id: str, now: int) -> Any:
     """One person's feature vector."""
-    person = engine.person(WORKSPACE, f"user_id:{user_id}")
-    return engine.views(person, now, names=("features",))
+    with engine.reading:
+        person = engine.person(WORKSPACE, f"user_id:{user_id}")
+        return engine.views(person, now, names=("features",))
 
 
 def serve_command(path: Path, port: int) -> tuple[list[str], dict[str, str]]:

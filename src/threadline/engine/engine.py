@@ -15,6 +15,7 @@ from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.engine.ranks import Ranks
 from threadline.engine.rebuilding import refold_everybody
 from threadline.engine.record import Recorder
+from threadline.engine.right_of_way import RightOfWay
 from threadline.engine.screen import Request
 from threadline.engine.shared import SharedValues
 from threadline.engine.trials import Running, Trials
@@ -46,6 +47,11 @@ class Engine:
         None: none is asked for."""
         self.readers: dict[str, Callable[[Any, Any], Event]] = {}
         """Form of a rejected payload -> how it is read again; wire formats are the composition root's to know."""
+
+    @property
+    def reading(self) -> RightOfWay:
+        """A context in which surfaces read: the writer of this process lets it go first."""
+        return self.recorder.way
 
     @property
     def shared(self) -> SharedValues:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 import msgspec
 
@@ -331,9 +331,13 @@ class Group:
             self.sealed_last[id] = len(self.sealed) - 1
             self.drafts.pop(id, None)
 
-    def seal_all(self) -> list[Batch]:
-        """Seal what is still open and answer all batches, in the order in which they must commit."""
+    def seal_all(self, between: Callable[[], None] = lambda: None) -> list[Batch]:
+        """Seal what is still open and answer all batches, in the order in which they must commit.
+
+        ``between`` is called before each is sealed.
+        """
         for draft in list({id(d): d for d in self.drafts.values()}.values()):
+            between()
             self._seal(draft)
         batches = [batch for _, batch in self.sealed]
         loose = list(self.loose.values())
@@ -357,12 +361,13 @@ class Group:
         for thread in self.claimed:
             self.owners.forget(thread)
 
-    def dissolve(self) -> None:
+    def dissolve(self, between: Callable[[], None]) -> None:
         """Let go of everything person by person: at once it would hold the interpreter for milliseconds."""
         while self.sealed:
             self.sealed.pop()
         for held in (self.drafts, self.pending, self.touched, self.read):
             while held:
+                between()
                 held.popitem()
 
     def keep(self) -> None:

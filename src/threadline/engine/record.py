@@ -17,6 +17,7 @@ from threadline.engine.group import Group, Overtaken, Poisoned
 from threadline.engine.identity import Names
 from threadline.engine.memo import Memo
 from threadline.engine.person import Packed, person_key
+from threadline.engine.right_of_way import RightOfWay
 from threadline.engine.screen import Request, Screened, checked_request, is_workspace, screen
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
@@ -50,6 +51,7 @@ class Recorder:
         self.catalogue = catalogue
         self.clock = clock
         self._lock = threading.Lock()
+        self.way = RightOfWay()
         self._people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
         self._owners: Memo[str, str] = Memo(OWNERS_CACHED)
         self._contended: Memo[str, int] = Memo(CONTENDED_REMEMBERED)
@@ -181,6 +183,7 @@ class Recorder:
     ) -> dict[int, Receipt]:
         group.prefetch(fresh)
         for one in fresh:
+            self.way.give()
             try:
                 group.place(one)
             except EventRejected as error:
@@ -188,7 +191,7 @@ class Recorder:
                     raise Overtaken("it may have been recorded a moment ago") from error
                 refused[one.position] = error
         receipts = self._commit(group, requests, refused)
-        group.dissolve()
+        group.dissolve(self.way.give)
         return receipts
 
     def _fresh(
@@ -203,6 +206,7 @@ class Recorder:
         """The screened events that are not in the log yet; duplicates and conflicts get their receipts here."""
         screened: list[Screened] = []
         for index in todo:
+            self.way.give()
             try:
                 checked = checked_request(requests[index], group.now)
                 screened.append(screen(index, checked, self._names, group.now, requests[index].event.sent_time))
@@ -227,7 +231,7 @@ class Recorder:
     def _commit(
         self, group: Group, requests: Sequence[Request], refused: dict[int, EventRejected]
     ) -> dict[int, Receipt]:
-        batches = group.seal_all()
+        batches = group.seal_all(self.way.give)
         outcomes = self._committed(batches)
         lost: set[int] = set()
         overtaken: set[str] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from datetime import datetime
 from types import TracebackType
 from typing import Any
@@ -114,7 +115,8 @@ class Threadline:
             values = {**dict(zip(names, arguments, strict=False)), **values}
             context = Context(self.engine, self.workspace, self.engine.clock(), self.source)
             plain = {name: _plain(value) for name, value in values.items() if value is not None}
-            return msgspec.to_builtins(call(operation, context, plain, strict=True))
+            with self.engine.reading if operation.method == "GET" else nullcontext():
+                return msgspec.to_builtins(call(operation, context, plain, strict=True))
 
         method.__name__ = operation.name
         method.__doc__ = f"{operation.summary}\n\n{operation.params.__doc__ or ''}".strip()

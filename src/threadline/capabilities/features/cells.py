@@ -16,9 +16,9 @@ cell in place; merging never does, because a view must not change the state it r
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 from threadline.kernel.limits import DISTINCT_VALUES_MAX
@@ -43,8 +43,8 @@ class Cell:
     merge: Callable[[Any, Any], Any]
     limited: bool = False
     """A sorted list that the tally of a bucket cuts to `BUCKET_KEYS_MAX`."""
-    small: bool = False
-    """One number."""
+    total: Callable[[Iterable[Any]], Any] | None = None
+    """Of a cell that is one number: all merged, at least one, in a tenth of the time."""
 
 
 def add_units(total: int | str, units: int) -> int | str:
@@ -123,10 +123,15 @@ def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Cal
 
 
 CELLS: Mapping[str, Cell] = {
-    "n": Cell(lambda e: 1, lambda c, e: c + 1, lambda a, b: a + b, small=True),
-    "sum": Cell(lambda e: e[1], lambda c, e: add_units(c, e[1]), lambda a, b: add_units(a, int(b)), small=True),
-    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min, small=True),
-    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max, small=True),
+    "n": Cell(lambda e: 1, lambda c, e: c + 1, lambda a, b: a + b, total=sum),
+    "sum": Cell(
+        lambda e: e[1],
+        lambda c, e: add_units(c, e[1]),
+        lambda a, b: add_units(a, int(b)),
+        total=lambda held: add_units(sum(map(int, held)), 0),
+    ),
+    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min, total=min),
+    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max, total=max),
     # Entries of one slot differ in their event id at the latest, so values are never compared.
     "first": Cell(lambda e: e, min, min),
     "last": Cell(lambda e: e, max, max),
@@ -155,7 +160,7 @@ class Ledger:
     @property
     def small(self) -> bool:
         """Whether a tally is a few numbers."""
-        return all(cell.small for cell in self.cells)
+        return all(cell.total is not None for cell in self.cells)
 
     def start(self, entry: Entry) -> Tally:
         """The tally of one entry."""
@@ -166,9 +171,17 @@ class Ledger:
         for at, cell in enumerate(self.cells):
             tally[at] = cell.absorb(tally[at], entry)
 
-    def merge(self, one: Tally, other: Tally) -> Tally:
-        """A new tally of both."""
-        return [cell.merge(a, b) for cell, a, b in zip(self.cells, one, other, strict=True)]
+    def total(self, tallies: Sequence[Tally]) -> Tally:
+        """A new tally of all of these, at least one."""
+        return [
+            reduce(cell.merge, held) if cell.total is None else cell.total(held)
+            for cell, held in zip(self.cells, zip(*tallies, strict=True), strict=True)
+        ]
+
+    def capped(self, tallies: Iterable[Tally]) -> bool:
+        """Whether one of these, the tallies of buckets, has had more different values than it keeps."""
+        limited = [at for at, cell in enumerate(self.cells) if cell.limited]
+        return bool(limited) and any(len(tally[at]) >= BUCKET_KEYS_MAX for tally in tallies for at in limited)
 
 
 @lru_cache(maxsize=1_024)

@@ -103,9 +103,13 @@ class Slot:
 
     def entry(self, recorded: Recorded) -> Entry | None:
         """What the event hands to this slot; None if it does not feed it."""
+        feed = self.feed(recorded.event.type)
+        return None if feed is None else self.entry_through(feed, recorded)
+
+    def entry_through(self, feed: Feed, recorded: Recorded) -> Entry | None:
+        """As `entry`, of an event that comes in through this feed."""
         event = recorded.event
-        feed = self.feed(event.type)
-        if feed is None or not matches(event, feed.where):
+        if not matches(event, feed.where):
             return None
         if feed.type == ANY and event.source_type == "internal":
             return None  # what Threadline put into the thread is nothing the person did

@@ -63,11 +63,13 @@ class _Moment:
         return known
 
     def _entries(self, slot: Slot) -> Callable[[int, int], Iterable[Entry]]:
-        events = [each for type in slot.types for each in self.by_type.get(type, ())] if slot.types else self.events
-
         def between(start: int, stop: int) -> Iterable[Entry]:
-            read = (slot.entry(each) for each in events if start <= each.event.occurred_at < stop)
-            return [entry for entry in read if entry is not None]
+            found = []
+            for type in slot.types or self.by_type:
+                if (feed := slot.feed(type)) is not None:
+                    events = (each for each in self.by_type.get(type, ()) if start <= each.event.occurred_at < stop)
+                    found += [slot.entry_through(feed, each) for each in events]
+            return [entry for entry in found if entry is not None]
 
         return between
 

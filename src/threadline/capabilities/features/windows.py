@@ -190,22 +190,15 @@ class Series:
                     tallies += (part for part in bucket[3][needed:] if part is not None)
         if entries:
             leaves.append(min(map(self.time_of, entries)))
-        return Gathered(self._total(entries, tallies), min(leaves, default=None), any(map(self._capped, tallies)))
-
-    def _capped(self, tally: Tally) -> bool:
-        return any(
-            cell.limited and len(held) >= BUCKET_KEYS_MAX for cell, held in zip(self.ledger.cells, tally, strict=True)
-        )
+        return Gathered(self._total(entries, tallies), min(leaves, default=None), self.ledger.capped(tallies))
 
     def _total(self, entries: list[Entry], tallies: list[Tally]) -> Tally | None:
-        total: Tally | None = None
         if entries:
-            total = self.ledger.start(entries[0])
+            of_entries = self.ledger.start(entries[0])
             for entry in entries[1:]:
-                self.ledger.absorb(total, entry)
-        for tally in tallies:
-            total = tally if total is None else self.ledger.merge(total, tally)
-        return total
+                self.ledger.absorb(of_entries, entry)
+            tallies = [of_entries, *tallies]
+        return self.ledger.total(tallies) if tallies else None
 
 
 def _index(bucket: Bucket) -> int:

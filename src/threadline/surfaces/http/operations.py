@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
@@ -13,6 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from threadline.engine.collecting import uncollected
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue, MalformedBody
@@ -62,9 +64,12 @@ class Operations:
         context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
 
         def work() -> bytes:
-            return msgspec.json.encode(operation.run(context, params))
+            with uncollected():  # until the answer is bytes: its parts are all alive before
+                return msgspec.json.encode(operation.run(context, params))
 
-        body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        # Waiting for a thread is part of reading; what may write must not wait for itself.
+        with self._engine.reading if operation.method == "GET" else nullcontext():
+            body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
 

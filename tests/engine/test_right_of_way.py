@@ -1,0 +1,99 @@
+"""Who reads goes first, and never for long: a writer cannot be kept from its work, nor can it deadlock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.laws.staging import engine
+from threadline.engine import right_of_way
+from threadline.engine.right_of_way import RightOfWay
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.time import parse_time
+from threadline.stores.memory import MemoryStore
+
+LONG = 60.0
+NOW = parse_time("2026-03-01T12:00:00Z")
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads go first for as long as they take: what is tested must not depend on how fast the machine is."""
+    monkeypatch.setattr(right_of_way, "SECONDS_MAX", LONG)
+
+
+def started(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def event(key: str) -> Event:
+    return Event(type="page_viewed", identifiers=(Identifier("user_id", "ada"),), occurred_at=NOW, key=key)
+
+
+def test_nobody_waits_where_nobody_reads(patient: None) -> None:
+    way = RightOfWay()
+    way.give()
+    with way:
+        pass
+    way.give()
+
+
+def test_a_writer_waits_for_all_who_read(patient: None) -> None:
+    way, done = RightOfWay(), threading.Event()
+    with way:
+        with way:
+            writer = started(lambda: (way.give(), done.set()))
+            assert not done.wait(0.05)
+        assert not done.wait(0.05)
+    writer.join(LONG)
+    assert done.is_set()
+
+
+def test_after_a_wait_the_writer_goes_on_for_as_long_whoever_reads(patient: None) -> None:
+    way = RightOfWay()
+    reading = threading.Event()
+
+    def read() -> None:
+        with way:
+            reading.set()
+            time.sleep(1)
+
+    reader = started(read)
+    assert reading.wait(LONG)
+    way.give()
+    reader.join(LONG)
+    with way:
+        writer = started(way.give)
+        writer.join(LONG / 2)
+        assert not writer.is_alive()
+
+
+def test_a_read_that_fails_gives_the_way_back(patient: None) -> None:
+    way = RightOfWay()
+    with pytest.raises(ZeroDivisionError), way:
+        _ = 1 // 0
+    way.give()
+
+
+def test_a_long_read_does_not_keep_events_from_being_recorded() -> None:
+    """Not even one that records itself: it waits for its own end, but not for ever."""
+    on = engine(MemoryStore())
+    with on.reading:
+        receipts = on.record([event(str(number)) for number in range(200)])
+    assert {each.status for each in receipts} == {"accepted"}
+
+
+def test_a_writer_lets_a_read_go_first_between_two_events(patient: None) -> None:
+    on = engine(MemoryStore())
+    recorded = threading.Event()
+    with on.reading:
+        writer = started(lambda: (on.record([event("1"), event("2")]), recorded.set()))
+        assert not recorded.wait(0.1)
+        assert on.store.feed() == []
+    writer.join(LONG)
+    assert len(on.store.feed()) >= 2
