@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from threadline.engine.catalogue import Catalogue
@@ -16,7 +17,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.projection import Edge, State
-from threadline.kernel.store import Span, Store
+from threadline.kernel.store import LogEntry, Span, Store, following_pages
 
 Cursor = tuple[int, str]
 """(occurred_at, id) of the last event seen; unique among all events of a person."""
@@ -136,7 +137,8 @@ class Asker:
             start, stop = (start, after[0] + 1) if reverse else (after[0], stop)
         past: Callable[[Recorded], bool] = _past(after, reverse)
         span = Span(start, stop, types, None, min(limit + 1, EVENTS_PAGE_MAX), reverse)
-        streams = [self._ties(thread, head, span) for thread, head in person.heads.items() if head]
+        pages = self.store.spans([thread for thread, head in person.heads.items() if head], span)
+        streams = [self._ties(thread, person.heads[thread], span, page) for thread, page in pages.items()]
         merged = heapq.merge(*streams, key=occurred_order, reverse=reverse)
         page: list[Recorded] = []
         for recorded in merged:
@@ -146,20 +148,16 @@ class Asker:
                     break
         return page
 
-    def _ties(self, thread: str, head: int, span: Span) -> Iterator[Recorded]:
+    def _ties(self, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
+        """A thread's events in the order of reading, from the first page on, with ties by id."""
         ties: list[Recorded] = []
-        while True:
-            page = self.store.events(thread, span)
-            for entry in page:
-                if entry.sequence > head:
-                    continue
-                if ties and entry.occurred_at != ties[0].event.occurred_at:
-                    yield from sorted(ties, key=occurred_order, reverse=span.reverse)
-                    ties = []
-                ties.append(unpack_event(entry))
-            if len(page) < span.limit:
-                break
-            span = span._replace(after=(page[-1].occurred_at, page[-1].sequence))
+        for entry in chain(page, following_pages(self.store, thread, span, page)):
+            if entry.sequence > head:
+                continue
+            if ties and entry.occurred_at != ties[0].event.occurred_at:
+                yield from sorted(ties, key=occurred_order, reverse=span.reverse)
+                ties = []
+            ties.append(unpack_event(entry))
         yield from sorted(ties, key=occurred_order, reverse=span.reverse)
 
     def event(self, workspace: str, id: str) -> Recorded:
