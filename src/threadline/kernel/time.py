@@ -101,11 +101,9 @@ def _offset(text: str | None) -> int:
     return -size if text[0] == "-" else size
 
 
-@lru_cache(maxsize=4_096)
 def format_time(at: int) -> str:
     """RFC 3339 UTC with microseconds, e.g. ``2026-03-01T12:00:00.000000Z``; sorts as text."""
-    # A person is told in hundreds of times, the same ones again and again and most of them on few days: remembered, and
-    # by arithmetic, a third of what a datetime costs.
+    # A person is told in hundreds of times, most of them on few days: by arithmetic, a third of what a datetime costs.
     day, rest = divmod(at, DAY)
     second, microsecond = divmod(rest, SECOND)
     minute, second = divmod(second, 60)

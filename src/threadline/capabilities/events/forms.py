@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -97,8 +98,10 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     person: Annotated[str, Meta(description="The id of the person it belongs to now, where that was asked for.")] = ""
 
 
+@lru_cache(maxsize=4_096)
 def instant(at: int) -> str:
     """A time as text. What a Python caller stamped with no time that text can hold reads as the nearest that it can."""
+    # Remembered, because a person is told in hundreds of times, many of them twice.
     return format_time(min(max(at, EARLIEST), LATEST))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadline.capabilities.events.forms import instant
@@ -76,40 +76,38 @@ def _expiry(derivation: Derivation, at: int, until: int | None) -> int | None:
 def _fields(derivation: Derivation, piece: Piece, words: list[Any]) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for name, aggregate, place in derivation.told:
-        match aggregate:
-            case "last":
-                told[name] = words[place]
-            case "first":
-                told[name] = None if piece[CELLS + place] is None else piece[CELLS + place][2]
-            case "sum":
-                told[name] = from_fixed(int(piece[CELLS + place] or 0))
-            case "sums":
-                amounts = _amounts(piece[CELLS + place])
-                # Amounts of several currencies have no sum.
-                told[name] = 0.0 if not amounts else next(iter(amounts.values())) if len(amounts) == 1 else None
-            case "amounts":
-                told[name] = _amounts(piece[CELLS + place])
-            case _:
-                told[name] = _of_times(aggregate, piece)
+        if aggregate == "last":
+            told[name] = words[place]
+        elif (of_cell := _OF_CELLS.get(aggregate)) is not None:
+            told[name] = of_cell(piece[CELLS + place])
+        else:
+            told[name] = _OF_TIMES[aggregate](piece[COUNT], piece[FIRST_AT], piece[TAIL][0])
     return told
-
-
-def _of_times(aggregate: str, piece: Piece) -> Any:
-    count, first, last = piece[COUNT], piece[FIRST_AT], piece[TAIL][0]
-    match aggregate:
-        case "count":
-            return count
-        case "first_at":
-            return instant(first)
-        case "last_at":
-            return instant(last)
-        case _:
-            # One division of integers, so that the result is the float that is nearest to the truth.
-            return None if count < 2 else (last - first) / ((count - 1) * DAY)
 
 
 def _amounts(cell: Any) -> dict[str, float]:
     return {code or "unknown": from_fixed(int(held[1])) for code, held in sorted((cell or {}).items())}
+
+
+def _sum_of_amounts(cell: Any) -> float | None:
+    amounts = _amounts(cell)
+    # Amounts of several currencies have no sum.
+    return 0.0 if not amounts else next(iter(amounts.values())) if len(amounts) == 1 else None
+
+
+_OF_CELLS: Mapping[str, Callable[[Any], Any]] = {
+    "first": lambda cell: None if cell is None else cell[2],
+    "sum": lambda cell: from_fixed(int(cell or 0)),
+    "sums": _sum_of_amounts,
+    "amounts": _amounts,
+}
+_OF_TIMES: Mapping[str, Callable[[int, int, int], Any]] = {
+    "count": lambda count, first, last: count,
+    "first_at": lambda count, first, last: instant(first),
+    "last_at": lambda count, first, last: instant(last),
+    # One division of integers, so that the result is the float that is nearest to the truth.
+    "average_interval_days": lambda count, first, last: None if count < 2 else (last - first) / ((count - 1) * DAY),
+}
 
 
 def split_id(id: str) -> FactId:
