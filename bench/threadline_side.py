@@ -54,14 +54,14 @@ def open_parts(path: Path) -> Parts:
 
 def read_person(engine: Any, user_id: str, now: int) -> Any:
     """Everything that is known of one person."""
-    with engine.reading:
+    with engine.reading():
         person = engine.person(WORKSPACE, f"user_id:{user_id}")
         return engine.views(person, now)
 
 
 def read_features(engine: Any, user_id: str, now: int) -> Any:
     """One person's feature vector."""
-    with engine.reading:
+    with engine.reading():
         person = engine.person(WORKSPACE, f"user_id:{user_id}")
         return engine.views(person, now, names=("features",))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
@@ -38,15 +39,15 @@ def event(key: str) -> Event:
 def test_nobody_waits_where_nobody_reads(patient: None) -> None:
     way = RightOfWay()
     way.give()
-    with way:
+    with way.reading():
         pass
     way.give()
 
 
 def test_a_writer_waits_for_all_who_read(patient: None) -> None:
     way, done = RightOfWay(), threading.Event()
-    with way:
-        with way:
+    with way.reading():
+        with way.reading():
             writer = started(lambda: (way.give(), done.set()))
             assert not done.wait(0.05)
         assert not done.wait(0.05)
@@ -59,7 +60,7 @@ def test_after_a_wait_the_writer_goes_on_for_as_long_whoever_reads(patient: None
     reading = threading.Event()
 
     def read() -> None:
-        with way:
+        with way.reading():
             reading.set()
             time.sleep(1)
 
@@ -67,15 +68,35 @@ def test_after_a_wait_the_writer_goes_on_for_as_long_whoever_reads(patient: None
     assert reading.wait(LONG)
     way.give()
     reader.join(LONG)
-    with way:
+    with way.reading():
         writer = started(way.give)
         writer.join(LONG / 2)
         assert not writer.is_alive()
 
 
+class _LongAgo:
+    monotonic = staticmethod(lambda: time.monotonic() - 2 * LONG)
+
+
+def test_a_writer_waits_for_short_reads_beside_a_long_one_no_longer_than_they_take(
+    patient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way, ended = RightOfWay(), threading.Event()
+    with ExitStack() as long:
+        with monkeypatch.context() as patched:
+            patched.setattr(right_of_way, "time", _LongAgo)
+            long.enter_context(way.reading())
+        way.give()
+        with way.reading():
+            writer = started(lambda: (way.give(), ended.set()))
+            assert not ended.wait(0.05)
+        writer.join(LONG / 2)
+        assert ended.is_set()
+
+
 def test_a_read_that_fails_gives_the_way_back(patient: None) -> None:
     way = RightOfWay()
-    with pytest.raises(ZeroDivisionError), way:
+    with pytest.raises(ZeroDivisionError), way.reading():
         _ = 1 // 0
     way.give()
 
@@ -83,7 +104,7 @@ def test_a_read_that_fails_gives_the_way_back(patient: None) -> None:
 def test_a_long_read_does_not_keep_events_from_being_recorded() -> None:
     """Not even one that records itself: it waits for its own end, but not for ever."""
     on = engine(MemoryStore())
-    with on.reading:
+    with on.reading():
         receipts = on.record([event(str(number)) for number in range(200)])
     assert {each.status for each in receipts} == {"accepted"}
 
@@ -91,7 +112,7 @@ def test_a_long_read_does_not_keep_events_from_being_recorded() -> None:
 def test_a_writer_lets_a_read_go_first_between_two_events(patient: None) -> None:
     on = engine(MemoryStore())
     recorded = threading.Event()
-    with on.reading:
+    with on.reading():
         writer = started(lambda: (on.record([event("1"), event("2")]), recorded.set()))
         assert not recorded.wait(0.1)
         assert on.store.feed() == []

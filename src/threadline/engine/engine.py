@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from threadline.engine import indexing, joining, lanes, parking, rejected
@@ -15,7 +16,6 @@ from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.engine.ranks import Ranks
 from threadline.engine.rebuilding import refold_everybody
 from threadline.engine.record import Recorder
-from threadline.engine.right_of_way import RightOfWay
 from threadline.engine.screen import Request
 from threadline.engine.shared import SharedValues
 from threadline.engine.trials import Running, Trials
@@ -48,10 +48,9 @@ class Engine:
         self.readers: dict[str, Callable[[Any, Any], Event]] = {}
         """Form of a rejected payload -> how it is read again; wire formats are the composition root's to know."""
 
-    @property
-    def reading(self) -> RightOfWay:
-        """A context in which surfaces read: the writer of this process lets it go first."""
-        return self.recorder.way
+    def reading(self) -> AbstractContextManager[None]:
+        """A context in which surfaces read: the writer of this process lets them go first."""
+        return self.recorder.way.reading()
 
     @property
     def shared(self) -> SharedValues:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 SECONDS_MAX = 0.02
 """For so long after it has begun a read goes before the writer; most take a few milliseconds."""
 
 
 class RightOfWay:
-    """Held while somebody reads; a writer looks at it between events, and waits.
+    """Held by whoever reads; a writer looks at it between events, and waits.
 
     One thread at a time has Python's interpreter. A read leaves it whenever it asks the store something, and gets it
     back from a busy writer only after the interpreter's switch interval: what takes 4 ms alone took 80 ms beside one.
@@ -22,34 +23,35 @@ class RightOfWay:
 
     def __init__(self) -> None:
         self._changing = threading.Condition()
-        self._readers = 0
-        self._begun_at = 0.0
+        self._begun_at: dict[object, float] = {}
+        """Of each read that goes on."""
         self._writing_until = 0.0
 
-    def __enter__(self) -> None:
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Go before the writer meanwhile."""
+        read = object()
         with self._changing:
-            self._readers += 1
-            self._begun_at = time.monotonic()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._changing:
-            self._readers -= 1
-            if not self._readers:
-                self._changing.notify_all()
+            self._begun_at[read] = time.monotonic()
+        try:
+            yield
+        finally:
+            with self._changing:
+                del self._begun_at[read]
+                self._changing.notify()
 
     def give(self) -> None:
-        """Wait until nobody reads who has the right of way."""
-        if not self._readers:  # a look without the lock: it is taken between any two events
+        """Wait for those who read and have the right of way; whoever begins meanwhile does not make it longer."""
+        if not self._begun_at:  # a look without the lock: it is taken between any two events
             return
         began = time.monotonic()
         if began < self._writing_until:
             return
         with self._changing:
-            # Whoever begins while this waits does not make it longer.
-            until = self._begun_at + SECONDS_MAX
-            while self._readers and (left := until - time.monotonic()) > 0:
+            first = {read: until for read, at in self._begun_at.items() if (until := at + SECONDS_MAX) > began}
+            while ends := [until for read, until in first.items() if read in self._begun_at]:
+                if (left := max(ends) - time.monotonic()) <= 0:
+                    break
                 self._changing.wait(left)
         ended = time.monotonic()
         self._writing_until = ended + (ended - began)

@@ -115,7 +115,7 @@ class Threadline:
             values = {**dict(zip(names, arguments, strict=False)), **values}
             context = Context(self.engine, self.workspace, self.engine.clock(), self.source)
             plain = {name: _plain(value) for name, value in values.items() if value is not None}
-            with self.engine.reading if operation.method == "GET" else nullcontext():
+            with self.engine.reading() if operation.method == "GET" else nullcontext():
                 return msgspec.to_builtins(call(operation, context, plain, strict=True))
 
         method.__name__ = operation.name

@@ -68,7 +68,7 @@ class Operations:
                 return msgspec.json.encode(operation.run(context, params))
 
         # Waiting for a thread is part of reading; what may write must not wait for itself.
-        with self._engine.reading if operation.method == "GET" else nullcontext():
+        with self._engine.reading() if operation.method == "GET" else nullcontext():
             body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
