@@ -1,0 +1,58 @@
+"""What features cost: however much somebody does in a day, a window that cuts the day reads little of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.laws.staging import engine, event
+from threadline.kernel.store import LogEntry, Span, Store
+from threadline.kernel.time import DAY, HOUR, MINUTE
+from threadline.stores.memory import MemoryStore
+from threadline.testing.scenarios import NOW
+
+TODAY = NOW // DAY * DAY
+WINDOW = 90 * DAY
+
+
+class CountingStore:
+    """A store that counts the entries of the log that are read by thread."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.entries = 0
+
+    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
+        """As the store."""
+        found = self.store.events(thread, span)
+        self.entries += len(found)
+        return found
+
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """As the store."""
+        found = self.store.spans(threads, span)
+        self.entries += sum(map(len, found.values()))
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+@pytest.mark.parametrize("hour", range(0, 24, 3))
+def test_a_window_that_cuts_a_busy_day_reads_what_feeds_it_and_no_more_than_two_eighths(hour: int) -> None:
+    store = CountingStore(MemoryStore())
+    on = engine(store)
+    day = TODAY - WINDOW
+    # A purchase each half an hour, and every minute a page.
+    told = [event("purchase_completed", {"user_id": "ada"}, f"buy {n}", day + n * 30 * MINUTE) for n in range(48)]
+    told += [event("page_viewed", {"user_id": "ada"}, f"page {n}", day + n * MINUTE) for n in range(24 * 60)]
+    for first in range(0, len(told), 500):
+        on.record(told[first : first + 500])
+    person = on.person("default", "user_id:ada")
+    store.entries = 0
+    now = day + WINDOW + hour * HOUR + 10 * MINUTE
+    shown = on.views(person, now, names=("features",))["features"]
+    assert shown["frequency_purchases_90d"]["value"] == 48 - 2 * hour - 1
+    assert 0 < store.entries <= 2 * 48 // 8
