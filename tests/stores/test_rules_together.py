@@ -54,16 +54,21 @@ def test_changes_under_load_decide_every_event_once(tmp_path: Path) -> None:
     ask(operator, "rule_set_write", name="s", events=["applied"], rules=["all"])
     activate(operator, 0)
     time.sleep(REFRESH_SECONDS)
-    over = threading.Event()
+    changed, over = threading.Event(), threading.Event()
 
     def operate() -> None:
         for number in itertools.count(1):
             activate(operator, number)
+            changed.set()
             if over.wait(0.02):
                 return
 
     def tell(on: Engine, first: int) -> None:
         for number in range(first, EVENTS, WRITERS):
+            if number - first == EVENTS // 2:
+                # However fast this is, the other half is told when the first change has come round.
+                assert changed.wait(60)
+                time.sleep(REFRESH_SECONDS)
             # The same few people everywhere, and every event by two writers: only one of them records it.
             for told in (number, number - 1):
                 on.record([applied(told)])
