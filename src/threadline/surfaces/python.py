@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from threadline.capabilities.events.forms import NativeEvent, native_event
-from threadline.engine.collecting import uncollected
 from threadline.engine.context import Context
 from threadline.engine.credentials import fresh_key
 from threadline.engine.engine import Engine
@@ -116,7 +115,7 @@ class Threadline:
             values = {**dict(zip(names, arguments, strict=False)), **values}
             context = Context(self.engine, self.workspace, self.engine.clock(), self.source)
             plain = {name: _plain(value) for name, value in values.items() if value is not None}
-            with self.engine.reading() if operation.method == "GET" else nullcontext(), uncollected():
+            with self.engine.reading() if operation.method == "GET" else nullcontext():
                 return msgspec.to_builtins(call(operation, context, plain, strict=True))
 
         method.__name__ = operation.name

@@ -24,7 +24,7 @@ from threadline.capabilities.features.definition import (
     content_hash,
 )
 from threadline.capabilities.features.values import dig, matches, read_currency, read_key, read_scalar, week_hour
-from threadline.capabilities.features.windows import Series, bucket_width
+from threadline.capabilities.features.windows import PARTS, Series, bucket_width
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import to_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
@@ -176,7 +176,7 @@ class Plan:
             }
             for slot in self.slots
         ]
-        bounds = [LAYOUT, DISTINCT_VALUES_MAX, WINDOW_BUCKET_ENTRIES_MAX, CURRENCIES_MAX]
+        bounds = [LAYOUT, DISTINCT_VALUES_MAX, WINDOW_BUCKET_ENTRIES_MAX, CURRENCIES_MAX, PARTS]
         return content_hash([bounds, self.timezone, layout])
 
 

@@ -118,9 +118,9 @@ def _by_topic(interests: Interests, state: Mapping[str, Any], topic: str | None)
 
 def credited(rules: Topic, slots: Mapping[int, int]) -> Days:
     """Actions per day that count, from actions per slot since 1970: at most so many in a window, the earliest days'."""
-    days: Days = {}
     if not rules.most and rules.slot == DAY:
         return dict(slots)
+    days: Days = {}
     used: dict[int, int] = {}
     for slot in sorted(slots):
         count = slots[slot]

@@ -14,7 +14,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threadline.engine.collecting import uncollected
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue, MalformedBody
@@ -64,8 +63,7 @@ class Operations:
         context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
 
         def work() -> bytes:
-            with uncollected():  # until the answer is bytes: its parts are all alive before
-                return msgspec.json.encode(operation.run(context, params))
+            return msgspec.json.encode(operation.run(context, params))
 
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
