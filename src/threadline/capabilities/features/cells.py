@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 from threadline.kernel.limits import DISTINCT_VALUES_MAX
@@ -36,15 +36,15 @@ _SUM_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One kind of cell. ``merge`` answers a new value and leaves both of its own alone."""
+    """One kind of cell. ``total`` merges one or more and leaves them alone."""
 
     start: Callable[[Entry], Any]
     absorb: Callable[[Any, Entry], Any]
-    merge: Callable[[Any, Any], Any]
+    total: Callable[[Iterable[Any]], Any]
     limited: bool = False
     """A sorted list that the tally of a bucket cuts to `BUCKET_KEYS_MAX`."""
-    total: Callable[[Iterable[Any]], Any] | None = None
-    """Of a cell that is one number: all merged, at least one, in a tenth of the time."""
+    small: bool = False
+    """One number."""
 
 
 def add_units(total: int | str, units: int) -> int | str:
@@ -112,32 +112,32 @@ def _merge_keys(one: list[int], other: list[int]) -> list[int]:
     return sorted({*one, *other})[:DISTINCT_VALUES_MAX]
 
 
-def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Callable[[Any, Any], Any]:
+def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Callable[[Iterable[Any]], Any]:
     def merge(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> dict[str, list[Any]]:
         merged = {code: list(held) for code, held in one.items()}
         for code, held in other.items():
             merged[code] = join(merged[code], held) if code in merged else list(held)
         return {code: merged[code] for code in sorted(merged)[:CURRENCIES_MAX]}
 
-    return merge
+    return partial(reduce, merge)
 
 
 CELLS: Mapping[str, Cell] = {
-    "n": Cell(lambda e: 1, lambda c, e: c + 1, lambda a, b: a + b, total=sum),
+    "n": Cell(lambda e: 1, lambda c, e: c + 1, sum, small=True),
     "sum": Cell(
         lambda e: e[1],
         lambda c, e: add_units(c, e[1]),
-        lambda a, b: add_units(a, int(b)),
-        total=lambda held: add_units(sum(map(int, held)), 0),
+        lambda held: add_units(sum(map(int, held)), 0),
+        small=True,
     ),
-    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min, total=min),
-    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max, total=max),
+    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min, small=True),
+    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max, small=True),
     # Entries of one slot differ in their event id at the latest, so values are never compared.
     "first": Cell(lambda e: e, min, min),
     "last": Cell(lambda e: e, max, max),
-    "keys": Cell(lambda e: [e[1]], lambda c, e: add_key(c, e[1]), _merge_keys, limited=True),
-    "hours": Cell(lambda e: _started(24, e[1] % 24), lambda c, e: _add_at(c, e[1] % 24), _add_lists),
-    "days": Cell(lambda e: _started(7, e[1] // 24), lambda c, e: _add_at(c, e[1] // 24), _add_lists),
+    "keys": Cell(lambda e: [e[1]], lambda c, e: add_key(c, e[1]), partial(reduce, _merge_keys), limited=True),
+    "hours": Cell(lambda e: _started(24, e[1] % 24), lambda c, e: _add_at(c, e[1] % 24), partial(reduce, _add_lists)),
+    "days": Cell(lambda e: _started(7, e[1] // 24), lambda c, e: _add_at(c, e[1] // 24), partial(reduce, _add_lists)),
     "money": Cell(
         lambda e: {e[2]: [1, e[1]]},
         lambda c, e: add_money(c, e[1], e[2]),
@@ -160,7 +160,7 @@ class Ledger:
     @property
     def small(self) -> bool:
         """Whether a tally is a few numbers."""
-        return all(cell.total is not None for cell in self.cells)
+        return all(cell.small for cell in self.cells)
 
     def start(self, entry: Entry) -> Tally:
         """The tally of one entry."""
@@ -173,10 +173,7 @@ class Ledger:
 
     def total(self, tallies: Sequence[Tally]) -> Tally:
         """A new tally of all of these, at least one."""
-        return [
-            reduce(cell.merge, held) if cell.total is None else cell.total(held)
-            for cell, held in zip(self.cells, zip(*tallies, strict=True), strict=True)
-        ]
+        return [cell.total(held) for cell, held in zip(self.cells, zip(*tallies, strict=True), strict=True)]
 
     def capped(self, tallies: Iterable[Tally]) -> bool:
         """Whether one of these, the tallies of buckets, has had more different values than it keeps."""
