@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 
-from tests.laws.staging import engine, event
-from threadline.kernel.store import LogEntry, Span, Store
+from tests.laws.staging import CountingStore, engine, event
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
 from threadline.testing.scenarios import NOW
 
 TODAY = NOW // DAY * DAY
 WINDOW = 90 * DAY
-
-
-class CountingStore:
-    """A store that counts the entries of the log that are read by thread."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.entries = 0
-
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """As the store."""
-        found = self.store.events(thread, span)
-        self.entries += len(found)
-        return found
-
-    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
-        """As the store."""
-        found = self.store.spans(threads, span)
-        self.entries += sum(map(len, found.values()))
-        return found
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.store, name)
 
 
 @pytest.mark.parametrize("hour", [0, 7, 12, 21])

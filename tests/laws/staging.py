@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-import msgspec
-
 from threadline.app import catalogue
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.dump import dump, was_told
 from threadline.engine.engine import Engine
+from threadline.engine.person import lasting
 from threadline.engine.refold import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
-from threadline.kernel.store import Batch, Refusal, Store
+from threadline.kernel.store import Batch, LogEntry, Refusal, Span, Store
 from threadline.kernel.time import format_time
 from threadline.stores.memory import MemoryStore
 from threadline.testing.audits import points as audited_points
@@ -83,6 +82,35 @@ class CrashingStore:
         elif self.when == "half" and len(batches) > 1:
             self.store.commit(batches[: len(batches) // 2])
         raise Crash
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+class CountingStore:
+    """A store that counts the entries of the log that are read by thread."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.entries = 0
+
+    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
+        """As the store."""
+        found = self.store.events(thread, span)
+        self.entries += len(found)
+        return found
+
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """As the store."""
+        return self._counted(self.store.spans(threads, span))
+
+    def histories(self, threads: Sequence[str], wanted: Any = None) -> dict[str, list[LogEntry]]:
+        """As the store."""
+        return self._counted(self.store.histories(threads, wanted))
+
+    def _counted(self, found: dict[str, list[LogEntry]]) -> dict[str, list[LogEntry]]:
+        self.entries += sum(map(len, found.values()))
+        return found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
@@ -211,7 +239,7 @@ def assert_refold_changes_nothing(on: Engine) -> None:
     """Every stored person is, byte for byte of its content, what a refold from the log makes of it."""
     people = 0
     for item, fresh, _ in refold_shard(on.store, on.catalogue):
-        assert msgspec.msgpack.decode(item.value) == msgspec.msgpack.decode(fresh), item.key
+        assert lasting(item.value) == lasting(fresh), item.key
         people += 1
     assert people
 

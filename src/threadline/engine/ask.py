@@ -12,7 +12,7 @@ from threadline.engine.collecting import uncollected
 from threadline.engine.packing import unpack_event
 from threadline.engine.past import Past
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.refold import occurred_order, refold_person, states_as_of, thread_events
+from threadline.engine.refold import in_occurred_order, occurred_order, refold_person, states_as_of, thread_events
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -81,8 +81,15 @@ class Asker:
 
     def states(self, person: Person, now: int, *, known_at: int | None = None) -> Sequence[State]:
         """The states that hold at ``now``: the stored ones, or a refold where these know of later events."""
-        if known_at is None and person.latest[0] < now:
-            return person.states
+        if known_at is None:
+            if person.latest[0] < now:
+                return person.states
+            if person.meanwhile is not None:
+                happened = person.meanwhile.at(
+                    now, lambda start: in_occurred_order(self.store, person.heads, start, now)
+                )
+                if happened is not None:
+                    return happened
         return states_as_of(self.store, self.catalogue, person, now, known_at if known_at is not None else _FOREVER)
 
     def views(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
+from typing import NamedTuple
 from zlib import crc32
 
 from threadline.engine.engine import Engine
-from threadline.engine.lanes import LaneWork, lanes_to_work
+from threadline.engine.lanes import REST_SECONDS_FIRST, REST_SECONDS_MAX, LaneWork, lanes_to_work
 from threadline.engine.leases import LEASE, Leases
 from threadline.engine.outbox import Outbox, due_of
 from threadline.engine.outcomes import identifier_of, internal, settle
@@ -16,13 +18,24 @@ from threadline.engine.screen import Request
 from threadline.engine.wishes import EFFECT_RETRIED, OUTBOX, SHARDS, TIMER
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Lane, Sender
-from threadline.kernel.store import Check, Delete, Item
+from threadline.kernel.store import Check, Delete, Item, Key
+from threadline.kernel.time import SECOND
 
 __all__ = ["EFFECT_RETRIED", "LEASE", "Dispatcher"]
 
 _OTHERS = Lane("")
 """All effects that are in no lane."""
 _NEVER = threading.Event()
+_RESTING_MAX = 10_000
+
+log = logging.getLogger("threadline.work")
+
+
+class _Rest(NamedTuple):
+    """How long something that is due is left alone, and how often it was."""
+
+    until: int
+    times: int
 
 
 class Dispatcher:
@@ -39,6 +52,7 @@ class Dispatcher:
         self._leases = self._new_leases()
         self._outbox = Outbox(engine, senders, _OTHERS)
         self._lanes: list[LaneWork] | None = None
+        self._resting: dict[Key, _Rest] = {}
         first = crc32(owner.encode()) % SHARDS
         # Everybody begins at another shard, so that those who start together do not run for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
@@ -66,12 +80,37 @@ class Dispatcher:
         settled = 0
         for table, work in ((TIMER, self._fire), (OUTBOX, self._send)):
             for shard in self._shards:
-                stop = time_key(self.engine.clock() + 1)
-                due = self.engine.store.query(table, f"{shard:02d}", stop=stop, limit=self.page)
+                due = self._due(table, f"{shard:02d}")
                 crowded = len(due) == self.page
                 if due and (check := self._leases.acquire(f"{table}/{shard:02d}", crowded)) is not None:
                     settled += work(due, check)
         return settled
+
+    def _due(self, table: str, shard: str) -> list[Item]:
+        """A page of what is due and does not rest."""
+        now, start = self.engine.clock(), ""
+        found: list[Item] = []
+        while len(found) < self.page:
+            items = self.engine.store.query(table, shard, start=start, stop=time_key(now + 1), limit=self.page)
+            found += [item for item in items if not self._rests(item.key, now)]
+            if len(items) < self.page:
+                break
+            start = f"{items[-1].key.sort}\0"
+        return found[: self.page]
+
+    def _rests(self, key: Key, now: int) -> bool:
+        rest = self._resting.get(key)
+        return rest is not None and now < rest.until
+
+    def _rest(self, item: Item, why: str) -> None:
+        """Leave something alone that cannot be settled, longer each time: what waits behind it must have its turn."""
+        times = self._resting[item.key].times + 1 if item.key in self._resting else 1
+        if times == 1:
+            log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
+        seconds = min(REST_SECONDS_FIRST * 2 ** min(times - 1, 20), REST_SECONDS_MAX)
+        if len(self._resting) >= _RESTING_MAX:
+            self._resting.pop(next(iter(self._resting)))
+        self._resting[item.key] = _Rest(self.engine.clock() + seconds * SECOND, times)
 
     def _all_lanes(self) -> list[LaneWork]:
         if self._lanes is None:
@@ -83,16 +122,21 @@ class Dispatcher:
         return Leases(self.engine.store, self.engine.clock, self.owner, self.lease_seconds)
 
     def _fire(self, due: list[Item], check: Check) -> int:
-        requests = []
+        timers, requests = [], []
         for item in due:
             workspace, thread, policy, key, data = unpack(item.value)
             identifier = identifier_of(self.engine, thread)
             if identifier is None:
+                self._rest(item, "nobody has its thread")
                 continue
             properties = {"policy": policy, "key": key, "data": data}
             event = internal(workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), properties)
+            timers.append(item)
             requests.append(Request(event, "", None, (Delete(item.key, item.version), check)))
-        return settle(self.engine, requests)
+        settled = settle(self.engine, requests)
+        for place, why in settled.unfit:
+            self._rest(timers[place], why)
+        return settled.done
 
     def _send(self, due: list[Item], check: Check) -> int:
         settled = 0

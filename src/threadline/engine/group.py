@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence, Set
 
 import msgspec
 
-from threadline.engine import identity, wishes
+from threadline.engine import ahead, identity, wishes
 from threadline.engine.cascade import Reactors, cascade
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import Draft
 from threadline.engine.known import KnownPerson
 from threadline.engine.memo import Memo
 from threadline.engine.packing import pack_body, payload_digest
-from threadline.engine.person import Packed, Person, person_key, thread_key, unpack_person
+from threadline.engine.person import VALUE_BYTES_MAX, Packed, Person, person_key, thread_key, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.engine.screen import Request, Screened
 from threadline.kernel.errors import Conflict, StoreDamaged, ThreadlineError
@@ -23,14 +23,9 @@ from threadline.kernel.limits import (
     BATCH_WRITES_MAX,
     CASCADE_EVENTS_MAX,
     EVENT_TYPE_LENGTH_MAX,
-    ITEM_BYTES_MAX,
-    KEY_BYTES_MAX,
 )
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.store import Batch, Check, Item, Key, LogEntry, Put, Store
-
-_VALUE_BYTES_MAX = ITEM_BYTES_MAX - KEY_BYTES_MAX
-"""What is left for a value when the store counts its key as well."""
 
 
 class Poisoned(Exception):
@@ -254,6 +249,10 @@ class Group:
         late = latest < person.latest
         if rows:
             draft.note_rows(person, self.catalogue, rows)
+        if person.latest[0] >= self.now or event.occurred_at >= self.now:
+            ahead.keep_up(self, person, recorded)
+        else:
+            person.meanwhile = None
         states = person.states
         for index, fold in steps:
             if late and index in ordered and not states.folds_in_place(index, recorded):
@@ -319,8 +318,8 @@ class Group:
             batch = draft.seal(self.catalogue)
         except Exception as error:
             raise Poisoned(draft.requests, "projection_failed", f"{type(error).__name__}: {error}") from error
-        if any(len(write.value) > _VALUE_BYTES_MAX for write in batch.writes if isinstance(write, Put)):
-            message = f"what is known of the person would exceed {_VALUE_BYTES_MAX} bytes"
+        if any(len(write.value) > VALUE_BYTES_MAX for write in batch.writes if isinstance(write, Put)):
+            message = f"what is known of the person would exceed {VALUE_BYTES_MAX} bytes"
             raise Poisoned(draft.requests, "person_too_large", message)
         if 2 * len(batch.events) + len(batch.writes) > BATCH_WRITES_MAX:
             message = f"it would change more than {BATCH_WRITES_MAX} items at once; tags and groups count one each"

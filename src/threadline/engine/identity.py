@@ -194,7 +194,7 @@ def _fold_union(group: Group, survivor: Person, merged: Person) -> None:
     if catalogue.ordered:
         pending = [*group.pending_of(survivor), *group.pending_of(merged)]
         refold_person(group.store, catalogue, union, only=catalogue.ordered, extra=pending)
-    survivor.states = union.states
+    survivor.states, survivor.meanwhile = union.states, None
     survivor.latest = max(survivor.latest, merged.latest)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from threadline.engine.ahead import state_before
 from threadline.engine.person import Person
-from threadline.engine.refold import occurred_order, refold_until, thread_events
+from threadline.engine.refold import occurred_order, thread_events
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.projection import Edge, State
 
@@ -96,12 +97,8 @@ class KnownPerson:
         return self._group.reactors.shared(self._person.workspace, name)
 
     def _state(self, name: str, at: int) -> State:
-        if self._person.latest[0] < at:
-            return self[name]
-        # The person has events after that instant, for example from the future, which do not count at it.
-        group, index = self._group, self._group.catalogue.index[name]
-        pending = group.pending_of(self._person)
-        return refold_until(group.store, group.catalogue, group.stored_heads(self._person), pending, index, at)
+        # The person may have events after that instant, for example from the future, which do not count at it.
+        return state_before(self._group, self._person, self._group.catalogue.index[name], at)
 
     def _edge_events(self, edges: Sequence[Edge]) -> list[Recorded]:
         pending = self._group.pending_of(self._person)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ from threadline.engine.wishes import EFFECT_PARKED, EFFECT_RETRIED
 from threadline.kernel.event import Identifier
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Lane, Outcome, Sender
-from threadline.kernel.store import Check, Delete, Item, Key, Put
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put
 from threadline.kernel.time import SECOND, format_time
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ PARKED = "parked"
 RETRY_SECONDS_FIRST = 5.0
 RETRY_SECONDS_MAX = 3_600.0
 _DOUBLINGS_MAX = 20
+
+log = logging.getLogger("threadline.work")
 
 
 class Waiting(NamedTuple):
@@ -105,8 +108,15 @@ class Outbox:
         return self.settle(list(zip(able, outcomes, strict=True)), check), outcomes
 
     def settle(self, done: Sequence[tuple[Able, Outcome]], check: Check) -> int:
-        """Record outcomes, each in the commit that takes its effect off the table; answers how many are."""
-        return settle(self._engine, [self._request(each, outcome, check) for each, outcome in done])
+        """Record outcomes, each in the commit that takes its effect off the table; answers how many are.
+
+        An effect whose outcome the person's thread cannot take is parked without it: were it left, it would be sent
+        again and again.
+        """
+        settled = settle(self._engine, [self._request(each, outcome, check) for each, outcome in done])
+        batches = [self._parking(*done[place], why, check) for place, why in settled.unfit]
+        refusals = self._engine.store.commit(batches) if batches else []
+        return settled.done + refusals.count(None)
 
     def close(self) -> None:
         """Release the threads."""
@@ -132,6 +142,14 @@ class Outbox:
         event = internal(one.workspace, able.identifier, type, f"{one.id}/{one.attempts}", now, properties)
         gone = Delete(one.item.key, one.item.version)
         return Request(event, one.cause, None, (gone, *put, check))
+
+    def _parking(self, able: Able, outcome: Outcome, why: str, check: Check) -> Batch:
+        one = able.one
+        why = f"what came of it could not be recorded: {why}"
+        log.error("effect %s of workspace %s is parked: %s", one.id, one.workspace, why)
+        told = {"outcome": outcome.type, **outcome.properties}
+        gone = Delete(one.item.key, one.item.version)
+        return Batch(writes=[gone, self._parked(one, why, told, self._engine.clock()), check])
 
     def _fate(self, one: Waiting, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
         """The type of the event, what is told beside the outcome, and what is written."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from threadline.engine.record import FENCED
 from threadline.engine.screen import Request
 from threadline.engine.wishes import DISPATCH
 from threadline.kernel.event import Event, Identifier
@@ -22,13 +23,27 @@ def identifier_of(engine: Engine, thread: str) -> Identifier | None:
     return None if person is None else person.identifiers[thread]
 
 
-def settle(engine: Engine, requests: Sequence[Request]) -> int:
-    """Record what came of items that were due; answers how many are off the table."""
+class Settled(NamedTuple):
+    """What became of items that were due."""
+
+    done: int
+    """How many are off the table."""
+    unfit: list[tuple[int, str]]
+    """Which of the requests cannot be recorded, now or at the next attempt, and why. Their items are still there."""
+
+
+def settle(engine: Engine, requests: Sequence[Request]) -> Settled:
+    """Record what came of items that were due, each in the commit that takes its item off the table."""
     receipts = engine.recorder.record(requests)
     # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
     again = [each for each, receipt in zip(requests, receipts, strict=True) if receipt.status in _KNOWN]
     refusals = engine.store.commit([Batch(writes=each.writes) for each in again]) if again else []
-    return sum(receipt.status == "accepted" for receipt in receipts) + refusals.count(None)
+    unfit = [
+        (place, f"{receipt.code}: {receipt.message}")
+        for place, receipt in enumerate(receipts)
+        if receipt.status == "rejected" and receipt.code != FENCED
+    ]
+    return Settled(sum(receipt.status == "accepted" for receipt in receipts) + refusals.count(None), unfit)
 
 
 def internal(workspace: str, identifier: Identifier, type: str, key: str, at: int, properties: dict[str, Any]) -> Event:

@@ -53,7 +53,7 @@ def redrive(engine: Engine, found: Sequence[Parked], by: str) -> int:
     Their ids stay, so that whoever has had one after all can tell. Two who drive the same one do it once.
     """
     requests = [request for each in found if (request := _request(engine, each, by)) is not None]
-    return settle(engine, requests)
+    return settle(engine, requests).done
 
 
 def _parked(item: Item) -> Parked:

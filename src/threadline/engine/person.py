@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.meanwhile import Meanwhile
 from threadline.engine.packing import pack, unpack
 from threadline.engine.states import States
 from threadline.kernel.event import Identifier
+from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.store import Item, Key
 
 PERSON = "person"
@@ -17,6 +19,9 @@ THREAD = "thread"
 
 _ALIAS, _PERSON = 0, 1
 """The first element of a packed person item says whether it is a person or points to the survivor of a merge."""
+
+VALUE_BYTES_MAX = ITEM_BYTES_MAX - KEY_BYTES_MAX
+"""What is left for a value when the store counts its key as well."""
 
 Packed = tuple[int, bytes]
 """A person's item as a cache keeps it: version and value."""
@@ -30,8 +35,8 @@ class Person:
     """
 
     __slots__ = (
-        "apart", "created_at", "heads", "id", "identifiers", "latest", "packed", "packed_timers", "stale", "states",
-        "unwritten", "version", "workspace",
+        "apart", "created_at", "heads", "id", "identifiers", "latest", "meanwhile", "packed", "packed_timers", "stale",
+        "states", "unwritten", "version", "workspace",
     )  # fmt: skip
 
     def __init__(self, id: str, workspace: str, created_at: int, states: States) -> None:
@@ -40,7 +45,7 @@ class Person:
         self.created_at = created_at
         self.version = 0
         self.packed = b""
-        """The bytes last sealed for the store."""
+        """The bytes in the store, or last sealed for it."""
         self.heads: dict[str, int] = {}
         """Sequence of the last event of each thread; a thread that holds no event yet has 0."""
         self.identifiers: dict[str, Identifier] = {}
@@ -52,6 +57,8 @@ class Person:
         self.latest: tuple[int, str] = (-(1 << 63), "")
         """(occurred_at, id) of the newest event folded."""
         self.states = states
+        self.meanwhile: Meanwhile | None = None
+        """What is so until the newest events have happened, for somebody who has events ahead of the clock."""
         self.stale: tuple[int, ...] = ()
         """Projections whose stored state is of another version and must be folded again before use."""
         self.unwritten: frozenset[int] = frozenset()
@@ -103,8 +110,10 @@ class _Layout(msgspec.Struct, array_like=True, gc=False):
     latest: tuple[int, str]
     layout: str
     states: list[msgspec.Raw]
+    meanwhile: tuple[tuple[int, str], int, list[msgspec.Raw]] | None = None
 
 
+_LASTING = len(_Layout.__struct_fields__) - 1
 _layout = msgspec.msgpack.Decoder(_Layout).decode
 _ALIAS_START = b"\x92" + pack(_ALIAS)
 """The head of a MessagePack array of two, which no person's is."""
@@ -112,13 +121,21 @@ _ALIAS_START = b"\x92" + pack(_ALIAS)
 
 def pack_person(person: Person, catalogue: Catalogue) -> bytes:
     """The packed item of a person."""
-    return pack(
-        (
-            _PERSON, person.workspace, person.created_at, list(person.heads), list(person.heads.values()),
-            [person.identifiers[thread] for thread in person.heads], person.apart, _nested(person.packed_timers),
-            person.latest, catalogue.layout, person.states.kept(),
-        )
+    fields = (
+        _PERSON, person.workspace, person.created_at, list(person.heads), list(person.heads.values()),
+        [person.identifiers[thread] for thread in person.heads], person.apart, _nested(person.packed_timers),
+        person.latest, catalogue.layout, person.states.kept(),
     )  # fmt: skip
+    if person.meanwhile is not None:
+        packed = pack((*fields, person.meanwhile.kept()))
+        if len(packed) <= VALUE_BYTES_MAX:
+            return packed
+    return pack(fields)
+
+
+def lasting(packed: bytes) -> Any:
+    """What a packed item says; without what is kept only until it is later."""
+    return unpack(packed)[:_LASTING]  # of one who was merged away it is all
 
 
 def _nested(timers: dict[str, int] | msgspec.Raw) -> dict[str, dict[str, dict[str, int]]] | msgspec.Raw:
@@ -161,6 +178,10 @@ def unpack_person(item: Item, catalogue: Catalogue) -> Person | str:
     person.identifiers = dict(zip(data.threads, data.identifiers, strict=True))
     person.apart, person.latest, person.stale = data.apart, data.latest, stale
     person.packed_timers = data.timers
+    person.packed = item.value
+    if data.meanwhile is not None and not stale and data.layout == catalogue.layout:
+        latest, until, meanwhile = data.meanwhile
+        person.meanwhile = Meanwhile(catalogue, States(catalogue, list(meanwhile)), latest, until)
     return person
 
 

@@ -8,8 +8,8 @@ from itertools import chain
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import uncollected
-from threadline.engine.packing import unpack, unpack_event
-from threadline.engine.person import PERSON, Person, pack_person, person_key, unpack_person
+from threadline.engine.packing import unpack_event
+from threadline.engine.person import PERSON, Person, lasting, pack_person, person_key, unpack_person
 from threadline.engine.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -166,7 +166,7 @@ def refold_person(
     for index in chosen:
         person.states[index] = states[index]
     if only is None:
-        person.latest = latest
+        person.latest, person.meanwhile = latest, None
         person.stale = ()
 
 
@@ -209,7 +209,7 @@ def refold_shard(
 
 def differs(stored: bytes, fresh: bytes) -> bool:
     """Whether two packed people say different things; the order in which dicts were filled says nothing."""
-    return stored != fresh and unpack(stored) != unpack(fresh)
+    return stored != fresh and lasting(stored) != lasting(fresh)
 
 
 def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[str]:

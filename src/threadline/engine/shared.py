@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ class _Made(NamedTuple):
 
 
 class SharedValues:
-    """The values of one store's `Shared`. Thread-safe: entries are replaced whole, and never changed."""
+    """The values of one store's `Shared`. Thread-safe: entries are replaced whole, and never changed; one that was
+    read while a `change` was made is not believed."""
 
     def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
         self.refresh_seconds: float | None = 0.0
@@ -34,6 +36,9 @@ class SharedValues:
         self._clock = clock
         self._declared = {policy.shared.name: policy.shared for policy in catalogue.policies if policy.shared}
         self._made: dict[tuple[str, str], _Made] = {}
+        self._changes: dict[tuple[str, str], int] = {}
+        """How often this process has changed each: what was read before a change must not be kept after it."""
+        self._lock = threading.Lock()
 
     def current(self, workspace: str, name: str) -> Any:
         """The value to record events by: at most `refresh_seconds` old."""
@@ -50,24 +55,31 @@ class SharedValues:
         if shared is None:
             raise NotFound(f"nothing is shared under the name {name!r}")
         now = self._clock()
+        place = (workspace, name)
+        changes = self._changes.get(place, 0)
         item = self._store.get([edition_key(workspace, name)])[0]
         edition = 0 if item is None else item.version
-        made = self._made.get((workspace, name))
+        made = self._made.get(place)
         if made is None or made.edition != edition:
             # A change that comes between these reads has an edition of its own, and is read when that is seen.
             found = pages(self._store, name, workspace) if edition else ()
             items = {each.key.sort: each.value for each in found}
             made = _Made(edition, shared.make(items, None if made is None else made.value), now)
-        self._made[workspace, name] = made._replace(looked_at=now)
+        with self._lock:
+            settled = self._changes.get(place, 0) == changes
+            self._made[place] = made._replace(edition=made.edition if settled else _UNKNOWN, looked_at=now)
         return made.value
 
     def change(self, workspace: str, name: str, writes: Sequence[Put | Delete | Check]) -> Refusal | None:
         """Commit changes of the items, and whatever belongs with them; None once they are durable, else why not."""
         edition = Put(edition_key(workspace, name), b"-")
         refusal = self._store.commit([Batch(writes=[*writes, edition])])[0]
-        made = self._made.get((workspace, name))
-        if made is not None:
-            self._made[workspace, name] = made._replace(edition=_UNKNOWN)
+        with self._lock:
+            place = (workspace, name)
+            self._changes[place] = self._changes.get(place, 0) + 1
+            made = self._made.get(place)
+            if made is not None:
+                self._made[place] = made._replace(edition=_UNKNOWN)
         return refusal
 
 

@@ -1,0 +1,89 @@
+"""What is so of a person as long as events of theirs lie ahead of the clock.
+
+A client's clock may run ahead by a day; such an event counts from when it says. A person's states have it at
+once, for they must not depend on when anybody looks. Whoever asks earlier would have to fold the person anew from the
+log, and a single such event would make every question about a busy person cost seconds for a day. So a second set of
+states is kept beside the first, without what has not happened yet, until everything has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.packing import pack
+from threadline.engine.states import States
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import State
+
+_copied = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+
+
+class Meanwhile:
+    """States folded from exactly those events of a person that occurred before ``until``."""
+
+    __slots__ = ("_catalogue", "latest", "states", "until")
+
+    def __init__(self, catalogue: Catalogue, states: States, latest: tuple[int, str], until: int) -> None:
+        self._catalogue = catalogue
+        self.states = states
+        self.latest = latest
+        """(occurred_at, id) of the newest event folded."""
+        self.until = until
+
+    def copy(self) -> Meanwhile:
+        """One of its own, of which nothing is unpacked."""
+        return Meanwhile(self._catalogue, copied(self.states, self._catalogue), self.latest, self.until)
+
+    def advance(self, until: int, events: Iterable[Recorded], only: Sequence[int] | None = None) -> None:
+        """Fold what has happened since: the events in [`until`, ``until``), in occurred order.
+
+        ``only``: into these projections, when nobody will ask for the others.
+        """
+        for recorded in events:
+            for index, fold in self._catalogue.plan(recorded.event.type).steps:
+                if only is None or index in only:
+                    self.states.fold(index, fold, recorded)
+            self.latest = (recorded.event.occurred_at, recorded.id)
+        self.until = max(self.until, until)
+
+    def fold(self, recorded: Recorded, again: Callable[[int], State]) -> None:
+        """Fold an event that occurred before `until`. ``again`` folds one projection from the log."""
+        plan = self._catalogue.plan(recorded.event.type)
+        at = (recorded.event.occurred_at, recorded.id)
+        late = at < self.latest
+        for index, fold in plan.steps:
+            if late and index in plan.ordered and not self.states.folds_in_place(index, recorded):
+                self.states[index] = again(index)
+            else:
+                self.states.fold(index, fold, recorded)
+        self.latest = max(self.latest, at)
+
+    def at(
+        self, instant: int, events: Callable[[int], Iterable[Recorded]], only: Sequence[int] | None = None
+    ) -> States | None:
+        """The states that hold at an instant; None if they have to be folded anew, for it is too long ago.
+
+        ``events`` gives those that occurred from an instant on and before that one, in occurred order.
+        """
+        if instant <= self.until:
+            return self.states if self.latest[0] < instant else None
+        happened = list(events(self.until))
+        if not happened:
+            return self.states
+        then = self.copy()
+        then.advance(instant, happened, only)
+        return then.states
+
+    def kept(self) -> tuple[Any, ...]:
+        """As it is packed beside a person's states."""
+        return self.latest, self.until, self.states.kept()
+
+
+def copied(states: States, catalogue: Catalogue) -> States:
+    """The same states once more; folding into the one leaves the other as it is."""
+    kept: list[Any] = _copied(pack(states.kept()))
+    return States(catalogue, kept)
