@@ -139,16 +139,23 @@ def test_a_label_of_nobody_keeps_its_place() -> None:
     ]
 
 
-def test_the_same_label_is_read_once() -> None:
-    calls = []
+def test_people_are_read_one_after_the_other_and_the_same_label_once() -> None:
+    calls: list[tuple[str, int]] = []
 
-    def read(ref: str, at: int) -> tuple[str, dict[str, Any]]:
-        calls.append((ref, at))
-        return ref, {}
+    def whom(ref: str) -> Any:
+        def read(at: int) -> tuple[str, dict[str, Any]]:
+            calls.append((ref, at))
+            return ref, {name: {"value": f"{name} {at}", "status": "PRESENT"} for name in ("x", "y", "z")}
 
-    rows = training_rows([Label("a", 1, "x"), Label("a", 1, "y"), Label("a", 2)], read)
-    assert calls == [("a", 1), ("a", 2)]
-    assert [row.label.value for row in rows] == ["x", "y", None]
+        return read
+
+    labels = [Label("a", 1, "first"), Label("b", 1), Label("a", 1, "second"), Label("b", 3), Label("a", 2)]
+    rows = training_rows(labels, ["x", "z"], whom)
+    assert calls == [("a", 1), ("a", 2), ("b", 1), ("b", 3)]
+    assert [(row.label.value, row.person) for row in rows] == [
+        ("first", "a"), (None, "b"), ("second", "a"), (None, "b"), (None, "a"),
+    ]  # fmt: skip
+    assert [row.values for row in rows] == [{"x": f"x {at}", "z": f"z {at}"} for at in (1, 1, 1, 3, 2)]
 
 
 def test_a_label_without_a_time_names_its_place() -> None:

@@ -12,7 +12,8 @@ from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import EFFECT_RETRIED, Dispatcher
 from threadline.engine.engine import Engine
-from threadline.engine.wishes import OUTBOX, TIMER
+from threadline.engine.parking import parked, redrive
+from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, TIMER
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.sender import Outcome
@@ -57,6 +58,8 @@ def react(recorded: Recorded, states: dict[str, Any]) -> Sequence[Wish]:
     if recorded.event.type == "remind":
         return [Timer(key="call", due_at=recorded.event.occurred_at + DAY, data={"why": "promised"})]
     if recorded.event.type == TIMER_FIRED:
+        if "broken" in recorded.event.identifiers[0].value:
+            raise RuntimeError("a policy with a mistake")
         return [Emit(type="reminded", key="call", occurred_at=recorded.event.occurred_at)]
     return [Effect(kind="box", key="mail", data={"to": "ada"})]
 
@@ -204,3 +207,41 @@ def test_a_refold_fires_no_timer_and_sends_nothing(engine: Engine, clock: Clock)
     before = (left(engine, OUTBOX), left(engine, TIMER), types(engine))
     engine.refold_all()
     assert (left(engine, OUTBOX), left(engine, TIMER), types(engine)) == before
+
+
+def test_an_effect_whose_outcome_cannot_be_recorded_is_sent_once_and_parked(engine: Engine, clock: Clock) -> None:
+    tell(engine, "write")
+    box = Box([Outcome(type="x" * 1_000)])
+    dispatcher = Dispatcher(engine, {"box": box}, "one")
+    assert dispatcher.run_once() == 1
+    clock.now += DAY
+    assert dispatcher.run_once() == 0
+    assert len(box.sent) == 1
+    assert types(engine) == ["write"]
+    [waits] = parked(engine, "default", "", "", 10)
+    assert waits.one.id == box.sent[0]
+    assert waits.why.startswith("what came of it could not be recorded: invalid_type")
+    assert redrive(engine, [waits], "ada") == 1
+    assert dispatcher.run_once() == 1
+    assert types(engine) == ["write", EFFECT_REDRIVEN, "mail_sent"]
+
+
+def test_timers_that_cannot_fire_hold_up_no_others_and_fire_when_they_can(engine: Engine, clock: Clock) -> None:
+    for number in range(60):
+        tell(engine, "remind", key=f"{number}", person=f"broken {number}")
+    clock.now += 1
+    for number in range(5):
+        tell(engine, "remind", key=f"good {number}", person=f"good {number}")
+    clock.now += DAY
+    dispatcher = Dispatcher(engine, {}, "one", page=2)
+    for _ in range(60):
+        dispatcher.run_once()
+    assert [types(engine, f"good {number}")[-1] for number in range(5)] == ["reminded"] * 5
+    assert left(engine, TIMER) == 60
+    kept = engine.store.query("rejected_time", "default")
+    clock.now += 1
+    dispatcher.run_once()
+    assert engine.store.query("rejected_time", "default") == kept, "what rests is not tried, and told once"
+    mended = Engine(engine.store, Catalogue([*engine.catalogue.projections], rules()), clock)
+    clock.now += 3_600 * SECOND
+    assert sum(Dispatcher(mended, {}, "two").run_once() for _ in range(60)) == 60

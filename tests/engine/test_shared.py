@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -110,3 +111,27 @@ def test_more_items_than_a_page_holds() -> None:
 def test_what_nobody_declares_is_not_found() -> None:
     with pytest.raises(NotFound, match="nothing is shared under the name 'other'"):
         Stage().one.current("w", "other")
+
+
+def test_a_change_while_others_read_is_not_overwritten_by_what_they_read() -> None:
+    stage = Stage()
+    stage.one.refresh_seconds = None
+    stage.put(stage.one, "a", b"1")
+    reading, changed = threading.Event(), threading.Event()
+    query = stage.store.query
+
+    def paused(*asked: Any, **how: Any) -> Any:
+        found = query(*asked, **how)
+        if threading.current_thread() is reader:
+            reading.set()
+            changed.wait()
+        return found
+
+    stage.store.query = paused  # type: ignore[method-assign]
+    reader = threading.Thread(target=stage.one.current, args=("w", "things"))
+    reader.start()
+    reading.wait()
+    stage.put(stage.one, "a", b"2")
+    changed.set()
+    reader.join()
+    assert stage.one.current("w", "things")[1] == {"a": b"2"}

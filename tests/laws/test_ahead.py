@@ -13,14 +13,12 @@ from tests.laws.staging import CountingStore, event
 from tests.laws.test_refold import diary
 from threadline.engine.engine import Engine
 from threadline.engine.person import Person
-from threadline.engine.refold import states_as_of
+from threadline.engine.refold import states_before
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
 from threadline.testing.scenarios import NOW
-
-FOREVER = 1 << 62
 
 
 class Clock:
@@ -36,7 +34,7 @@ class Clock:
 def assert_told_as_of(on: Engine, person: Person, instants: Sequence[int]) -> None:
     for instant in instants:
         told = list(on.asker.states(person, instant))
-        assert told == list(states_as_of(on.store, on.catalogue, person, instant, FOREVER))
+        assert told == list(states_before(on.store, on.catalogue, person.heads, instant))
 
 
 @given(scenarios.histories(), scenarios.randoms)

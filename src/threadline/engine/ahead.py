@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from threadline.engine.meanwhile import Meanwhile, copied
 from threadline.engine.person import VALUE_BYTES_MAX, Person
-from threadline.engine.refold import NOTHING, in_occurred_order, occurred_order, refold_until
+from threadline.engine.refold import NOTHING, in_occurred_order, occurred_order, states_before
 from threadline.engine.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State
@@ -51,7 +51,7 @@ def state_before(group: Group, person: Person, index: int, instant: int) -> Stat
 
 def _folded_before(group: Group, person: Person, index: int, instant: int) -> State:
     heads, pending = group.stored_heads(person), group.pending_of(person)
-    return refold_until(group.store, group.catalogue, heads, pending, index, instant)
+    return states_before(group.store, group.catalogue, heads, instant, extra=pending, only=(index,))[index]
 
 
 def _between(

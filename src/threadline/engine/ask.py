@@ -12,7 +12,7 @@ from threadline.engine.collecting import uncollected
 from threadline.engine.packing import unpack_event
 from threadline.engine.past import Past
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.refold import in_occurred_order, occurred_order, refold_person, states_as_of, thread_events
+from threadline.engine.refold import in_occurred_order, occurred_order, refold_person, states_before, thread_events
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -79,18 +79,24 @@ class Asker:
             id = found
         return None
 
-    def states(self, person: Person, now: int, *, known_at: int | None = None) -> Sequence[State]:
-        """The states that hold at ``now``: the stored ones, or a refold where these know of later events."""
-        if known_at is None:
-            if person.latest[0] < now:
-                return person.states
-            if person.meanwhile is not None:
-                happened = person.meanwhile.at(
-                    now, lambda start: in_occurred_order(self.store, person.heads, start, now)
-                )
-                if happened is not None:
-                    return happened
-        return states_as_of(self.store, self.catalogue, person, now, known_at if known_at is not None else _FOREVER)
+    def states(
+        self, person: Person, now: int, *, known_at: int | None = None, only: Sequence[int] | None = None
+    ) -> Sequence[State]:
+        """The states that hold at ``now``: those kept, or where these know of later events a fold of the log.
+
+        ``only``: nobody will ask for other projections than these.
+        """
+        if known_at is not None:
+            return states_before(self.store, self.catalogue, person.heads, now, known_at=known_at, only=only)
+        if person.latest[0] < now:
+            return person.states
+        if person.meanwhile is not None:
+            happened = person.meanwhile.at(
+                now, lambda start: in_occurred_order(self.store, person.heads, start, now), only
+            )
+            if happened is not None:
+                return happened
+        return states_before(self.store, self.catalogue, person.heads, now, only=only)
 
     def views(
         self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
@@ -101,11 +107,10 @@ class Asker:
         """
         found: dict[str, Any] = {}
         with uncollected():
-            states = self.states(person, now, known_at=known_at)
-            for index, projection in enumerate(self.catalogue.projections):
-                if names is not None and projection.name not in names:
-                    continue
-                state = states[index]
+            wanted = [i for i, each in enumerate(self.catalogue.projections) if names is None or each.name in names]
+            states = self.states(person, now, known_at=known_at, only=wanted)
+            for index in wanted:
+                projection, state = self.catalogue.projections[index], states[index]
                 edges = projection.edges(state, now) if projection.edges is not None else []
                 events = self._edge_events(person, edges, known_at) if edges else []
                 found[projection.name] = projection.view(state, now, events)
@@ -115,7 +120,7 @@ class Asker:
         """The next instant after ``now`` at which that view changes by time alone; None: never, or not told."""
         index = self.catalogue.index.get(name)
         due = None if index is None else self.catalogue.projections[index].due
-        return None if due is None or index is None else due(self.states(person, now)[index], now)
+        return None if due is None or index is None else due(self.states(person, now, only=(index,))[index], now)
 
     def _edge_events(self, person: Person, edges: Sequence[Edge], known_at: int | None) -> list[Recorded]:
         found: dict[str, Recorded] = {}
@@ -182,6 +187,3 @@ def _past(after: Cursor | None, reverse: bool) -> Callable[[Recorded], bool]:
     if reverse:
         return lambda recorded: occurred_order(recorded) < after
     return lambda recorded: occurred_order(recorded) > after
-
-
-_FOREVER = 1 << 62

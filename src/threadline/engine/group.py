@@ -342,8 +342,8 @@ class Group:
         loose = list(self.loose.values())
         return batches + [Batch(writes=[put]) for put in loose]
 
-    def answers(self, lost: set[int]) -> dict[int, Receipt]:
-        """The receipts of all that is settled; people who were merged meanwhile under the survivor's id."""
+    def answers(self) -> dict[int, Receipt]:
+        """The receipts that are left; people who were merged meanwhile under the survivor's id."""
         if not self.departed:
             return self.receipts
         named = {}

@@ -251,7 +251,7 @@ class Recorder:
         # With an event that is not recorded yet, whatever this call says of it a second time is not settled either.
         unsettled = {group.receipts[index].id for index in lost if index in group.receipts} | group.put_off
         group.receipts = {i: receipt for i, receipt in group.receipts.items() if receipt.id not in unsettled}
-        return group.answers(lost)
+        return group.answers()
 
     def _fence(self, indices: Sequence[int], requests: Sequence[Request], refused: dict[int, EventRejected]) -> None:
         # A refused batch is tried again, except where a condition of the request itself no longer holds:

@@ -16,6 +16,7 @@ from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import State
 from threadline.kernel.store import Batch, Item, Key, LogEntry, Put, Span, Store, event_pages, following_pages
 
+_FOREVER = 1 << 62
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
 
@@ -170,23 +171,24 @@ def refold_person(
         person.stale = ()
 
 
-def refold_until(
-    store: Store, catalogue: Catalogue, heads: Mapping[str, int], extra: Sequence[Recorded], index: int, stop: int
-) -> State:
-    """The state of one projection before ``stop``, from the log up to these heads and ``extra`` events."""
-    states = catalogue.empty()
-    early = sorted((r for r in extra if r.event.occurred_at < stop), key=occurred_order)
-    events = heapq.merge(in_occurred_order(store, heads, stop=stop), early, key=occurred_order)
-    fold_events(catalogue, events, states, (index,))
-    # A compiled fold may have left parts packed; what is read from here on is whole.
-    return States(catalogue, states)[index]
+def states_before(
+    store: Store,
+    catalogue: Catalogue,
+    heads: Mapping[str, int],
+    instant: int,
+    *,
+    known_at: int = _FOREVER,
+    extra: Iterable[Recorded] = (),
+    only: Sequence[int] | None = None,
+) -> States:
+    """The states from the events that occurred before an instant and were known by ``known_at``.
 
-
-def states_as_of(store: Store, catalogue: Catalogue, person: Person, as_of: int, known_at: int) -> States:
-    """The states as they were at an instant: events that occurred before it and were known by ``known_at``."""
+    From the log up to these heads and from ``extra`` events. ``only``: these projections; the others stay empty.
+    """
     states = catalogue.empty()
-    events = in_occurred_order(store, person.heads, stop=as_of)
-    fold_events(catalogue, (r for r in events if r.known_at <= known_at), states)
+    early = sorted((r for r in extra if r.event.occurred_at < instant), key=occurred_order)
+    events = heapq.merge(in_occurred_order(store, heads, stop=instant), early, key=occurred_order)
+    fold_events(catalogue, (r for r in events if r.known_at <= known_at), states, only)
     return States(catalogue, states)
 
 
@@ -220,6 +222,6 @@ def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[st
 
 
 __all__ = [
-    "fold_events", "in_occurred_order", "person_key", "read_ahead", "refold_person", "refold_shard", "refold_until",
-    "states_as_of", "thread_entries", "thread_events", "write_refolded",
+    "fold_events", "in_occurred_order", "person_key", "read_ahead", "refold_person", "refold_shard",
+    "states_before", "thread_entries", "thread_events", "write_refolded",
 ]  # fmt: skip

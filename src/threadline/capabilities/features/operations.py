@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection
-from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,7 +11,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant
 from threadline.capabilities.features.definition import Feature, FeatureSet
-from threadline.capabilities.features.training import Row, Vector, read_labels, training_rows
+from threadline.capabilities.features.training import ReadVector, Row, Vector, read_labels, training_rows
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.operation import Context, Operation
@@ -147,19 +146,22 @@ class TrainingSet(msgspec.Struct, kw_only=True):
 
 
 def _training_set(context: Context, params: TrainingParams) -> TrainingSet:
-    past = cache(partial(context.engine.asker.past, context.workspace))
-    present = cache(partial(context.engine.person, context.workspace))
-
-    def read(ref: str, at: int) -> tuple[str, Vector]:
+    def whom(ref: str) -> ReadVector:
         if params.known == "then":
-            person = past(ref).at(at)
-            return person.id, _vector(context, person, at, at)
-        return present(ref).id, _vector(context, present(ref), at)
+            past = context.engine.asker.past(context.workspace, ref)
 
-    rows = training_rows(read_labels([(each.person, each.at, each.label) for each in params.labels], context.now), read)
+            def then(at: int) -> tuple[str, Vector]:
+                person = past.at(at)
+                return person.id, _vector(context, person, at, at)
+
+            return then
+        person = context.engine.person(context.workspace, ref)
+        return lambda at: (person.id, _vector(context, person, at))
+
+    labels = read_labels([(each.person, each.at, each.label) for each in params.labels], context.now)
     # The view of nobody's state names every feature there is, so that columns do not depend on who is asked for.
     columns = list(_chosen(_empty_vector(context), params.names))
-    return TrainingSet(columns=columns, rows=[_training_row(row, columns) for row in rows])
+    return TrainingSet(columns=columns, rows=[_training_row(row) for row in training_rows(labels, columns, whom)])
 
 
 def _empty_vector(context: Context) -> Vector:
@@ -169,15 +171,11 @@ def _empty_vector(context: Context) -> Vector:
     return vector
 
 
-def _training_row(row: Row, columns: list[str]) -> TrainingRow:
+def _training_row(row: Row) -> TrainingRow:
     return TrainingRow(
-        person=row.person,
-        at=instant(row.label.at),
-        label=row.label.value,
-        status=row.status,
-        values={name: row.vector[name]["value"] if row.person else None for name in columns},
-        statuses={name: row.vector[name]["status"] if row.person else "NOT_FOUND" for name in columns},
-    )
+        person=row.person, at=instant(row.label.at), label=row.label.value, status=row.status, values=row.values,
+        statuses=row.statuses,
+    )  # fmt: skip
 
 
 TRAINING_SET = Operation(

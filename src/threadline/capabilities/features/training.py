@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 from threadline.kernel.errors import InvalidValue, NotFound
@@ -11,8 +13,8 @@ from threadline.kernel.time import format_time, parse_time
 Vector = dict[str, dict[str, Any]]
 """Feature name -> what the projection shows of it."""
 
-ReadVector = Callable[[str, int], tuple[str, Vector]]
-"""(person or kind:value, instant) -> (person id, vector). Raises `NotFound` where nobody is meant."""
+ReadVector = Callable[[int], tuple[str, Vector]]
+"""Instant -> (person id, vector) of somebody. Raises `NotFound` where nobody is meant."""
 
 OK, NOT_FOUND = "ok", "not_found"
 
@@ -26,11 +28,12 @@ class Label(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One label with the vector at its instant. ``vector`` is empty where nobody is meant."""
+    """One label with the values and their statuses at its instant. ``person`` is empty where nobody is meant."""
 
     label: Label
     person: str
-    vector: Vector
+    values: dict[str, Any]
+    statuses: dict[str, str]
 
     @property
     def status(self) -> str:
@@ -55,17 +58,32 @@ def read_labels(labels: Sequence[tuple[str, str, Any]], now: int) -> list[Label]
     return found
 
 
-def training_rows(labels: Iterable[Label], read: ReadVector) -> list[Row]:
-    """One row per label, in their order. A label of nobody keeps its place, so that rows and labels always match."""
-    known: dict[tuple[str, int], tuple[str, Vector]] = {}
-    rows = []
-    for label in labels:
-        key = (label.person, label.at)
-        if key not in known:
-            try:
-                known[key] = read(label.person, label.at)
-            except NotFound:
-                known[key] = ("", {})
-        person, vector = known[key]
-        rows.append(Row(label, person, vector))
+def training_rows(labels: Sequence[Label], columns: Sequence[str], whom: Callable[[str], ReadVector]) -> list[Row]:
+    """One row per label, in their order. A label of nobody keeps its place, so that rows and labels always match.
+
+    The labels of one person are read one after the other, whatever their order, and of each vector only the columns
+    are kept: memory holds one person and the answer, however many labels there are.
+    """
+    nulls, missing = dict.fromkeys(columns), dict.fromkeys(columns, "NOT_FOUND")
+    rows = [Row(label, "", nulls, missing) for label in labels]
+    places: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        places.setdefault(label.person, []).append(place)
+    for ref, where in places.items():
+        with suppress(NotFound):
+            read = cache(_columns_of(columns, whom(ref)))
+            for place in where:
+                with suppress(NotFound):
+                    rows[place] = Row(labels[place], *read(labels[place].at))
     return rows
+
+
+def _columns_of(
+    columns: Sequence[str], read: ReadVector
+) -> Callable[[int], tuple[str, dict[str, Any], dict[str, str]]]:
+    def chosen(at: int) -> tuple[str, dict[str, Any], dict[str, str]]:
+        person, vector = read(at)
+        values = {name: vector[name]["value"] for name in columns}
+        return person, values, {name: vector[name]["status"] for name in columns}
+
+    return chosen
