@@ -9,10 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.shared import pages
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.kernel.policy import Declared, Shared
-from threadline.kernel.store import Batch, Key, Put, Store
+from threadline.kernel.store import Batch, Key, Put, Store, query_pages
 from threadline.kernel.time import Clock
 
 DECLARED = "declared"
@@ -57,7 +56,8 @@ def remember(store: Store, catalogue: Catalogue, clock: Clock) -> None:
 
 
 def _remember(store: Store, shared: Shared, now: int) -> None:
-    seen = {item.key.sort: _Seen(item.version, _decode(item.value)) for item in pages(store, DECLARED, shared.name)}
+    items = query_pages(store, DECLARED, shared.name)
+    seen = {item.key.sort: _Seen(item.version, _decode(item.value)) for item in items}
     problems: list[str] = []
     puts: list[list[Put]] = []
     for declared in shared.declared:

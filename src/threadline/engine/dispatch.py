@@ -18,7 +18,7 @@ from threadline.engine.screen import Request
 from threadline.engine.wishes import EFFECT_RETRIED, OUTBOX, SHARDS, TIMER
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Lane, Sender
-from threadline.kernel.store import Check, Delete, Item, Key
+from threadline.kernel.store import Check, Delete, Item, Key, beyond
 from threadline.kernel.time import SECOND
 
 __all__ = ["EFFECT_RETRIED", "LEASE", "Dispatcher"]
@@ -95,7 +95,7 @@ class Dispatcher:
             found += [item for item in items if not self._rests(item.key, now)]
             if len(items) < self.page:
                 break
-            start = f"{items[-1].key.sort}\0"
+            start = beyond(items[-1].key.sort)
         return found[: self.page]
 
     def _rests(self, key: Key, now: int) -> bool:

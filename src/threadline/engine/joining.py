@@ -18,7 +18,7 @@ from threadline.engine.states import States
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.identity import MERGED
-from threadline.kernel.store import Key, Put
+from threadline.kernel.store import Key, Put, beyond
 
 
 def merge(
@@ -152,8 +152,8 @@ def _began(group: Group, threads: Sequence[str], default: int) -> int:
 
 
 def quarantined(recorder: Recorder, workspace: str, after: str, limit: int) -> list[dict[str, Any]]:
-    """Joins that were set aside, by their id."""
-    items = recorder.store.query(QUARANTINE, workspace, start=after, limit=limit)
+    """Joins that were set aside, by their id, after one of them."""
+    items = recorder.store.query(QUARANTINE, workspace, start=beyond(after), limit=limit)
     return [msgspec.json.decode(item.value) for item in items]
 
 

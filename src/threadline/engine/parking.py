@@ -10,7 +10,7 @@ from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import time_key, unpack
 from threadline.engine.screen import Request
 from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, lane_partition, shard_of
-from threadline.kernel.store import Delete, Item, Key, Put
+from threadline.kernel.store import Delete, Item, Key, Put, beyond
 
 if TYPE_CHECKING:
     from threadline.engine.engine import Engine
@@ -42,7 +42,7 @@ class Parked(NamedTuple):
 
 def parked(engine: Engine, workspace: str, lane: str, after: str, limit: int) -> list[Parked]:
     """A page of what is parked in a workspace, by lane and time; ``lane`` "" is all of them, "-" those of none."""
-    start = f"{after}0" if after else f"{lane}!" if lane else ""
+    start = beyond(after) if after else f"{lane}!" if lane else ""
     stop = f'{lane}"' if lane else None  # the sign after "!"
     return [_parked(item) for item in engine.store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
 

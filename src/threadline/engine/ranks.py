@@ -13,7 +13,7 @@ from typing import NamedTuple
 from threadline.engine.ordered_counts import OrderedCounts
 from threadline.kernel.limits import BOARDS_COUNTED_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.ranking import TABLE, Board, Place, alike, board_of, partitions, place_like, place_of
-from threadline.kernel.store import Batch, Delete, Put, Store
+from threadline.kernel.store import Batch, Delete, Put, Store, beyond
 from threadline.kernel.time import SECOND, Clock
 
 _BEHIND_ALL = "\U0010ffff"
@@ -186,7 +186,7 @@ class Ranks:
                 # Writers come in between two pages, never in the middle of one: what they change behind this place is
                 # told to `note`, what they change ahead of it is met as it is.
                 with self._committing:
-                    page = self.store.query(TABLE, partition, start=after and after + "\0", limit=PAGE_ITEMS_MAX)
+                    page = self.store.query(TABLE, partition, start=beyond(after), limit=PAGE_ITEMS_MAX)
                     with self._lock:
                         for score, end in (met := Counter(alike(item.key.sort) for item in page)):
                             counts.change(place_like(score, end), met[score, end])
@@ -232,7 +232,7 @@ class Ranks:
             if reverse:
                 stop = page[-1].key.sort
             else:
-                start = page[-1].key.sort + "\0"
+                start = beyond(page[-1].key.sort)
 
 
 def _order(place: Place) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from threadline.engine.catalogue import Catalogue
 from threadline.kernel.errors import NotFound
-from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Refusal, Store
+from threadline.kernel.store import Batch, Check, Delete, Key, Put, Refusal, Store, query_pages
 from threadline.kernel.time import SECOND, Clock
 
 EDITION = "edition"
@@ -62,7 +61,7 @@ class SharedValues:
         made = self._made.get(place)
         if made is None or made.edition != edition:
             # A change that comes between these reads has an edition of its own, and is read when that is seen.
-            found = pages(self._store, name, workspace) if edition else ()
+            found = query_pages(self._store, name, workspace) if edition else ()
             items = {each.key.sort: each.value for each in found}
             made = _Made(edition, shared.make(items, None if made is None else made.value), now)
         with self._lock:
@@ -81,17 +80,6 @@ class SharedValues:
             if made is not None:
                 self._made[place] = made._replace(edition=_UNKNOWN)
         return refusal
-
-
-def pages(store: Store, table: str, partition: str) -> Iterator[Item]:
-    """All items of a partition, page by page. What they are sorted by must hold no blanks."""
-    start = ""
-    while True:
-        page = store.query(table, partition, start=start, limit=PAGE_ITEMS_MAX)
-        yield from page
-        if len(page) < PAGE_ITEMS_MAX:
-            return
-        start = page[-1].key.sort + "!"
 
 
 def edition_key(workspace: str, name: str) -> Key:

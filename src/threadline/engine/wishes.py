@@ -11,9 +11,8 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import pack, time_key, unpack, unpack_event
 from threadline.engine.person import Person
 from threadline.kernel.event import Event, Recorded, event_id
-from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
-from threadline.kernel.store import Delete, Item, Key, Put, Store
+from threadline.kernel.store import Delete, Key, Put, Store, query_pages
 
 if TYPE_CHECKING:
     from threadline.engine.group import Group
@@ -180,16 +179,7 @@ class Pending(NamedTuple):
 
 def pending_timers(store: Store, stop: int, after: str = "") -> Iterator[Pending]:
     """All timers that are due before ``stop``, by when they are due, from a cursor on."""
-    for item in heapq.merge(*(_shard(store, f"{s:02d}", stop, after) for s in range(SHARDS)), key=lambda i: i.key.sort):
+    shards = (query_pages(store, TIMER, f"{shard:02d}", after, time_key(stop)) for shard in range(SHARDS))
+    for item in heapq.merge(*shards, key=lambda item: item.key.sort):
         workspace, thread, policy, key, _ = unpack(item.value)
         yield Pending(item.key.sort, workspace, thread, policy, key)
-
-
-def _shard(store: Store, shard: str, stop: int, after: str) -> Iterator[Item]:
-    while True:
-        # What is sorted here is of one length, so that nothing lies between a key and the same with a digit more.
-        page = store.query(TIMER, shard, start=f"{after}0" if after else "", stop=time_key(stop))
-        yield from page
-        if len(page) < PAGE_ITEMS_MAX:
-            return
-        after = page[-1].key.sort

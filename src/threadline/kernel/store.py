@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+
 
 class Key(NamedTuple):
     """Where an item lives. All three are non-empty text, ordered by their UTF-8 bytes."""
@@ -238,6 +240,20 @@ def scan_pages(store: Store, table: str, shard: int = 0, shards: int = 1) -> Ite
     while page := store.scan(table, shard, shards, after):
         yield from page
         after = page[-1].key
+
+
+def beyond(sort: str) -> str:
+    """Where to start so as to go on right after a sort key; "" is the beginning. Nothing sorts between the two."""
+    return f"{sort}\0" if sort else ""
+
+
+def query_pages(store: Store, table: str, partition: str, after: str = "", stop: str | None = None) -> Iterator[Item]:
+    """All items of a partition after a sort key and before ``stop``, page by page."""
+    while page := store.query(table, partition, beyond(after), stop, PAGE_ITEMS_MAX):
+        yield from page
+        if len(page) < PAGE_ITEMS_MAX:
+            return
+        after = page[-1].key.sort
 
 
 def feed_pages(store: Store, cursor: str = "") -> Iterator[FeedEntry]:

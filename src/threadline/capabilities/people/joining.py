@@ -257,8 +257,7 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
 
 def _quarantine(context: Context, params: QuarantineParams) -> QuarantinePage:
     found = context.engine.quarantined(context.workspace, params.after, params.limit + 1)
-    # The one at `after` closed the page before; it is left out wherever it is still there.
-    page = [each for each in found if each["id"] != params.after][: params.limit]
+    page = found[: params.limit]
     joins = [_join_view(each) for each in page if params.status in ("", each["status"])]
     return QuarantinePage(joins=joins, next=page[-1]["id"] if len(found) > params.limit else "")
 

@@ -15,7 +15,7 @@ from threadline.capabilities.rules.reading import rule_of_json
 from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
 from threadline.kernel.operation import Context
-from threadline.kernel.store import Delete, Key, Put
+from threadline.kernel.store import Delete, Key, Put, beyond
 from threadline.kernel.typed import prepared
 
 State = Literal["draft", "tested", "active", "retired"]
@@ -108,7 +108,7 @@ def held(context: Context, id: str) -> Held:
 
 def heads(context: Context, after: str, limit: int) -> list[tuple[str, Head]]:
     """A page of rules by id."""
-    items = context.engine.store.query(HEAD, context.workspace, start=f"{after}!" if after else "", limit=limit)
+    items = context.engine.store.query(HEAD, context.workspace, start=beyond(after), limit=limit)
     return [(item.key.sort, msgspec.json.decode(item.value, type=Head)) for item in items]
 
 

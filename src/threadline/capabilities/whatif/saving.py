@@ -10,7 +10,7 @@ import msgspec
 from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.operation import Context
-from threadline.kernel.store import Batch, Key, Put
+from threadline.kernel.store import Batch, Key, Put, beyond
 from threadline.kernel.typed import prepared
 
 SAVED = "what_if"
@@ -74,7 +74,7 @@ def saved(context: Context, id: str) -> Saved:
 
 def all_saved(context: Context, after: str, limit: int) -> list[Saved]:
     """A page of what was kept, by id."""
-    items = context.engine.store.query(SAVED, context.workspace, start=f"{after}!" if after else "", limit=limit)
+    items = context.engine.store.query(SAVED, context.workspace, start=beyond(after), limit=limit)
     return [_read(item.value) for item in items]
 
 
