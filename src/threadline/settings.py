@@ -14,6 +14,7 @@ import yaml
 from msgspec import Meta
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.event import WORKSPACE_FORM, is_workspace
 from threadline.kernel.typed import prepared
 
 PREFIX = "THREADLINE_"
@@ -418,6 +419,8 @@ def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: boo
         except msgspec.ValidationError as error:
             said = str(error).split(" - at")[0]
             raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
+        if name == "workspace" and not is_workspace(parsed.workspace):
+            raise InvalidSetting(f"workspace in {origin}: a name has {WORKSPACE_FORM}")
         onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})
     return _with_path(onto)
 

@@ -83,8 +83,9 @@ def test_what_cannot_be_is_refused(engine: Engine) -> None:
         create("default", "write_key", "me", ["read"])
     with pytest.raises(InvalidValue, match="name"):
         create("default", "write_key", "")
-    with pytest.raises(InvalidValue, match="workspace"):
-        create("a\nb", "write_key", "me")
+    for workspace in ("a\nb", "team/a", "", "w" * 101):
+        with pytest.raises(InvalidValue, match="workspace"):
+            create(workspace, "write_key", "me")
     create("default", "write_key", "me", secret="same")
     with pytest.raises(Conflict):
         create("default", "write_key", "me", secret="same")

@@ -6,11 +6,12 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from tests.surfaces.conftest import NOW
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import StoreFull, Unavailable
+from threadline.kernel.errors import InvalidValue, StoreFull, Unavailable
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.surfaces.http.writer import Writer
 
@@ -140,6 +141,29 @@ def test_a_fault_in_one_request_leaves_its_neighbours_alone(engine: Engine) -> N
         await made.close()
 
     asyncio.run(run())
+
+
+def test_what_one_caller_may_not_do_is_told_to_that_caller_alone(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        recording = Recording(engine)
+        made = writer(recording)
+        recording.gate.clear()
+        tasks = await started(made, [["gate"], ["good1"]])
+        elsewhere = msgspec.structs.replace(event("bad"), workspace="team/a")
+        tasks.append(asyncio.create_task(made.record([elsewhere])))
+        tasks += await started(made, [["good2"]])
+        recording.gate.set()
+        first, refused, last = await asyncio.gather(*tasks[1:], return_exceptions=True)
+        assert isinstance(refused, InvalidValue)
+        for receipts in (first, last):
+            assert not isinstance(receipts, BaseException)
+            assert [each.status for each in receipts] == ["accepted"]
+        await made.close()
+
+    asyncio.run(run())
+    assert not caplog.records, "the caller's mistake is no fault of ours"
 
 
 def test_a_request_whose_client_left_stops_nobody(engine: Engine) -> None:

@@ -43,6 +43,8 @@ def test_variables_of_the_test_suite_are_passed_over() -> None:
         ({"THREADLINE_PORT": "70000"}, "port .* 65535"),
         ({"THREADLINE_COMMIT_EVENTS_MAX": "0"}, "commit_events_max"),
         ({"THREADLINE_ACCESS_LOG": "perhaps"}, "access_log"),
+        ({"THREADLINE_WORKSPACE": "team/a"}, "workspace in the environment: .* without /"),
+        ({"THREADLINE_WORKSPACE": "w" * 101}, "workspace in the environment"),
         ({"THREADLINE_ZZZ": "1"}, "`threadline settings` lists all"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound, Unavailable
+from threadline.kernel.event import WORKSPACE_FORM, is_workspace
 from threadline.kernel.store import Batch, Delete, Key, Put, Store
 from threadline.kernel.time import SECOND, Clock
 from threadline.kernel.typed import prepared
@@ -97,12 +98,13 @@ class Credentials:
     ) -> tuple[Credential, str]:
         """A new credential and its secret, which is told this once. A ``secret`` of one's own may be given.
 
-        Raises `InvalidValue` for a name or scope that cannot be, `Conflict` for a secret that is taken.
+        Raises `InvalidValue` for a name, workspace or scope that cannot be, `Conflict` for a secret that is taken.
         """
         chosen = _scopes(kind, scopes)
-        for what, text in (("name", name), ("workspace", workspace)):
-            if not 1 <= len(text) <= NAME_LENGTH_MAX or not text.isprintable():
-                raise InvalidValue(f"the {what} of a credential has 1 to {NAME_LENGTH_MAX} printable characters")
+        if not 1 <= len(name) <= NAME_LENGTH_MAX or not name.isprintable():
+            raise InvalidValue(f"the name of a credential has 1 to {NAME_LENGTH_MAX} printable characters")
+        if not is_workspace(workspace):
+            raise InvalidValue(f"{workspace[:80]!r} cannot name a workspace: {WORKSPACE_FORM}")
         if len(self.entries(workspace)) >= CREDENTIALS_MAX:
             raise InvalidValue(f"workspace {workspace!r} has {CREDENTIALS_MAX} credentials; revoke some first")
         secret = secret or _PREFIX[kind] + secrets.token_urlsafe(24)

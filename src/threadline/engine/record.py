@@ -18,10 +18,10 @@ from threadline.engine.identity import Names
 from threadline.engine.memo import Memo
 from threadline.engine.person import Packed, person_key
 from threadline.engine.right_of_way import RightOfWay
-from threadline.engine.screen import Request, Screened, checked_request, is_workspace, screen
+from threadline.engine.screen import Request, Screened, checked_request, screen
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
-from threadline.kernel.event import Receipt, Recorded
+from threadline.kernel.event import Receipt, Recorded, is_workspace
 from threadline.kernel.policy import Known
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import Clock

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +11,7 @@ from threadline.engine.identity import Named, Names
 from threadline.engine.packing import nested_beyond, pack_body, payload_digest, unpack_body
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
-from threadline.kernel.event import Event, event_id
+from threadline.kernel.event import WORKSPACE_FORM, Event, event_id, is_workspace
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
@@ -43,19 +42,12 @@ class Screened(NamedTuple):
     """Who is meant, the strongest identifier first."""
 
 
-@lru_cache(maxsize=1_024)
-def is_workspace(name: str) -> bool:
-    """Whether a workspace may be named so."""
-    # Rows stand under workspace/name, so that a slash would let one workspace reach into another.
-    return 0 < len(name) <= limits.WORKSPACE_LENGTH_MAX and name.isprintable() and "/" not in name
-
-
 def checked_request(request: Request, now: int) -> Request:
     """The request with a clamped time, or `EventRejected` for what no log may hold."""
     event = request.event
     if not is_workspace(event.workspace):
         # Whoever calls us has chosen it, not the producer of the event: there is no workspace to reject it in.
-        raise InvalidValue(f"{event.workspace[:80]!r} cannot name a workspace: 1 to 100 printable characters without /")
+        raise InvalidValue(f"{event.workspace[:80]!r} cannot name a workspace: {WORKSPACE_FORM}")
     if not event.type or len(event.type) > limits.EVENT_TYPE_LENGTH_MAX:
         raise EventRejected("invalid_type", f"an event type has 1 to {limits.EVENT_TYPE_LENGTH_MAX} characters")
     if event.type.startswith(SYSTEM_PREFIX) and event.source_type != "internal":

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
+
+from threadline.kernel.limits import WORKSPACE_LENGTH_MAX
+
+WORKSPACE_FORM = f"1 to {WORKSPACE_LENGTH_MAX} printable characters without /"
+"""What a workspace may be named, in words."""
+
+
+@lru_cache(maxsize=1_024)
+def is_workspace(name: str) -> bool:
+    """Whether a workspace may be named so."""
+    # Rows stand under workspace/name, so that a slash would let one workspace reach into another.
+    return 0 < len(name) <= WORKSPACE_LENGTH_MAX and name.isprintable() and "/" not in name
 
 
 class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):

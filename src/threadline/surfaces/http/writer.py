@@ -110,10 +110,14 @@ class Writer:
     async def _commit(self, pieces: list[_Piece]) -> None:
         try:
             receipts = await self.run(lambda: self._record([event for _, part in pieces for event in part]))
-        except ThreadlineError as error:
+        except Unavailable as error:
+            # It is the store that cannot: trying each request by itself would only keep all of them waiting.
             _fail(pieces, error)
             return
-        except Exception as error:  # noqa: BLE001 — a fault of ours must not take the requests beside it along
+        except Exception as error:
+            # One caller's fault, or ours in one request, must not take along the requests beside it.
+            if not isinstance(error, ThreadlineError):
+                log.error("a group of %d requests failed", len(pieces), exc_info=error)
             await self._commit_singly(pieces, error)
             return
         start = 0
@@ -124,7 +128,6 @@ class Writer:
                 waiting.future.set_result(waiting.receipts)
 
     async def _commit_singly(self, pieces: list[_Piece], error: Exception) -> None:
-        log.error("a group of %d requests failed", len(pieces), exc_info=error)
         if len(pieces) == 1:
             _fail(pieces, error)
             return
