@@ -244,8 +244,7 @@ class Engine:
         finish: Callable[[], None], *, wait: bool,
     ) -> Running:  # fmt: skip
         """Run a what-if under an id, in this thread with ``wait``, else beside it."""
-        counts: dict[str, int] = getattr(self.store, "stats", dict)()
-        running = Running(id, workspace, subject, pages, finish, counts.get("log_entries"))
+        running = Running(id, workspace, subject, pages, finish, self.store.stats().get("log_entries"))
         return self.trials.run(running, wait=wait)
 
     def close(self) -> None:

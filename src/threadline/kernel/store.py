@@ -199,6 +199,17 @@ class Store(Protocol):
         """Every committed event once, in an order that never skips one, from a cursor on ("": the start)."""
         ...
 
+    def stats(self) -> dict[str, int]:
+        """What the store knows of its own size, by names such as ``log_entries`` and ``file_bytes``.
+
+        Each store tells what costs it little to know, so any name may be missing.
+        """
+        ...
+
+    def integrity(self) -> list[str]:
+        """What is wrong with the store itself, in words; empty when nothing is. It may read everything."""
+        ...
+
     def close(self) -> None:
         """Release everything. Further calls are errors."""
         ...

@@ -263,14 +263,13 @@ class CachedStore:
         return self._store.feed(cursor, limit)
 
     def stats(self) -> dict[str, int]:
-        """What the store counts, and how often the cache had an answer, had none, or failed, in this process."""
+        """See `Store.stats`, and how often the cache had an answer, had none, or failed, in this process."""
         counts = {"cache_hits": self._hits, "cache_misses": self._misses, "cache_failures": self._failures}
-        return {**getattr(self._store, "stats", dict)(), **counts}
+        return {**self._store.stats(), **counts}
 
     def integrity(self) -> list[str]:
-        """What is wrong with the store, as it sees it itself."""
-        found: list[str] = getattr(self._store, "integrity", list)()
-        return found
+        """See `Store.integrity`, of the store behind the cache."""
+        return self._store.integrity()
 
     def close(self) -> None:
         """See `Store.close`."""

@@ -200,6 +200,16 @@ class MemoryStore:
             page = self._log[start : start + limit]
             return [FeedEntry(str(count), entry) for count, entry in enumerate(page, start + 1)]
 
+    def stats(self) -> dict[str, int]:
+        """See `Store.stats`; nothing here has a size."""
+        with self._open():
+            return {}
+
+    def integrity(self) -> list[str]:
+        """See `Store.integrity`; there is no file that could be damaged."""
+        with self._open():
+            return []
+
     def close(self) -> None:
         """See `Store.close`."""
         with self._lock:

@@ -182,12 +182,12 @@ class PostgresStore:
     # --- the rest -----------------------------------------------------------------------------
 
     def stats(self) -> dict[str, int]:
-        """Sizes: of the tables in bytes, of the log in entries, and how many commits nobody has read from the feed."""
+        """See `Store.stats`: the tables in bytes, the log in entries, and the commits nobody has read from the feed."""
         [(size, entries, fresh)] = self._ask(_STATS)
         return {"file_bytes": size, "log_entries": entries, "unread_commits": fresh}
 
     def integrity(self) -> list[str]:
-        """What is wrong with the tables; empty when nothing is. Reads all of the log and of the commits."""
+        """See `Store.integrity`: what is wrong with the tables. Reads all of the log and of the commits."""
         try:
             return self._connections.together(_problems)
         except StoreDamaged as error:

@@ -312,7 +312,7 @@ class SqliteStore:
     # --- the rest ---------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, int]:
-        """Sizes: of the file and its write-ahead log in bytes, of the log in entries, of the file in pages."""
+        """See `Store.stats`: the file and its write-ahead log in bytes, the log in entries, the file in pages."""
         with self._reading() as db:
             [(entries, indexed)] = asking(db)("SELECT (SELECT max(position) FROM log), position FROM indexed", ())
             pages, free, size = (int(db.pragma(name)) for name in ("page_count", "freelist_count", "page_size"))
@@ -327,7 +327,7 @@ class SqliteStore:
         }
 
     def integrity(self) -> list[str]:
-        """What is wrong with the file, as SQLite sees it; empty when nothing is. Reads all of the file."""
+        """See `Store.integrity`: what is wrong with the file, as SQLite sees it. Reads all of the file."""
         try:
             with self._reading() as db:
                 ask = asking(db)

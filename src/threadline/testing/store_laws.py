@@ -106,6 +106,14 @@ class BoundLaws(StoreOpening):
             with store.turn([Key("t", "another")]):
                 assert store.get([KEY]) == [Item(KEY, 2, b"2")]
 
+    def test_a_store_knows_how_large_it_is_and_that_it_is_whole(self, store: Store) -> None:
+        record(store, *(entry(number) for number in range(1, 4)))
+        put(store, KEY)
+        stats = store.stats()
+        assert stats.get("log_entries", 3) == 3
+        assert all(count >= 0 for count in stats.values())
+        assert store.integrity() == []
+
     def test_a_closed_store_answers_no_more(self, tmp_path: Path) -> None:
         store = self.open(tmp_path)
         put(store, KEY)
@@ -115,6 +123,8 @@ class BoundLaws(StoreOpening):
             lambda: store.get([KEY]),
             lambda: store.query("t", "p"),
             store.feed,
+            store.stats,
+            store.integrity,
             lambda: store.commit([Batch(writes=[Put(KEY, b"")])]),
         ):
             with pytest.raises(Unavailable):

@@ -85,7 +85,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
     try:
         with session.engine(readonly=True) as engine:
             found = engine.catalogue
-            stats: dict[str, int] = getattr(engine.store, "stats", dict)()
+            stats = engine.store.stats()
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
     except ThreadlineError as error:
         yield Finding("store", "fault", str(error))

@@ -99,7 +99,7 @@ def _stopped() -> threading.Event:
 @contextmanager
 def _bar(source: Engine) -> Iterator[Told]:
     """A bar on stderr for each thing that is done; how many there are in all is known of events only."""
-    stats: dict[str, int] = getattr(source.store, "stats", dict)()
+    stats = source.store.stats()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(file=sys.stderr), transient=True) as progress:
         tasks: dict[str, TaskID] = {}

@@ -57,7 +57,7 @@ def verify(session: Session, jobs: int) -> None:
     Every person's states must equal a fold of the log, and every decision must follow from what it has read.
     """
     with session.engine(readonly=True) as engine:
-        faults: list[str] = getattr(engine.store, "integrity", list)()
+        faults = engine.store.integrity()
         with _counter(session.console, "people verified") as count:
             done = refold_everybody(
                 engine.store, engine.catalogue, write=False, jobs=jobs, opener=partial(_parts, session.opener()),

@@ -156,7 +156,7 @@ def _interruptible() -> Iterator[list[int]]:
 @contextmanager
 def _bar(engine: Engine, done: int) -> Iterator[Callable[[int], None]]:
     """A bar on stderr, of events: how many there are in all the store may know."""
-    stats: dict[str, int] = getattr(engine.store, "stats", dict)()
+    stats = engine.store.stats()
     columns = (TextColumn("events"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))
     console = Console(file=sys.stderr)
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
