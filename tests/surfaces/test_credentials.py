@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,8 +12,8 @@ from tests.surfaces.conftest import Clock
 from threadline.app import open_engine
 from threadline.engine.credentials import CREDENTIAL, CREDENTIAL_LIST, Credentials, hash_secret
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import Conflict, InvalidValue, NotFound
-from threadline.kernel.store import scan_pages
+from threadline.kernel.errors import Conflict, InvalidValue, NotFound, Unavailable
+from threadline.kernel.store import Batch, Item, Key, Refusal, Store, scan_pages
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
 
@@ -56,6 +58,53 @@ def test_revoking_works_at_once_here_and_after_the_cache_elsewhere(engine: Engin
     clock.now += round(elsewhere.cache_seconds * SECOND)
     assert elsewhere.find(secret) is None
     assert engine.credentials.entries("default") == []
+
+
+class Between:
+    """A store in which something happens right after the next read, before its reader knows the answer."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.then: Callable[[], object] | None = None
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        found = self.store.get(keys)
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+def test_what_was_read_before_a_change_is_not_believed_after_it(engine: Engine, clock: Clock) -> None:
+    store = Between(engine.store)
+    credentials = Credentials(store, clock)  # type: ignore[arg-type]  # it answers what a store does
+    made, secret = credentials.create("default", "write_key", "shop")
+
+    store.then = lambda: credentials.revoke("default", made.id)
+    assert credentials.find(secret) is not None, "it asked before"
+    assert credentials.find(secret) is None
+
+    store.then = lambda: credentials.create("default", "write_key", "shop", secret=secret + "2")
+    assert credentials.find(secret + "2") is None, "it asked before"
+    assert credentials.find(secret + "2") is not None
+
+
+def test_a_revocation_whose_outcome_nobody_knows_is_looked_up_again(engine: Engine, clock: Clock) -> None:
+    class Lost(Between):
+        def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+            self.store.commit(batches)
+            raise Unavailable("the connection broke")
+
+    credentials = engine.credentials
+    made, secret = credentials.create("default", "write_key", "shop")
+    assert credentials.find(secret) is not None
+    credentials.store = Lost(engine.store)  # type: ignore[assignment]  # as above
+    with pytest.raises(Unavailable):
+        credentials.revoke("default", made.id)
+    assert credentials.find(secret) is None
 
 
 def test_a_guess_that_was_refused_is_good_once_it_is_made(engine: Engine) -> None:

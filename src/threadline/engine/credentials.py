@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import threading
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -53,15 +54,26 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind == "write_key" or self.allows("write")
 
 
+class Found(NamedTuple):
+    """What is known of a secret: what it opens, or that it opens nothing."""
+
+    credential: Credential | None
+
+
 class Credentials:
-    """The credentials of one store, with a small cache of short life. Thread-safe: it changes by whole entries only."""
+    """The credentials of one store, with a small cache of short life. Thread-safe."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
         self.clock = clock
         self.cache_seconds = 5.0
         """How long a look-up is believed, and so how long a key that another process revoked may still open."""
-        self._cache: dict[str, tuple[Credential | None, int]] = {}
+        self._cache: dict[str, tuple[Found, int]] = {}
+        """Digest -> what was found, and the instant until which that is believed."""
+        self._caching = threading.Lock()
+        """Held to change the cache; who only looks needs no lock."""
+        self._changes = 0
+        """Credentials that this process has made and revoked."""
         self._fixed: dict[str, Credential] = {}
 
     def add_fixed(
@@ -80,18 +92,37 @@ class Credentials:
     def find(self, secret: str) -> Credential | None:
         """What this secret opens, or None. A look-up by hash says nothing by the time it takes."""
         digest = hash_secret(secret)
+        found = self._recall(digest)
+        if found is None:
+            until = self.clock() + round(self.cache_seconds * SECOND)
+            changes = self._changes
+            item = self.store.get([Key(CREDENTIAL, digest)])[0]
+            found = Found(None if item is None else msgspec.json.decode(item.value, type=Credential))
+            self._remember(digest, found, until, changes)
+        return found.credential
+
+    def recall(self, secret: str) -> Found | None:
+        """What is known of this secret without asking the store; None if nothing is."""
+        return self._recall(hash_secret(secret))
+
+    def _recall(self, digest: str) -> Found | None:
         if digest in self._fixed:
-            return self._fixed[digest]
-        now = self.clock()
+            return Found(self._fixed[digest])
         cached = self._cache.get(digest)
-        if cached is not None and cached[1] > now:
-            return cached[0]
-        item = self.store.get([Key(CREDENTIAL, digest)])[0]
-        found = None if item is None else msgspec.json.decode(item.value, type=Credential)
-        if len(self._cache) >= _CACHED_MAX:  # guesses are cached as well, so the cache must be bounded
-            self._cache.clear()
-        self._cache[digest] = (found, now + round(self.cache_seconds * SECOND))
-        return found
+        return cached[0] if cached is not None and cached[1] > self.clock() else None
+
+    def _remember(self, digest: str, found: Found, until: int, changes: int) -> None:
+        with self._caching:
+            if changes != self._changes:
+                return  # it was read before something changed here, and may be what was so before
+            if len(self._cache) >= _CACHED_MAX:  # guesses are cached as well, so the cache must be bounded
+                self._cache.clear()
+            self._cache[digest] = (found, until)
+
+    def _forget(self, digest: str) -> None:
+        with self._caching:
+            self._changes += 1
+            self._cache.pop(digest, None)
 
     def create(
         self, workspace: str, kind: Kind, name: str, scopes: Iterable[str] = (), *, secret: str = ""
@@ -117,7 +148,7 @@ class Credentials:
         writes = [Put(Key(CREDENTIAL, digest), value, 0), Put(Key(CREDENTIAL_LIST, workspace, credential.id), value, 0)]
         if self.store.commit([Batch(writes=[*writes, _mention(workspace)])])[0] is not None:
             raise Conflict("a credential with this secret exists already")
-        self._cache.pop(digest, None)
+        self._forget(digest)
         return credential, secret
 
     def entries(self, workspace: str) -> list[Credential]:
@@ -142,9 +173,11 @@ class Credentials:
             raise NotFound(f"workspace {workspace!r} has no credential {id!r}")
         credential = msgspec.json.decode(item.value, type=Credential)
         deletes = [Delete(Key(CREDENTIAL, credential.hash)), Delete(item.key, item.version)]
-        if self.store.commit([Batch(writes=deletes)])[0] is not None:
-            raise Unavailable("another process is changing this credential; try again")
-        self._cache.pop(credential.hash, None)
+        try:
+            if self.store.commit([Batch(writes=deletes)])[0] is not None:
+                raise Unavailable("another process is changing this credential; try again")
+        finally:
+            self._forget(credential.hash)  # also where nobody can say whether it was committed
         return credential
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Iterator
+from concurrent.futures import Executor
+from itertools import islice
 
 from starlette.requests import Request
 
@@ -12,29 +15,37 @@ from threadline.engine.credentials import Credential, Credentials
 from threadline.kernel.errors import Forbidden, Unauthorized
 from threadline.kernel.operation import Operation
 
+SECRETS_MAX = 8
+"""Secrets of one request that are looked up; each may cost a read of the store."""
+
 
 class Access:
-    """Looks credentials up. The first usable one in a request decides."""
+    """Looks credentials up. The first usable one in a request decides.
 
-    def __init__(self, credentials: Credentials) -> None:
+    What was found a moment ago is answered at once, without another thread; what must be read is read in ``threads``,
+    because while the event loop waits for a store, nobody is served.
+    """
+
+    def __init__(self, credentials: Credentials, threads: Executor) -> None:
         self._credentials = credentials
+        self._threads = threads
 
-    def sender(self, request: Request, in_body: str = "") -> Credential | None:
+    async def sender(self, request: Request, in_body: str = "") -> Credential | None:
         """The credential that lets a request record: a write key, or a token with the scope write."""
         for secret in (*_secrets(request), in_body):
-            found = self._credentials.find(secret) if secret else None
+            found = await self._find(secret) if secret else None
             if found is not None and found.records:
                 return found
         return None
 
-    def reader(self, request: Request, operation: Operation) -> Credential:
+    async def reader(self, request: Request, operation: Operation) -> Credential:
         """The token that lets a request ask for an operation. Raises `Unauthorized` or `Forbidden`."""
-        return self.token(request, operation.scope)
+        return await self.token(request, operation.scope)
 
-    def token(self, request: Request, scope: str) -> Credential:
+    async def token(self, request: Request, scope: str) -> Credential:
         """The token of a request, if it holds a scope."""
         for secret in _secrets(request):
-            found = self._credentials.find(secret)
+            found = await self._find(secret)
             if found is None:
                 continue
             if found.kind == "write_key":
@@ -46,6 +57,12 @@ class Access:
             return found
         raise Unauthorized("send `Authorization: Bearer <token>`", hint="threadline keys create --token NAME makes one")
 
+    async def _find(self, secret: str) -> Credential | None:
+        known = self._credentials.recall(secret)
+        if known is not None:
+            return known.credential
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._credentials.find, secret)
+
 
 def no_sender() -> Unauthorized:
     """The refusal of a request that may not record."""
@@ -56,6 +73,10 @@ def no_sender() -> Unauthorized:
 
 
 def _secrets(request: Request) -> Iterator[str]:
+    return islice(_told(request), SECRETS_MAX)
+
+
+def _told(request: Request) -> Iterator[str]:
     scheme, _, rest = request.headers.get("authorization", "").partition(" ")
     scheme, rest = scheme.lower(), rest.strip()
     if scheme == "bearer" and rest:

@@ -37,6 +37,8 @@ from threadline.surfaces.http.writer import Writer
 log = logging.getLogger("threadline.http")
 
 UNMATCHED = "unmatched"
+LOOK_THREADS = 2
+"""For what is short and everybody waits for: keys and counts that the store is asked for."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
 
 
@@ -61,12 +63,14 @@ class Application:
             observe=self.metrics.append.observe,
         )
         self._threads = ThreadPoolExecutor(settings.read_threads, "threadline-read")
+        # Of its own, so that no key waits to be looked up until reads have ended that may take minutes.
+        self._looks = ThreadPoolExecutor(LOOK_THREADS, "threadline-look")
         self._client_address = ClientAddress(settings.forwarded_allow_ips)
         self._log_line = (log_line or _to_stderr) if settings.access_log else None
         self.router = Router(self._routes(settings))
 
     def _routes(self, settings: Settings) -> Iterable[Route]:
-        access = Access(self.engine.credentials)
+        access = Access(self.engine.credentials, self._looks)
         by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
         by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
         ingest = Ingest(self.engine, self.writer, self.metrics, by_source, by_address, self._limits)
@@ -75,13 +79,14 @@ class Application:
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
         yield from Operations(self.engine, access, self._threads).routes()
         yield from Progress(self.engine, access).routes()
-        yield from Health(self.engine, self.writer, self.metrics, access).routes()
+        yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
         yield from Pages(self.engine.catalogue.operations).routes()
 
     async def close(self) -> None:
         """Wait for what is being written and read."""
         await self.writer.close()
         self._threads.shutdown()
+        self._looks.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the life of the server."""

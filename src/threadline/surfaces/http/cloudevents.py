@@ -37,7 +37,7 @@ class CloudEvents:
 
     async def deliver(self, request: Request, names: Mapping[str, str]) -> Response:
         """Answer one delivery: 200 when all that can be recorded is durable, with an outcome for each event."""
-        credential = self._access.sender(request)
+        credential = await self._access.sender(request)
         if credential is None:
             raise no_sender()
         body = await read_body(request)

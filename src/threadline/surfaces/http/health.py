@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -38,11 +40,12 @@ class Version(msgspec.Struct):
 class Health:
     """The addresses that operators and their machines ask."""
 
-    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, access: Access) -> None:
+    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, access: Access, threads: Executor) -> None:
         self._engine = engine
         self._writer = writer
         self._metrics = metrics
         self._access = access
+        self._threads = threads
         self._ready_at = float("-inf")
         self._started_at = time.time()
 
@@ -68,12 +71,12 @@ class Health:
         return _json(Version("threadline", package_version()))
 
     async def _page(self, request: Request, names: Mapping[str, str]) -> Response:
-        self._access.token(request, "admin")
+        await self._access.token(request, "admin")
         gauges = {
             "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
         }
-        stats: Mapping[str, int] = getattr(self._engine.store, "stats", dict)()
+        stats = await asyncio.get_running_loop().run_in_executor(self._threads, self._engine.store.stats)
         meanings = {
             "log_entries": ("log_position", "Events in the log."),
             "file_bytes": ("store_file_bytes", "Size of the store's file."),

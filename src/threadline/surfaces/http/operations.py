@@ -46,7 +46,7 @@ class Operations:
     async def _answer(
         self, operation: Operation, many: frozenset[str], request: Request, names: Mapping[str, str]
     ) -> Response:
-        credential = self._access.reader(request, operation)
+        credential = await self._access.reader(request, operation)
         in_query = read_query(request.scope["query_string"], many)
         values: dict[str, Any]
         if operation.method == "POST":

@@ -46,7 +46,7 @@ class Segment:
     async def call(self, kind: str | None, request: Request, names: Mapping[str, str]) -> Response:
         """Answer one request: 200 when all that can be recorded is durable, with an outcome for each message."""
         body = await read_body(request)
-        credential = self._access.sender(request)
+        credential = await self._access.sender(request)
         try:
             decoded = await self._decode(body, kind, credential)
         except MalformedBody as error:
@@ -56,7 +56,7 @@ class Segment:
             raise
         results: Sequence[Event | Rejection] = decoded.results
         if credential is None:
-            credential = self._access.sender(request, decoded.write_key)
+            credential = await self._access.sender(request, decoded.write_key)
             if credential is None:
                 raise no_sender()
             results = [_of(result, credential) for result in results]

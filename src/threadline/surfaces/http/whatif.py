@@ -44,7 +44,7 @@ class Progress:
         yield Route("GET", PATH, self._stream)
 
     async def _stream(self, request: Request, names: Mapping[str, str]) -> Response:
-        credential = self._access.token(request, "read")
+        credential = await self._access.token(request, "read")
         running = self._engine.trials.find(credential.workspace, names["id"])
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(_lines(running), 200, headers, "text/event-stream")
