@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.capabilities.events import rejected as ours
-from threadline.engine import rejected as engines
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.time import HOUR, format_time
 
 
@@ -23,12 +21,6 @@ def rejected_id(asked: Asked) -> str:
     )
     entry: dict[str, Any] = asked.ask("rejected")["entries"][0]
     return str(entry["id"])
-
-
-def test_the_layout_is_the_engines() -> None:
-    assert (ours.REJECTED, ours.REJECTED_BY_TIME) == (engines.REJECTED, engines.REJECTED_BY_TIME)
-    theirs = {field.name for field in msgspec.structs.fields(engines.RejectedEntry)}
-    assert {field.name for field in msgspec.structs.fields(ours.RejectedEntry)} <= theirs
 
 
 def test_entries_come_newest_first_page_by_page() -> None:
@@ -107,7 +99,7 @@ def test_a_correction_of_a_correction_that_is_still_wrong_stays_open() -> None:
 
 def test_a_form_without_a_reader_asks_for_an_event() -> None:
     asked = Asked()
-    entry = engines.RejectedEntry(
+    entry = RejectedEntry(
         id="1" * 32, workspace="default", source="web", code="no_identifier", message="", received_at=asked.now,
         payload={"messageId": "m", "userId": "ada"}, form="unheard_of",
     )  # fmt: skip
@@ -127,7 +119,7 @@ def test_a_wires_payload_is_read_by_the_reader_of_its_form() -> None:
 
     asked.engine.readers = {"made_up": read}
     payload = {"messageId": "m", "event": "Signed Up"}
-    entry = engines.RejectedEntry(
+    entry = RejectedEntry(
         id="2" * 32, workspace="default", source="web", code="no_identifier", message="", received_at=asked.now,
         payload=payload, form="made_up",
     )  # fmt: skip

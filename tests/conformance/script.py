@@ -193,7 +193,7 @@ def _operator(random: Random, names: Sequence[str], number: int) -> Step:
         return lambda on, dispatcher: (
             on.credentials.create("default", "write_key", f"key {number}", secret=f"secret {number}")[0].id
         )
-    return lambda on, dispatcher: [[cursor, entry.code] for cursor, entry in page(on.store, "default", None, 5)]
+    return lambda on, dispatcher: [[cursor, entry.code] for cursor, entry in page(on.store, "default", "", 5)]
 
 
 def _named(text: str) -> Identifier:

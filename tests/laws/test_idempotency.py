@@ -122,7 +122,7 @@ def test_another_payload_under_the_same_key_is_a_conflict_and_both_are_kept(othe
         [receipt] = on.record([other])
         assert (receipt.status, receipt.id) == ("conflict", accepted.id)
     assert staging.whole(on) == before
-    [(_, entry)] = rejected.page(on.store, "default", None, 10)
+    [(_, entry)] = rejected.page(on.store, "default", "", 10)
     assert (entry.code, entry.event_id) == ("conflict", accepted.id)
     assert (entry.payload["type"], entry.payload["properties"]) == (other.type, other.properties)
     assert on.event("default", accepted.id).event.properties == {"n": 1}

@@ -77,7 +77,7 @@ def test_what_breaks_a_projection_or_a_policy_is_rejected_alone(values: list[obj
     assert staging.statuses(receipts) == expected
     positions = [on.person("default", f"user_id:{name}").position for name in "uv"]
     assert positions == [50, 50]
-    kept = rejected.page(on.store, "default", None, 100)
+    kept = rejected.page(on.store, "default", "", 100)
     assert {entry.code for _, entry in kept} == {"projection_failed"}
     assert len(kept) == 50
     staging.assert_log_is_whole(on)
@@ -98,7 +98,7 @@ def test_the_rejected_are_kept_although_the_engine_died_on_the_way(when: str) ->
         except staging.Crash:
             continue
     assert staging.statuses(on.record(told)) == ["duplicate", "projection_failed", "duplicate"]
-    assert len(rejected.page(on.store, "default", None, 10)) == 1
+    assert len(rejected.page(on.store, "default", "", 10)) == 1
 
 
 def test_what_no_log_can_hold_is_rejected_alone() -> None:
@@ -119,7 +119,7 @@ def test_what_no_log_can_hold_is_rejected_alone() -> None:
             code,
             "accepted",
         ]
-    assert {entry.code for _, entry in rejected.page(on.store, "default", None, 100)} == set(unfit)
+    assert {entry.code for _, entry in rejected.page(on.store, "default", "", 100)} == set(unfit)
     staging.assert_log_is_whole(on)
 
 

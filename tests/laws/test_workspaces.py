@@ -56,7 +56,7 @@ def test_no_way_in_leads_into_another(seed: int) -> None:
         assert caught.value.code == "not_found"
     assert list(on.all_people("two")) == []
     assert on.event_of_key("two", told.event.source, told.event.key) is None
-    assert (rejected.page(on.store, "two", None, 10), on.quarantined("two")) == ([], [])
+    assert (rejected.page(on.store, "two", "", 10), on.quarantined("two")) == ([], [])
 
 
 def test_rows_of_a_tag_are_of_one_workspace() -> None:

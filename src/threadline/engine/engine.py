@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from threadline.engine import indexing, joining, lanes, parking, rejected
+from threadline.engine import correcting, indexing, joining, lanes, parking, rejected
 from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
@@ -23,6 +23,7 @@ from threadline.engine.whatif import Done, Way, run, trial
 from threadline.engine.wishes import effect_of, pending_timers
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.policy import Known
+from threadline.kernel.rejected import RejectedEntry, StoredEntry
 from threadline.kernel.store import FeedEntry, Key, LogEntry, Store
 from threadline.kernel.time import Clock
 
@@ -71,9 +72,19 @@ class Engine:
         """What ``look`` says of an event and its person as a policy would see them. Nothing is recorded."""
         return self.recorder.rehearse(Request(event), look)
 
-    def reject(self, entries: Sequence[rejected.RejectedEntry]) -> None:
+    def reject(self, entries: Sequence[RejectedEntry]) -> None:
         """Keep in the rejected log what a wire could not even read as an event."""
         rejected.keep(self.store, entries)
+
+    def resubmit(
+        self, stored: StoredEntry, event: Event, *, expected: int | None = None
+    ) -> tuple[Receipt, RejectedEntry]:
+        """Record what an entry is put right by; it is settled in the same commit. See `correcting.resubmit`."""
+        return correcting.resubmit(self.recorder, stored, event, expected)
+
+    def dismiss(self, stored: StoredEntry, reason: str) -> RejectedEntry:
+        """Settle an entry without recording anything. Raises `Conflict` if somebody has decided about it."""
+        return rejected.settle(self.store, stored, "dismissed", reason)
 
     def merge(
         self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
@@ -122,6 +133,14 @@ class Engine:
         """The event that a source told under an idempotency key."""
         id = event_id(workspace, source, key)
         return self.asker.event(workspace, id) if self.store.seen([id]) else None
+
+    def rejected_entry(self, workspace: str, id: str) -> StoredEntry:
+        """One entry of the rejected log; raises `NotFound`."""
+        return rejected.read(self.store, workspace, id)
+
+    def rejected_page(self, workspace: str, before: str = "", limit: int = 100) -> list[tuple[str, RejectedEntry]]:
+        """Entries of the rejected log newest first, with the cursor after each."""
+        return rejected.page(self.store, workspace, before, limit)
 
     def people(self, workspace: str | None, after: str = "", limit: int = 1_000) -> tuple[list[Person], str]:
         """A page of the people of a workspace in a stable order, and the id to go on from ("": the end).

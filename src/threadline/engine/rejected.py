@@ -9,35 +9,13 @@ import msgspec
 
 from threadline.engine.packing import time_key
 from threadline.engine.wishes import short_hash
-from threadline.kernel.errors import EventRejected, NotFound
+from threadline.kernel.errors import Conflict, EventRejected, NotFound
 from threadline.kernel.event import Event
+from threadline.kernel.rejected import RejectedEntry, Status, StoredEntry
 from threadline.kernel.store import Batch, Key, Put, Store
-from threadline.kernel.typed import prepared
 
 REJECTED = "rejected"
 REJECTED_BY_TIME = "rejected_time"
-
-
-@prepared
-class RejectedEntry(msgspec.Struct, kw_only=True):
-    """An event that was not recorded, why, and what became of it since."""
-
-    id: str
-    workspace: str
-    source: str
-    code: str
-    message: str
-    received_at: int
-    payload: Any
-    """The event as it came: the wire's JSON, or Threadline's own form for events from Python."""
-    form: str = "event"
-    """How to read `payload` again: ``segment``, ``cloudevents``, ``event`` or ``text`` for what is not JSON."""
-    event_id: str = ""
-    """For a conflict: the event that holds the same key with another payload."""
-    status: str = "open"
-    """``open``, or ``resubmitted`` once a correction was accepted, or ``dismissed``."""
-    resolution: str = ""
-    """The id of the event that came of a re-submission."""
 
 
 def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
@@ -74,8 +52,8 @@ def _shown(value: Any) -> str:
 def conflict_puts(store: Store, event: Event, id: str, digest: int, now: int) -> list[Put]:
     """Keep the second payload that came under a key: the first is in the log, so both are kept, however often sent."""
     error = EventRejected("conflict", "the same key was used before with another payload; the first one stands")
-    entry = entry_of(event, error, now)
-    entry.id, entry.event_id = short_hash("conflict", id, str(digest)), id
+    own = short_hash("conflict", id, str(digest))
+    entry = msgspec.structs.replace(entry_of(event, error, now), id=own, event_id=id)
     known = store.get([Key(REJECTED, entry.workspace, entry.id)])[0]
     return _puts(entry) if known is None else []
 
@@ -94,22 +72,43 @@ def _puts(entry: RejectedEntry) -> list[Put]:
     return [Put(Key(REJECTED, entry.workspace, entry.id), msgspec.json.encode(entry)), Put(at, entry.id.encode())]
 
 
-def read(store: Store, workspace: str, id: str) -> tuple[RejectedEntry, int]:
-    """One entry and its version; raises `NotFound`."""
-    item = store.get([Key(REJECTED, workspace, id)])[0]
+def read(store: Store, workspace: str, id: str) -> StoredEntry:
+    """One entry as it stands. Raises `NotFound`."""
+    item = store.get([Key(REJECTED, workspace, id)])[0] if id else None
     if item is None:
-        raise NotFound(f"the rejected log has no entry {id}")
-    return msgspec.json.decode(item.value, type=RejectedEntry), item.version
+        raise NotFound(f"the rejected log has no entry {id[:64]!r}")
+    return StoredEntry(msgspec.json.decode(item.value, type=RejectedEntry), item.version)
 
 
-def settle(store: Store, entry: RejectedEntry, version: int) -> None:
-    """Write back an entry whose status was decided."""
-    store.commit([Batch(writes=[Put(Key(REJECTED, entry.workspace, entry.id), msgspec.json.encode(entry), version)])])
+def settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[RejectedEntry, Put]:
+    """The entry with what was decided about it, and the write that says so if nobody else has decided meanwhile.
+
+    Raises `Conflict` if something was decided already.
+    """
+    entry = stored.entry
+    if entry.status != "open":
+        raise Conflict(f"entry {entry.id} is {entry.status} already")
+    decided = msgspec.structs.replace(entry, status=status, resolution=resolution)
+    key = Key(REJECTED, entry.workspace, entry.id)
+    return decided, Put(key, msgspec.json.encode(decided), stored.version)
 
 
-def page(store: Store, workspace: str, before: str | None, limit: int) -> list[tuple[str, RejectedEntry]]:
-    """Entries newest first, with the cursor after each."""
-    rows = store.query(REJECTED_BY_TIME, workspace, stop=before, limit=limit, reverse=True)
+def settle(store: Store, stored: StoredEntry, status: Status, resolution: str) -> RejectedEntry:
+    """Write what was decided about an entry. Raises `Conflict` if somebody has decided before."""
+    decided, put = settled(stored, status, resolution)
+    if store.commit([Batch(writes=[put])])[0] is not None:
+        raise overtaken(decided)
+    return decided
+
+
+def overtaken(entry: RejectedEntry) -> Conflict:
+    """The refusal of a decision that came too late."""
+    return Conflict(f"somebody else decided about entry {entry.id} at this moment; read it again")
+
+
+def page(store: Store, workspace: str, before: str, limit: int) -> list[tuple[str, RejectedEntry]]:
+    """Entries newest first with the cursor after each, from a cursor on ("": the newest)."""
+    rows = store.query(REJECTED_BY_TIME, workspace, stop=before or None, limit=limit, reverse=True)
     items = store.get([Key(REJECTED, workspace, row.value.decode()) for row in rows])
     return [
         (row.key.sort, msgspec.json.decode(item.value, type=RejectedEntry))

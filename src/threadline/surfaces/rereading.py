@@ -6,10 +6,9 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.credentials import fresh_key
-from threadline.engine.rejected import RejectedEntry
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event
+from threadline.kernel.rejected import RejectedEntry
 from threadline.wire import cloudevents, segment
 from threadline.wire.rejection import Decoded
 
@@ -27,7 +26,8 @@ def read_segment(payload: Any, entry: RejectedEntry) -> Event:
             source=entry.source,
             workspace=entry.workspace,
             received_at=entry.received_at,
-            fresh_key=fresh_key,
+            # Always the same for an entry: a message without a messageId must not be recorded at each attempt.
+            fresh_key=lambda: f"resubmitted/{entry.id}",
         )
     )
 

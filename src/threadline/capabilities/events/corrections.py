@@ -9,18 +9,11 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from threadline.capabilities.events.forms import NativeEvent, native_event
-from threadline.capabilities.events.rejected import (
-    RejectedEntry,
-    RejectedView,
-    open_entry,
-    read_entry,
-    read_page,
-    rejected_view,
-    settle,
-)
+from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.rejected import RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
 
 Reader = Callable[[Any, RejectedEntry], Event]
@@ -50,7 +43,7 @@ class RejectedPage(msgspec.Struct, kw_only=True):
 
 
 def _rejected(context: Context, params: RejectedParams) -> RejectedPage:
-    page = read_page(context, params.cursor, params.limit)
+    page = context.engine.rejected_page(context.workspace, params.cursor, params.limit)
     entries = [
         rejected_view(entry)
         for _, entry in page
@@ -78,7 +71,7 @@ class RejectedEntryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
 
 
 def _rejected_entry(context: Context, params: RejectedEntryParams) -> RejectedView:
-    return rejected_view(read_entry(context, params.id).entry)
+    return rejected_view(context.engine.rejected_entry(context.workspace, params.id).entry)
 
 
 REJECTED_ENTRY = Operation(
@@ -116,15 +109,14 @@ class ResubmitResult(msgspec.Struct, kw_only=True):
 def _resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
     if params.event is not None and params.payload is not UNSET:
         raise InvalidValue("give `event` or `payload`, not both")
-    stored = open_entry(context, params.id)
+    stored: StoredEntry = context.engine.rejected_entry(context.workspace, params.id)
     entry = stored.entry
     if params.event is not None:
-        event = _corrected(params.event, entry)
+        event, expected = _corrected(params.event, entry), params.event.expected
     else:
-        event = _reread(context, entry.payload if isinstance(params.payload, UnsetType) else params.payload, entry)
-    receipt = context.engine.record([event])[0]
-    if receipt.status in ("accepted", "duplicate"):
-        entry = settle(context, stored, "resubmitted", receipt.id)
+        payload = entry.payload if isinstance(params.payload, UnsetType) else params.payload
+        event, expected = _reread(context, payload, entry), None
+    receipt, entry = context.engine.resubmit(stored, event, expected=expected)
     return ResubmitResult(receipt=receipt, entry=rejected_view(entry))
 
 
@@ -216,7 +208,8 @@ class DismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def _dismiss(context: Context, params: DismissParams) -> RejectedView:
-    return rejected_view(settle(context, open_entry(context, params.id), "dismissed", params.reason))
+    stored = context.engine.rejected_entry(context.workspace, params.id)
+    return rejected_view(context.engine.dismiss(stored, params.reason))
 
 
 DISMISS = Operation(

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventView, event_view
-from threadline.capabilities.events.rejected import RejectedView, read_page, rejected_view
+from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -96,7 +96,7 @@ def _refused(context: Context, params: MessageParams) -> list[RejectedView]:
     found: list[RejectedView] = []
     cursor = ""
     for _ in range(REJECTED_LOOKED_AT_MAX // _REJECTED_PAGE):
-        page = read_page(context, cursor, _REJECTED_PAGE)
+        page = context.engine.rejected_page(context.workspace, cursor, _REJECTED_PAGE)
         found += [
             rejected_view(entry)
             for _, entry in page

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.engine.engine import Engine
-from threadline.engine.rejected import RejectedEntry
 from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event
+from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.typed import prepared
 from threadline.surfaces.cli.rows import BadRow, RowFile, open_rows

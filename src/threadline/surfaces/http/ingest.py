@@ -11,10 +11,10 @@ import msgspec
 
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
-from threadline.engine.rejected import RejectedEntry
 from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event, Receipt, event_id
+from threadline.kernel.rejected import RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.rate import Buckets, SharedLimits

@@ -1,0 +1,40 @@
+"""What could not be recorded as it came, and what is kept of it until someone decides."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from threadline.kernel.typed import prepared
+
+Status = Literal["open", "resubmitted", "dismissed"]
+
+
+@prepared
+class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that was not recorded, why, and what became of it since."""
+
+    id: str
+    workspace: str
+    source: str
+    code: str
+    message: str
+    received_at: int
+    payload: Any
+    """The event as it came: the wire's JSON, or Threadline's own form for events that were read already."""
+    form: str = "event"
+    """How to read `payload` again: ``segment``, ``cloudevents``, ``event`` or ``text`` for what is not JSON."""
+    event_id: str = ""
+    """For a conflict: the event that holds the same key with another payload."""
+    status: Status = "open"
+    """``open``, or ``resubmitted`` once a correction was accepted, or ``dismissed``."""
+    resolution: str = ""
+    """The id of the event that came of a re-submission, or why it was dismissed."""
+
+
+class StoredEntry(NamedTuple):
+    """An entry and the version at which it was read: what is decided about it holds for that version only."""
+
+    entry: RejectedEntry
+    version: int
