@@ -148,3 +148,14 @@ def test_only_one_of_two_forms_of_a_correction_is_taken() -> None:
     event = {"type": "page", "identifiers": {"user_id": "ada"}}
     with pytest.raises(InvalidValue, match="not both"):
         asked.ask("resubmit", id=rejected_id(asked), event=event, payload={})
+
+
+def test_a_write_key_that_an_older_version_kept_is_not_shown() -> None:
+    asked = Asked()
+    entry = RejectedEntry(
+        id="3" * 32, workspace="default", source="web", code="no_event_name", message="", received_at=asked.now,
+        payload={"writeKey": "wk_x", "userId": "ada"}, form="segment",
+    )  # fmt: skip
+    asked.engine.reject([entry])
+    assert asked.ask("rejected_entry", id=entry.id)["payload"] == {"userId": "ada"}
+    assert asked.ask("rejected")["entries"][0]["payload"] == {"userId": "ada"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from tests.surfaces.conftest import Keys
@@ -43,3 +45,52 @@ def test_a_message_without_an_id_is_recorded_once_however_many_put_it_right(
     assert sorted(said) == [200] + [409] * 7
     (event,) = recorded(engine)
     assert (event.type, event.key) == ("purchase_completed", f"resubmitted/{entry['id']}")
+
+
+# --- secrets -----------------------------------------------------------------------------------
+
+
+def test_a_write_key_is_kept_in_no_entry(client: TestClient, keys: Keys) -> None:
+    message = {"writeKey": keys.write, "userId": "x", "messageId": "m"}
+    assert client.post("/v1/track", json=message).json()["rejected"][0]["code"] == "no_event_name"
+    batch = {"writeKey": keys.write, "batch": [message, {**message, "event": "click", "userId": "null"}]}
+    client.post("/v1/batch", json=batch)
+    found = entries(client, keys)
+    assert len(found) == 3
+    assert keys.write not in json.dumps(found)
+    assert found[-1]["payload"]["userId"] == "x"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"writeKey": "SECRET", "userId": NaN}',
+        '{"userId": "x", "writeKey" : "SECRET',
+        "writeKey=SECRET&userId=x",
+        '[{"writeKey":"SECRET"}]',
+        '{"token": "SECRET", "n": NaN}',
+        '{"text": "' + "x" * 40_000 + '", "writeKey": "SECRET"}',
+        '{"text": "' + "x" * 65_500 + '", "writeKey": "SECRET"}',
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/track", "/v1/batch", "/v1/cloudevents"])
+def test_no_secret_is_left_in_what_cannot_be_read(body: str, path: str, client: TestClient, keys: Keys) -> None:
+    headers = {**keys.bearer("writer"), "Content-Type": "application/cloudevents+json"}
+    client.post(path, content=body.replace("SECRET", keys.writer), headers=headers)
+    (entry,) = entries(client, keys)
+    assert keys.writer[:12] not in json.dumps(entry)
+
+
+def test_a_body_that_cannot_be_read_keeps_a_foreign_write_key_to_itself(client: TestClient, keys: Keys) -> None:
+    client.post("/v1/track", content=f'{{"writeKey":"{keys.admin}","n":NaN}}', headers=basic(keys.write))
+    (entry,) = entries(client, keys)
+    assert entry["payload"] == '{"writeKey":"***","n":NaN}'
+
+
+@pytest.mark.parametrize("name", ["writer", "admin", "read"])
+def test_a_token_in_a_body_opens_nothing(name: str, client: TestClient, keys: Keys, engine: Engine) -> None:
+    message = {"writeKey": getattr(keys, name), "userId": "x", "event": "click", "messageId": "m"}
+    assert client.post("/v1/track", json=message).status_code == 401
+    assert client.post("/v1/batch", json={"writeKey": getattr(keys, name), "batch": [message]}).status_code == 401
+    assert (recorded(engine), entries(client, keys)) == ([], [])
+    assert client.post("/v1/track", json=message, headers=basic(keys.write)).json()["accepted"] == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from threadline.kernel.errors import EventRejected
@@ -52,7 +54,7 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     """One of `CODES`."""
     message: str
     raw: bytes
-    """The message as it came, to be corrected and sent again; cut at `RAW_BYTES_MAX`."""
+    """The message as it came, but for the write key, to be corrected and sent again; cut at `RAW_BYTES_MAX`."""
 
 
 class Decoded(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,8 +66,31 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
     """The credential that came in the body; empty if there was none."""
 
 
+MASK = "***"
+"""What stands where a secret was."""
+_WRITE_KEY = re.compile(rb"""(writeKey["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"',;&}\]]+)""", re.DOTALL)
+
+
 def rejection(index: int, raw: bytes, refusal: EventRejected, key: object = None) -> Rejection:
     """The rejection of a message for what `refusal` says. A ``key`` that is not text counts as none."""
     assert refusal.code in CODES, f"{refusal.code} is not documented in CODES"
     name = key if type(key) is str else ""
-    return Rejection(index=index, key=name, code=refusal.code, message=str(refusal), raw=raw[:RAW_BYTES_MAX])
+    return Rejection(index=index, key=name, code=refusal.code, message=str(refusal), raw=kept(raw))
+
+
+def kept(raw: bytes) -> bytes:
+    """What is kept of a message: as it came, up to a limit, but without the credential that came in it.
+
+    A write key has no place where others read. What is no JSON object keeps its place, with a mask on it.
+    """
+    try:
+        message = msgspec.json.decode(raw)
+        if type(message) is dict and "writeKey" in message:
+            del message["writeKey"]
+            return msgspec.json.encode(message)[:RAW_BYTES_MAX]
+        if type(message) is dict:
+            return raw[:RAW_BYTES_MAX]
+    except (ValueError, OverflowError, RecursionError):
+        pass
+    # Before it is cut, so that no half of a secret is left at the end.
+    return _WRITE_KEY.sub(rb'\1"%s"' % MASK.encode(), raw)[:RAW_BYTES_MAX]

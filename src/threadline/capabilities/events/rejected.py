@@ -32,8 +32,12 @@ class RejectedView(msgspec.Struct, kw_only=True):
 
 def rejected_view(entry: RejectedEntry) -> RejectedView:
     """The form in which an entry is read."""
+    payload = entry.payload
+    if entry.form == "segment" and isinstance(payload, dict):
+        # Entries of older versions may hold one, and those who read are not those who write.
+        payload = {name: value for name, value in payload.items() if name != "writeKey"}
     return RejectedView(
         id=entry.id, source=entry.source, code=entry.code, message=entry.message,
-        received_at=instant(entry.received_at), form=entry.form, payload=entry.payload, status=entry.status,
+        received_at=instant(entry.received_at), form=entry.form, payload=payload, status=entry.status,
         event_id=entry.event_id, resolution=entry.resolution,
     )  # fmt: skip

@@ -31,12 +31,16 @@ class Access:
         self._threads = threads
 
     async def sender(self, request: Request, in_body: str = "") -> Credential | None:
-        """The credential that lets a request record: a write key, or a token with the scope write."""
-        for secret in (*_secrets(request), in_body):
-            found = await self._find(secret) if secret else None
+        """The credential that lets a request record: a write key, or a token with the scope write.
+
+        ``in_body`` may be a write key only: a body is kept and shown where a token has no business.
+        """
+        for secret in secrets_of(request):
+            found = await self._find(secret)
             if found is not None and found.records:
                 return found
-        return None
+        found = await self._find(in_body) if in_body else None
+        return found if found is not None and found.kind == "write_key" else None
 
     async def reader(self, request: Request, operation: Operation) -> Credential:
         """The token that lets a request ask for an operation. Raises `Unauthorized` or `Forbidden`."""
@@ -44,7 +48,7 @@ class Access:
 
     async def token(self, request: Request, scope: str) -> Credential:
         """The token of a request, if it holds a scope."""
-        for secret in _secrets(request):
+        for secret in secrets_of(request):
             found = await self._find(secret)
             if found is None:
                 continue
@@ -72,7 +76,8 @@ def no_sender() -> Unauthorized:
     )
 
 
-def _secrets(request: Request) -> Iterator[str]:
+def secrets_of(request: Request) -> Iterator[str]:
+    """What a request offers as its credential, in its headers and its query; some of it may open nothing."""
     return islice(_told(request), SECRETS_MAX)
 
 

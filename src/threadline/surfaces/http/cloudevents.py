@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.kernel.errors import MalformedBody
-from threadline.surfaces.http.access import Access, no_sender
+from threadline.surfaces.http.access import Access, no_sender, secrets_of
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.routing import PREFLIGHT, Route
@@ -40,6 +40,7 @@ class CloudEvents:
         credential = await self._access.sender(request)
         if credential is None:
             raise no_sender()
+        secrets = tuple(secrets_of(request))
         body = await read_body(request)
         work = partial(
             cloudevents.decode,
@@ -53,10 +54,10 @@ class CloudEvents:
         try:
             decoded = work() if len(body) <= DECODED_ASIDE_BYTES else await asyncio.to_thread(work)
         except MalformedBody as error:
-            await self._ingest.refuse_body(body, credential, error)
+            await self._ingest.refuse_body(body, credential, error, secrets)
             raise
         address = request.client.host if request.client else ""
-        outcome = await self._ingest.take(decoded.results, credential, address, "cloudevents")
+        outcome = await self._ingest.take(decoded.results, credential, address, "cloudevents", secrets=secrets)
         return Response(msgspec.json.encode(outcome), media_type="application/json")
 
     async def permit(self, request: Request, names: Mapping[str, str]) -> Response:

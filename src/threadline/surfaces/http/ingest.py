@@ -19,10 +19,13 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.rate import Buckets, SharedLimits
 from threadline.surfaces.http.writer import Writer
-from threadline.wire.rejection import RAW_BYTES_MAX, Rejection
+from threadline.wire.rejection import MASK, Rejection, kept
 
 REJECTED_KEPT_MAX = 2_500
 """Rejections of one request that the rejected log keeps; one more entry says how many there were besides."""
+
+SECRET_LENGTH_MIN = 8
+"""A secret that is shorter is a name in a test, and may stand anywhere in a text that says nothing of it."""
 
 
 class RejectedMessage(msgspec.Struct, rename="camel"):
@@ -73,27 +76,31 @@ class Ingest:
         address: str,
         form: str,
         kind: str | None = None,
+        secrets: Sequence[str] = (),
     ) -> Outcome:
         """Record what became an event, keep the rest in the rejected log, and answer when both are durable.
 
-        ``kind`` is the call that the path named, which a message that is kept would otherwise lose. Raises
-        `RateLimited` with nothing recorded, `Unavailable` when some of it may be: sending it all again is safe.
+        ``kind`` is the call that the path named, which a message that is kept would otherwise lose. ``secrets`` came
+        with the request, and are kept nowhere. Raises `RateLimited` with nothing recorded, `Unavailable` when some of
+        it may be: sending it all again is safe.
         """
         events = [result for result in results if type(result) is Event]
         await self._charge(events, credential, address)
         rejections = [result for result in results if type(result) is Rejection]
         if rejections:
-            entries = self._entries(rejections, credential, form, kind)
+            entries = self._entries(rejections, credential, form, kind, secrets)
             await self.writer.run(lambda: self.engine.reject(entries))
         receipts = await self.writer.record(events)
         outcome = _outcome(results, receipts)
         self._count(outcome, credential.name)
         return outcome
 
-    async def refuse_body(self, body: bytes, credential: Credential, error: MalformedBody) -> None:
+    async def refuse_body(
+        self, body: bytes, credential: Credential, error: MalformedBody, secrets: Sequence[str]
+    ) -> None:
         """Keep a body in which no message could be made out: it can never be recorded, but it can be looked at."""
-        rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=body[:RAW_BYTES_MAX])
-        entries = self._entries([rejection], credential, "text", None)
+        rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
+        entries = self._entries([rejection], credential, "text", None, secrets)
         await self.writer.run(lambda: self.engine.reject(entries))
         self.metrics.events.add((credential.name, "rejected"))
 
@@ -125,14 +132,19 @@ class Ingest:
         return await asyncio.to_thread(shared.take, windows, fresh)
 
     def _entries(
-        self, rejections: Sequence[Rejection], credential: Credential, form: str, kind: str | None
+        self,
+        rejections: Sequence[Rejection],
+        credential: Credential,
+        form: str,
+        kind: str | None,
+        secrets: Sequence[str],
     ) -> list[RejectedEntry]:
         now = self.engine.clock()
-        entries = [_entry(each, credential, form, kind, now) for each in rejections[:REJECTED_KEPT_MAX]]
+        entries = [_entry(each, credential, form, kind, now, secrets) for each in rejections[:REJECTED_KEPT_MAX]]
         if len(rejections) > REJECTED_KEPT_MAX:
             message = f"{len(rejections) - REJECTED_KEPT_MAX} more messages of the same request were rejected"
             last = msgspec.structs.replace(rejections[REJECTED_KEPT_MAX], message=message)
-            entries.append(_entry(last, credential, form, kind, now))
+            entries.append(_entry(last, credential, form, kind, now, secrets))
         return entries
 
     def _count(self, outcome: Outcome, source: str) -> None:
@@ -165,8 +177,10 @@ def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) 
     return outcome
 
 
-def _entry(rejection: Rejection, credential: Credential, form: str, kind: str | None, now: int) -> RejectedEntry:
-    payload, form = _payload(rejection.raw, form, kind)
+def _entry(
+    rejection: Rejection, credential: Credential, form: str, kind: str | None, now: int, secrets: Sequence[str]
+) -> RejectedEntry:
+    payload, form = _payload(rejection.raw, form, kind, secrets)
     text = rejection.raw.decode("utf-8", "backslashreplace")
     return RejectedEntry(
         id=short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind or "", text),
@@ -180,7 +194,7 @@ def _entry(rejection: Rejection, credential: Credential, form: str, kind: str | 
     )
 
 
-def _payload(raw: bytes, form: str, kind: str | None) -> tuple[Any, str]:
+def _payload(raw: bytes, form: str, kind: str | None, secrets: Sequence[str]) -> tuple[Any, str]:
     """The message as JSON if it can be kept as that, or else as text."""
     try:
         payload = msgspec.json.decode(raw) if form != "text" else None
@@ -188,7 +202,11 @@ def _payload(raw: bytes, form: str, kind: str | None) -> tuple[Any, str]:
     except (ValueError, RecursionError):
         payload = None
     if not isinstance(payload, dict):
-        return raw.decode("utf-8", "backslashreplace").replace("\0", "\\x00"), "text"
+        text = raw.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+        for secret in secrets:
+            if len(secret) >= SECRET_LENGTH_MIN:
+                text = text.replace(secret, MASK)
+        return text, "text"
     if kind is not None:
         payload.setdefault("type", kind)
     return payload, form

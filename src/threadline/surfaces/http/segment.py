@@ -13,7 +13,7 @@ from starlette.responses import Response
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event
-from threadline.surfaces.http.access import Access, no_sender
+from threadline.surfaces.http.access import Access, no_sender, secrets_of
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.routing import Route
@@ -52,7 +52,7 @@ class Segment:
         except MalformedBody as error:
             if credential is None:
                 raise no_sender() from error
-            await self._ingest.refuse_body(body, credential, error)
+            await self._ingest.refuse_body(body, credential, error, tuple(secrets_of(request)))
             raise
         results: Sequence[Event | Rejection] = decoded.results
         if credential is None:
@@ -61,7 +61,8 @@ class Segment:
                 raise no_sender()
             results = [_of(result, credential) for result in results]
         address = request.client.host if request.client else ""
-        outcome = await self._ingest.take(results, credential, address, "segment", kind)
+        secrets = (*secrets_of(request), decoded.write_key)
+        outcome = await self._ingest.take(results, credential, address, "segment", kind, secrets)
         return Response(msgspec.json.encode(outcome), media_type="application/json")
 
     async def _decode(self, body: bytes, kind: str | None, credential: Credential | None) -> Decoded:
