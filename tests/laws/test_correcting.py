@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws import staging
-from tests.laws.staging import Crash, CrashingStore, event
+from tests.laws.staging import CATALOGUE, Crash, CrashingStore, event
+from threadline.engine.context import Context
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import Conflict
-from threadline.kernel.event import Event
+from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.event import Event, Identifier
 from threadline.kernel.rejected import StoredEntry
 from threadline.stores.memory import MemoryStore
+from threadline.testing.scenarios import NOW
 
 WHO = {"user_id": "u"}
 
@@ -106,3 +110,96 @@ def test_a_correction_may_ask_for_a_position() -> None:
     receipt, entry = on.resubmit(stored, correction("k"), expected=0)
     assert (receipt.code, entry.status) == ("position_conflict", "open")
     assert on.resubmit(stored, correction("k"), expected=1)[1].status == "resubmitted"
+
+
+# --- what is kept of it ------------------------------------------------------------------------
+
+texts = st.text(max_size=5)
+values = st.dictionaries(texts, st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | texts, max_size=3)
+rejected_events = st.builds(
+    Event,
+    type=st.sampled_from(["page", "group", "purchase_completed"]),
+    identifiers=st.just((Identifier("user_id", "null"), Identifier("email", "null"))),
+    occurred_at=st.integers(NOW - 10**12, NOW),
+    key=st.just("k"),
+    source=st.sampled_from(["shop", "direct"]),
+    source_type=st.sampled_from(["external", "direct"]),
+    properties=values,
+    context=values,
+    received_at=st.integers(NOW - 10**12, NOW),
+    sent_time=st.none() | st.integers(NOW - 10**12, NOW),
+    marks=st.sampled_from([(), ("clock_corrected",)]),
+    historical=st.booleans(),
+    schema_version=texts,
+    object_id=texts,
+    object_ref=texts,
+    wire=st.dictionaries(texts, values, max_size=2),
+)
+
+
+def asked(on: Engine, name: str, **params: Any) -> Any:
+    operation = next(each for each in CATALOGUE.operations if each.name == name)
+    return operation.run(Context(on, "default", on.clock()), msgspec.convert(params, operation.params))
+
+
+@given(told=rejected_events)
+def test_an_event_is_recorded_after_all_as_it_would_have_been(told: Event) -> None:
+    fit = msgspec.structs.replace(told, identifiers=(Identifier("user_id", "u"),))
+    straight = staging.engine()
+    straight.record([fit])
+    on = staging.engine()
+    assert on.record([told])[0].code == "no_identifier"
+    [(_, entry)] = on.rejected_page("default")
+    again = asked(on, "resubmit", id=entry.id, payload={**entry.payload, "identifiers": [["user_id", "u"]]})
+    assert again.receipt.status == "accepted"
+    assert on.of_entry(on.feed()[0].entry) == straight.of_entry(straight.feed()[0].entry)
+    # A retry of the producer's, put right there as well, is known.
+    assert staging.statuses(on.record([fit])) == ["duplicate"]
+
+
+def test_a_retry_of_what_was_resubmitted_as_it_is_is_a_duplicate() -> None:
+    on = staging.engine()
+    late = event("page", WHO, "k", sent_time=None)
+    assert staging.statuses(on.record([late], expected=5)) == ["position_conflict"]
+    [(_, entry)] = on.rejected_page("default")
+    assert asked(on, "resubmit", id=entry.id).receipt.status == "accepted"
+    assert staging.statuses(on.record([late])) == ["duplicate"]
+
+
+def test_an_event_of_threadlines_own_keeps_its_name_and_lends_it_to_no_other() -> None:
+    on = staging.engine()
+    own = event("threadline.note", {"user_id": "null"}, "k", source_type="internal")
+    on.record([own])
+    [(_, entry)] = on.rejected_page("default")
+    fit = {**entry.payload, "identifiers": [["user_id", "u"]]}
+    made_up = asked(on, "resubmit", id=entry.id, payload={**fit, "type": "threadline.merged"})
+    assert made_up.receipt.code == "reserved_type"
+    assert asked(on, "resubmit", id=entry.id, payload=fit).receipt.status == "accepted"
+
+
+def test_the_same_event_again_is_the_same_entry_whenever_it_comes() -> None:
+    on = staging.engine(clock=staging.ticking())
+    for at in (NOW - 5, NOW - 3):
+        on.record([event("page", {"user_id": "null"}, "k", at, received_at=at)])
+    assert len(on.rejected_page("default")) == 1
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        event("page", WHO, "k", properties={"text": "x" * 1_000_000}),
+        event("page", WHO, "k", properties={"text": "\x01" * 1_000_000}),
+        event("page", WHO, "k", properties={"a": float("nan"), "b": b"\xff", "c": object()}),
+        event("page", WHO, "k", source="\ud800"),
+    ],
+    ids=["large", "escaped", "no JSON", "half a character"],
+)
+def test_what_no_entry_can_hold_is_kept_in_part_and_stops_no_neighbour(unfit: Event) -> None:
+    on = staging.engine()
+    said = staging.statuses(on.record([unfit, event("page", WHO, "neighbour")]))
+    assert said[1:] == ["accepted"]
+    assert said[0] in ("too_large", "invalid_value")
+    [(_, entry)] = on.rejected_page("default")
+    assert (entry.code, entry.form) == (said[0], "text")
+    with pytest.raises(InvalidValue, match="give the correction as `event`"):
+        asked(on, "resubmit", id=entry.id)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.surfaces.conftest import Keys
+from tests.surfaces.conftest import Clock, Keys
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event
+from threadline.kernel.time import SECOND
 
 
 def basic(secret: str) -> dict[str, str]:
@@ -94,3 +95,20 @@ def test_a_token_in_a_body_opens_nothing(name: str, client: TestClient, keys: Ke
     assert client.post("/v1/batch", json={"writeKey": getattr(keys, name), "batch": [message]}).status_code == 401
     assert (recorded(engine), entries(client, keys)) == ([], [])
     assert client.post("/v1/track", json=message, headers=basic(keys.write)).json()["accepted"] == 1
+
+
+# --- what comes back ---------------------------------------------------------------------------
+
+
+def test_what_the_engine_refused_comes_back_whole(client: TestClient, keys: Keys, clock: Clock) -> None:
+    message = {"userId": "undefined", "groupId": "acme", "messageId": "g", "traits": {"name": "Acme"}, "extra": 1}
+    client.post("/v1/group", json=message, headers=basic(keys.write))
+    (entry,) = entries(client, keys)
+    assert (entry["code"], entry["form"]) == ("no_identifier", "event")
+    answer = resubmit(client, keys, entry, payload={**entry["payload"], "identifiers": [["user_id", "ada"]]})
+    assert answer.json()["receipt"]["status"] == "accepted", answer.text
+    clock.now += SECOND
+    person = client.get("/v1/people/user_id:ada", headers=keys.bearer("read")).json()
+    assert person["groups"].keys() == {"acme"}
+    again = client.post("/v1/group", json={**message, "userId": "ada"}, headers=basic(keys.write)).json()
+    assert (again["duplicates"], again["conflicts"]) == (1, 0)

@@ -17,29 +17,43 @@ from threadline.kernel.store import Batch, Key, Put, Store
 REJECTED = "rejected"
 REJECTED_BY_TIME = "rejected_time"
 
+ENTRY_BYTES_MAX = 300_000
+"""An entry as it is stored; what is larger is kept as text, cut. No event of that size could ever be recorded."""
+TEXT_LENGTH_MAX = 32_768
+MESSAGE_MAX = 2_000
+
+_SAID = ("properties", "context", "sent_time", "object_ref", "schema_version", "object_id", "historical")
+
 
 def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
-    """The rejected-log entry of an event."""
-    payload = _plain(event)
-    id = short_hash(event.workspace, event.source, event.key, error.code, _shown(payload)[:4_096])
+    """The rejected-log entry of an event: all that there is of it, so that it can be recorded after all."""
+    payload, form = _payload(event)
+    # What the producer said names the entry, as it names the event: a retry brings other times and marks with it.
+    said = [getattr(event, name) for name in ("type", "identifiers", *_SAID)]
     return RejectedEntry(
-        id=id, workspace=event.workspace, source=event.source, code=error.code, message=str(error),
-        received_at=event.received_at or now, payload=payload,
+        id=short_hash(event.workspace, event.source, event.key, error.code, _shown(said)[:4_096]),
+        workspace=event.workspace, source=_writable(event.source), code=error.code, message=str(error)[:MESSAGE_MAX],
+        received_at=event.received_at or now, payload=payload, form=form,
     )  # fmt: skip
 
 
-def _plain(event: Event) -> Any:
-    names = (
-        "type", "occurred_at", "key", "source", "workspace", "properties", "context", "historical", "sent_time",
-        "schema_version", "object_id", "object_ref",
-    )  # fmt: skip
-    form: dict[str, Any] = {name: getattr(event, name) for name in names}
+def _payload(event: Event) -> tuple[Any, str]:
+    """The event by the names of its fields, or as text if JSON cannot hold it; and the form that this is."""
+    form: dict[str, Any] = {name: getattr(event, name) for name in Event.__struct_fields__}
     form["identifiers"] = [[i.kind, i.value] for i in event.identifiers]
     try:
         msgspec.json.encode(form)
     except (ValueError, TypeError, RecursionError):
-        return _shown(form)[:65_536].encode("utf-8", "backslashreplace").decode()
-    return form
+        return _text(form), "text"
+    return form, "event"
+
+
+def _text(value: Any) -> str:
+    return _writable(_shown(value)[:TEXT_LENGTH_MAX])
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _shown(value: Any) -> str:
@@ -68,8 +82,11 @@ def keep(store: Store, entries: Iterable[RejectedEntry]) -> None:
 
 
 def _puts(entry: RejectedEntry) -> list[Put]:
+    value = msgspec.json.encode(entry)
+    if len(value) > ENTRY_BYTES_MAX:
+        value = msgspec.json.encode(msgspec.structs.replace(entry, payload=_text(entry.payload), form="text"))
     at = Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
-    return [Put(Key(REJECTED, entry.workspace, entry.id), msgspec.json.encode(entry)), Put(at, entry.id.encode())]
+    return [Put(Key(REJECTED, entry.workspace, entry.id), value), Put(at, entry.id.encode())]
 
 
 def read(store: Store, workspace: str, id: str) -> StoredEntry:

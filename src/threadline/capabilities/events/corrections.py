@@ -159,7 +159,7 @@ def _reread(context: Context, payload: Any, entry: RejectedEntry) -> Event:
 
 @prepared
 class _NativePayload(msgspec.Struct):
-    """The form in which the engine keeps an event that it rejected."""
+    """The form in which the engine keeps an event that it rejected: an `Event` by the names of its fields."""
 
     type: str
     occurred_at: int
@@ -167,7 +167,13 @@ class _NativePayload(msgspec.Struct):
     identifiers: list[tuple[str, str]]
     properties: dict[str, Any] = {}
     context: dict[str, Any] = {}
+    sent_time: int | None = None
+    marks: tuple[str, ...] = ()
     historical: bool = False
+    schema_version: str = ""
+    object_id: str = ""
+    object_ref: str = ""
+    wire: dict[str, Any] = {}
 
 
 def _read_native(payload: Any, entry: RejectedEntry) -> Event:
@@ -175,11 +181,20 @@ def _read_native(payload: Any, entry: RejectedEntry) -> Event:
         read = msgspec.convert(payload, _NativePayload)
     except msgspec.ValidationError as error:
         raise InvalidValue(f"the payload is not one of an event ({error}); give the correction as `event`") from None
+    # The time that the producer told stays as it was, whatever is corrected: the producer's own retry must be known.
     return Event(
         type=read.type, identifiers=tuple(Identifier(kind, value) for kind, value in read.identifiers),
-        occurred_at=read.occurred_at, key=read.key, source_type="direct" if entry.source == "direct" else "external",
-        properties=read.properties, context=read.context, historical=read.historical, sent_time=read.occurred_at,
+        occurred_at=read.occurred_at, key=read.key, source_type=_source_type(read, entry), properties=read.properties,
+        context=read.context, sent_time=read.sent_time, marks=read.marks, historical=read.historical,
+        schema_version=read.schema_version, object_id=read.object_id, object_ref=read.object_ref, wire=read.wire,
     )  # fmt: skip
+
+
+def _source_type(read: _NativePayload, entry: RejectedEntry) -> str:
+    """Which way it came, as the entry says: what Threadline has told itself cannot be made up in a correction."""
+    kept = entry.payload if isinstance(entry.payload, dict) else {}
+    way = kept.get("source_type") or ("direct" if entry.source == "direct" else "external")
+    return "external" if way == "internal" and read.type != kept.get("type") else str(way)
 
 
 RESUBMIT = Operation(
