@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from threadline.capabilities.features import campaigns_projection, ignored_policy
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
+from threadline.engine.wishes import stays
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Timer
 from threadline.kernel.time import DAY, HOUR, parse_time
@@ -50,7 +51,9 @@ class Thread:
     def obey(self, wishes: Sequence[Any]) -> None:
         for wish in wishes:
             if isinstance(wish, Timer):
-                self.timers[wish.key] = wish
+                pending = self.timers.get(wish.key)
+                if pending is None or not stays(wish, [pending.due_at]):
+                    self.timers[wish.key] = wish
             elif isinstance(wish, CancelTimer):
                 self.timers.pop(wish.key, None)
             else:
@@ -94,6 +97,16 @@ def test_the_delay_can_be_set() -> None:
     delivered(thread)
     thread.wait(T0 + 3 * DAY)
     assert len(thread.ignored) == 1
+
+
+def test_a_delay_that_is_declared_longer_holds_for_what_was_delivered_before() -> None:
+    thread = Thread()
+    delivered(thread)
+    thread.policy = ignored_policy(14 * DAY)
+    thread.wait(T0 + 14 * DAY - 1)
+    assert thread.ignored == []
+    thread.wait(T0 + 14 * DAY)
+    assert [each.occurred_at for each in thread.ignored] == [T0 + 14 * DAY]
 
 
 def test_engagement_in_time_cancels_the_timer() -> None:

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from tests.laws import staging
 from tests.laws.staging import Engine, event
-from threadline.engine.dispatch import Dispatcher
 from threadline.kernel.errors import Conflict, MergeRefused, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.identity import MERGED
-from threadline.kernel.time import DAY
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
 from threadline.testing.auditor import audit
@@ -153,66 +151,6 @@ def test_identifying_events_join_in_any_order(told: list[Event], random: Random)
         assert known[0][name] == expected[0][name]
     staging.assert_refold_changes_nothing(on)
     staging.assert_log_is_whole(on)
-
-
-# --- campaigns: timers go with their people -----------------------------------------------------
-
-
-class Campaigns:
-    """An engine with a clock to move and a dispatcher that fires what is due."""
-
-    def __init__(self) -> None:
-        self.now = scenarios.NOW
-        self.on = staging.engine(clock=lambda: self.now)
-        self.dispatcher = Dispatcher(self.on, {}, "test")
-
-    def happens(self, type: str, who: str, key: str) -> None:
-        told = event(type, {"anonymous_id": who}, key, self.now, properties={"campaign_id": "spring", "action": "open"})
-        assert staging.statuses(self.on.record([told])) == ["accepted"]
-
-    def ignored(self, ref: str) -> int:
-        while self.dispatcher.run_once():
-            pass
-        person = self.on.person("default", ref)
-        return len(self.on.events(person, types=frozenset({"campaign_ignored"})))
-
-    def after(self, days: float) -> None:
-        self.now += int(days * DAY)
-
-
-def two_with_a_campaign() -> Campaigns:
-    world = Campaigns()
-    world.happens("campaign_delivered", "a", "d1")
-    world.after(1)
-    world.happens("campaign_delivered", "b", "d2")
-    return world
-
-
-def test_a_campaign_ignored_by_a_merged_person_is_ignored_once() -> None:
-    world = two_with_a_campaign()
-    world.on.merge("default", "anonymous_id:a", "anonymous_id:b", request="m")
-    world.after(10)
-    assert world.ignored("anonymous_id:a") == 1
-    assert world.on.person("default", "anonymous_id:a").timers == {}
-    staging.assert_refold_changes_nothing(world.on)
-
-
-def test_engagement_of_the_one_counts_for_both() -> None:
-    world = two_with_a_campaign()
-    world.on.merge("default", "anonymous_id:a", "anonymous_id:b", request="m")
-    world.happens("campaign_engaged", "b", "e")
-    assert world.on.person("default", "anonymous_id:a").timers == {}
-    world.after(10)
-    assert world.ignored("anonymous_id:a") == 0
-
-
-def test_timers_are_undone_with_the_merge() -> None:
-    world = two_with_a_campaign()
-    world.on.merge("default", "anonymous_id:a", "anonymous_id:b", request="m")
-    world.on.unmerge("default", merged_by(world.on, "anonymous_id:a"), request="u")
-    world.happens("campaign_engaged", "b", "e")
-    world.after(10)
-    assert (world.ignored("anonymous_id:a"), world.ignored("anonymous_id:b")) == (1, 0)
 
 
 # --- splitting ------------------------------------------------------------------------------

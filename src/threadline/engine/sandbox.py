@@ -140,7 +140,7 @@ class Life:
             return recorded
         if isinstance(wish, Timer):
             pending = self._timers.get((policy, wish.key))
-            if not (wish.unless_earlier and pending is not None and pending[0] <= wish.due_at):
+            if not wishes.stays(wish, () if pending is None else pending[:1]):
                 self._timers[policy, wish.key] = (wish.due_at, cause.thread, wish.data)
         elif isinstance(wish, CancelTimer):
             self._timers.pop((policy, wish.key), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from threadline.engine.catalogue import Catalogue
@@ -46,7 +46,7 @@ def grant(group: Group, person: Person, cause: Recorded, policy: str, wish: Wish
     if isinstance(wish, Effect):
         _put_effect(group, person, cause, policy, wish)
     elif isinstance(wish, Timer):
-        if wish.unless_earlier and _pending(person, policy, wish.key, wish.due_at):
+        if stays(wish, _pending(person, policy, wish.key)):
             return None
         _cancel(group, person, policy, wish.key)
         _set(group, person, cause.thread, policy, wish)
@@ -147,9 +147,17 @@ def timer_item(thread: str, policy: str, key: str, due_at: int) -> Key:
     return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
 
 
-def _pending(person: Person, policy: str, key: str, due_at: int) -> bool:
-    """Whether the policy has a timer of this key that is due no later."""
-    return any(person.timers.get(f"{thread}/{policy}/{key}", due_at + 1) <= due_at for thread in person.heads)
+def stays(wish: Timer, pending: Iterable[int]) -> bool:
+    """Whether timers of this key that are due at these instants are to stay as they are."""
+    if wish.unless_pending:
+        return any(True for _ in pending)
+    return wish.unless_earlier and any(due_at <= wish.due_at for due_at in pending)
+
+
+def _pending(person: Person, policy: str, key: str) -> Iterator[int]:
+    """When the policy's timers of this key are due."""
+    found = (person.timers.get(f"{thread}/{policy}/{key}") for thread in person.heads)
+    return (due_at for due_at in found if due_at is not None)
 
 
 def _set(group: Group, person: Person, thread: str, policy: str, wish: Timer) -> None:

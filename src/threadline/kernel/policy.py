@@ -44,6 +44,8 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = {}
     unless_earlier: bool = False
     """True: a pending timer of this key that is due no later stays as it is, which costs no write."""
+    unless_pending: bool = False
+    """True: a pending timer of this key stays as it is, whenever it is due."""
 
 
 class CancelTimer(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,169 @@
+"""Law: timers go with their people; what a merge has moved or cancelled is there again once it is undone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws import staging
+from tests.laws.staging import event
+from threadline.capabilities.features.policy import TIMERS_MAX
+from threadline.engine.dispatch import Dispatcher
+from threadline.kernel.identity import MERGED
+from threadline.kernel.time import DAY
+from threadline.testing import scenarios
+
+A, B = "anonymous_id:a", "anonymous_id:b"
+
+
+class Campaigns:
+    """An engine with a clock to move and a dispatcher that fires what is due."""
+
+    def __init__(self) -> None:
+        self.now = scenarios.NOW
+        self.on = staging.engine(clock=lambda: self.now)
+        self.dispatcher = Dispatcher(self.on, {}, "test")
+
+    def happens(self, type: str, who: str, key: str, campaign: str = "spring", at: int | None = None) -> None:
+        properties = {"campaign_id": campaign, "action": "open"}
+        told = event(type, {"anonymous_id": who}, key, self.now if at is None else at, properties=properties)
+        assert staging.statuses(self.on.record([told])) == ["accepted"]
+
+    def fire(self) -> None:
+        while self.dispatcher.run_once():
+            pass
+
+    def ignored(self, ref: str) -> int:
+        self.fire()
+        return len(self.dates(ref))
+
+    def dates(self, ref: str) -> list[tuple[str, int]]:
+        """The campaigns that the person has ignored, each with the instant from which it counts."""
+        found = self.on.events(self.on.person("default", ref), types=frozenset({"campaign_ignored"}), limit=500)
+        return sorted((each.event.properties["campaign_id"], each.event.occurred_at) for each in found)
+
+    def after(self, days: float) -> None:
+        self.now += int(days * DAY)
+
+    def merge(self) -> None:
+        self.on.merge("default", A, B, request=f"m{self.now}")
+
+    def unmerge(self) -> None:
+        person = self.on.person("default", A)
+        merge = self.on.events(person, types=frozenset({MERGED}), reverse=True, limit=1)[0]
+        self.on.unmerge("default", merge.id, request=f"u{self.now}")
+
+
+def two_with_a_campaign() -> Campaigns:
+    world = Campaigns()
+    world.happens("campaign_delivered", "a", "d1")
+    world.after(1)
+    world.happens("campaign_delivered", "b", "d2")
+    return world
+
+
+def test_a_campaign_ignored_by_a_merged_person_is_ignored_once() -> None:
+    world = two_with_a_campaign()
+    world.merge()
+    world.after(10)
+    assert world.ignored(A) == 1
+    assert world.on.person("default", A).timers == {}
+    staging.assert_refold_changes_nothing(world.on)
+
+
+def test_engagement_of_the_one_counts_for_both() -> None:
+    world = two_with_a_campaign()
+    world.merge()
+    world.happens("campaign_engaged", "b", "e")
+    assert world.on.person("default", A).timers == {}
+    world.after(10)
+    assert world.ignored(A) == 0
+
+
+def test_timers_are_undone_with_the_merge() -> None:
+    world = two_with_a_campaign()
+    world.merge()
+    world.unmerge()
+    world.happens("campaign_engaged", "b", "e")
+    world.after(10)
+    assert (world.ignored(A), world.ignored(B)) == (1, 0)
+
+
+@pytest.mark.parametrize("type", ["campaign_delivered", "campaign_engaged"])
+def test_what_an_event_of_the_other_did_to_a_timer_is_undone_with_the_merge(type: str) -> None:
+    world = Campaigns()
+    began = world.now
+    world.happens("campaign_delivered", "a", "d1")
+    world.happens("page", "b", "p")
+    world.after(1)
+    world.merge()
+    # The delivery is told late, so that it moves the timer; the engagement cancels it.
+    world.happens(type, "b", "x", at=began - DAY)
+    world.after(1)
+    world.unmerge()
+    world.after(30)
+    assert world.ignored(A) == 1
+    assert world.dates(A) == [("spring", began + 7 * DAY)]
+
+
+def test_all_campaigns_that_are_waited_for_get_their_timers_back() -> None:
+    campaigns = [f"c{number:02d}" for number in range(3 * TIMERS_MAX + 1)]
+    world = Campaigns()
+    began = world.now
+    world.happens("page", "b", "p")
+    for campaign in campaigns:
+        world.happens("campaign_delivered", "a", f"d {campaign}", campaign)
+    world.merge()
+    for campaign in campaigns:
+        world.happens("campaign_engaged", "b", f"e {campaign}", campaign)
+    assert world.on.person("default", A).timers == {}
+    world.unmerge()
+    while any("/after:" in name for name in world.on.person("default", A).timers):
+        world.now += 10
+        world.fire()
+    assert sorted(set(world.on.person("default", A).timers.values())) == [began + 7 * DAY]
+    world.after(8)
+    world.fire()
+    assert world.dates(A) == [(campaign, began + 7 * DAY) for campaign in campaigns]
+
+
+HAPPENINGS = st.lists(
+    st.tuples(
+        st.sampled_from(["campaign_delivered", "campaign_delivered", "campaign_engaged", "merge", "unmerge"]),
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(["spring", "summer"]),
+        st.integers(0, 3),
+        st.booleans(),
+    ),
+    max_size=10,
+)
+
+
+@given(HAPPENINGS)
+def test_who_was_merged_and_parted_again_ignores_what_they_would_have_ignored(
+    script: list[tuple[str, str, str, int, bool]],
+) -> None:
+    together, never = Campaigns(), Campaigns()
+    for world in (together, never):
+        world.happens("page", "a", "first a", at=scenarios.NOW - 9 * DAY)
+        world.happens("page", "b", "first b", at=scenarios.NOW - 9 * DAY)
+    merged = False
+    for number, (type, who, campaign, days, late) in enumerate(script):
+        for world in (together, never):
+            world.now += days * DAY + 10
+            world.fire()
+        if type in ("merge", "unmerge"):
+            if merged == (type == "unmerge"):
+                getattr(together, type)()
+                merged = not merged
+            continue
+        for world in (together, never):
+            world.happens(type, who, f"k{number}", campaign, world.now - DAY if late else None)
+    if merged:
+        together.unmerge()
+    for world in (together, never):
+        world.after(30)
+        world.fire()
+    for ref in (A, B):
+        assert together.dates(ref) == never.dates(ref)
