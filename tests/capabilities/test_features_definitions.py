@@ -102,6 +102,34 @@ MISTAKES: dict[str, tuple[str, str]] = {
         ),
         "3: feature 'rate' is built on 'plan', which need not be a number; build it on a count or a sum",
     ),
+    "a ratio of what is empty in words": (
+        (
+            "features:\n  spend: {aggregate: average, events: buy, of: v,\n    empty: none yet}\n"
+            "  rate: {aggregate: ratio, numerator: spend, denominator: has_purchased}"
+        ),
+        "3: feature 'rate' is built on 'spend', and reckons with its `empty`; write a number or null",
+    ),
+    "a score of what is empty in words": (
+        (
+            "features:\n  spend: {aggregate: average, events: buy, of: v, empty: 1e3}\n"
+            "  score: {aggregate: score, parts: {spend: {weight: 1, half: 1}}}"
+        ),
+        "2: feature 'score' is built on 'spend', and reckons with its `empty`; write a number or null",
+    ),
+    "a ratio in place that is empty in words": (
+        (
+            "features:\n  rate:\n    aggregate: ratio\n    numerator: has_purchased\n"
+            "    denominator: {aggregate: sum, events: buy, of: v, empty: '0'}"
+        ),
+        "5: feature 'rate' is built on 'rate.denominator', and reckons with its `empty`; write a number or null",
+    ),
+    "a ratio of what is empty beyond all numbers": (
+        (
+            f"features:\n  spend: {{aggregate: average, events: buy, of: v, empty: {10**400}}}\n"
+            "  rate: {aggregate: ratio, numerator: spend, denominator: has_purchased}"
+        ),
+        "2: feature 'rate' is built on 'spend', and reckons with its `empty`; write a number or null",
+    ),
     "a circle": (
         (
             "features:\n  a: {aggregate: ratio, numerator: b, denominator: has_purchased}\n"
@@ -198,6 +226,17 @@ def test_a_mistake_is_told_with_its_line_and_its_cure(mistake: str) -> None:
         assert (name, rest.partition(": ")[2]) == ("shipped.yaml", expected.partition(": ")[2])
     else:
         assert message == f"{FILE}:{expected}"
+
+
+@pytest.mark.parametrize("empty", ["null", "true", "0", "-3", "2.5", "999999999999999"])
+def test_what_reckons_with_emptiness_takes_numbers(empty: str) -> None:
+    text = f"features:\n  spend: {{aggregate: average, events: buy, of: v, empty: {empty}}}\n"
+    text += "  rate: {aggregate: ratio, numerator: spend, denominator: visits}\n"
+    text += "  visits: {aggregate: count, events: page, empty: 2}\n"
+    text += "  score: {aggregate: score, parts: {spend: {weight: 1, half: 1}}}"
+    view = projection(read_definitions([(FILE, text)])).view({}, 0, [])
+    expected = None if empty == "null" else yaml.safe_load(empty) / 2
+    assert (view["rate"]["value"], view["score"]["value"]) == (expected, 0)
 
 
 def test_all_mistakes_are_told_at_once() -> None:

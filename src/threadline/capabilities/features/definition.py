@@ -112,6 +112,8 @@ class Feature:
     hidden: bool = False
     place: str = field(default="", compare=False)
     """File and line of the declaration, for messages."""
+    empty_place: str = field(default="", compare=False)
+    """File and line of `empty`, if it is declared."""
 
     @property
     def reads(self) -> ValueKind:
@@ -179,4 +181,4 @@ def content_hash(value: object, size: int = 8) -> str:
 
 
 def _content(feature: Feature) -> dict[str, object]:
-    return {name: value for name, value in msgspec.to_builtins(feature).items() if name != "place"}
+    return {name: value for name, value in msgspec.to_builtins(feature).items() if name not in ("place", "empty_place")}

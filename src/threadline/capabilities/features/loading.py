@@ -21,6 +21,9 @@ from threadline.kernel.time import DAY, parse_duration
 
 _RATE_MAX_DIGITS = 30
 
+_EMPTY_MAX = 10**15
+"""Where nothing is known, ratios and scores reckon with numbers below this: larger ones do not fit a float."""
+
 
 @dataclass
 class _Declared:
@@ -204,7 +207,7 @@ def _ordered(declared: _Declared) -> list[Feature]:
             needed = declared.features.get(name)
             problem = _unfit(feature, name, declared)
             if problem or needed is None:
-                declared.problems.append(f"{feature.place}: {problem}")
+                declared.problems.append(problem)
                 failed.add(feature.name)
             else:
                 visit(needed, (*path, feature.name))
@@ -216,17 +219,24 @@ def _ordered(declared: _Declared) -> list[Feature]:
 
 
 def _unfit(feature: Feature, name: str, declared: _Declared) -> str:
-    """Why a feature cannot be built on another; empty if it can."""
-    owner = feature.name.split(".")[0]
+    """Why a feature cannot be built on another, with the place of what is wrong; empty if it can."""
+    owner, place = feature.name.split(".")[0], feature.place
     if name in declared.disabled:
         return (
-            f"feature {owner!r} needs {name!r}, which {declared.disabled[name]} leaves out; "
+            f"{place}: feature {owner!r} needs {name!r}, which {declared.disabled[name]} leaves out; "
             f"leave out {owner!r} as well, or declare it anew"
         )
     needed = declared.features.get(name)
     if needed is None:
         known = [each.name for each in declared.features.values() if not each.hidden and each.name != owner]
-        return f"feature {owner!r} is built on {name!r}, which is not declared; {suggestion(name, known)}"
+        return f"{place}: feature {owner!r} is built on {name!r}, which is not declared; {suggestion(name, known)}"
     if AGGREGATES[needed.aggregate].reads == "scalar":
-        return f"feature {owner!r} is built on {name!r}, which need not be a number; build it on a count or a sum"
+        return (
+            f"{place}: feature {owner!r} is built on {name!r}, which need not be a number; build it on a count or a sum"
+        )
+    if isinstance(needed.empty, str) or abs(needed.empty or 0) >= _EMPTY_MAX:
+        return (
+            f"{needed.empty_place}: feature {owner!r} is built on {name!r}, and reckons with its `empty`; "
+            "write a number or null"
+        )
     return ""

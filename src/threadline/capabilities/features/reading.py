@@ -95,6 +95,7 @@ class FeatureReader:
                 parts=self._parts(keys, node, what) if aggregate == "score" else (),
                 hidden=hidden,
                 place=document.place(node),
+                empty_place=document.place(keys["empty"][1]) if "empty" in keys else "",
             )
         )
 
