@@ -172,6 +172,18 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "features:\n  a: {aggregate: count, events: [any, page]}",
         "2: feature 'a': `any` stands alone; remove the other events, or remove any",
     ),
+    "an unknown option of any": (
+        "features:\n  a: {aggregate: count, events: {any: {nonsense: 5}}}",
+        "2: feature 'a', event 'any': unknown key 'nonsense'; known are sign, value, where",
+    ),
+    "any without a value": (
+        "features:\n  a: {aggregate: sum, events: {any: {sign: -1}}}",
+        "2: feature 'a': 'sum' needs the path of a value; add `of: total`, or `value` under each event",
+    ),
+    "any mapped beside others": (
+        "features:\n  a: {aggregate: count, events: {any: {where: {a: 1}}, page: null}}",
+        "2: feature 'a': `any` stands alone; remove the other events, or remove any",
+    ),
     "except without any": (
         "features:\n  a: {aggregate: count, events: page, except: [x]}",
         "2: feature 'a': `except` goes with `events: any` only; remove it",

@@ -197,6 +197,21 @@ def same_states(definitions: str, events: list[Recorded], seed: int) -> tuple[An
     return results[0]
 
 
+def test_any_takes_the_options_of_a_type() -> None:
+    definitions = """
+        features:
+          on_the_web: {aggregate: count, events: {any: {where: {channel: web}}}, except: [z]}
+          paid_out: {aggregate: sum, of: total, events: {any: {value: amount, sign: -1}}}
+          plain: {aggregate: count, events: {any: null}}
+          listed: {aggregate: count, events: any}
+    """
+    properties = [{"channel": "shop", "total": 5, "amount": 7}, {"channel": "web", "total": 5, "amount": 4}, {}]
+    events = [record(n, each, kind) for n, each in enumerate(properties) for kind in ("x", "y")]
+    _, shown = read(definitions, [*events, record(9, {"channel": "web"}, "z")])
+    values = {name: shown[name]["value"] for name in ("on_the_web", "paid_out", "plain", "listed")}
+    assert values == {"on_the_web": 2, "paid_out": -22.0, "plain": 7, "listed": 7}
+
+
 def test_distinct_keeps_a_bounded_number_in_any_order(seed: int) -> None:
     definitions = "features: {n: {aggregate: distinct, events: x, of: v}}"
     events = [record(n, {"v": n}) for n in range(DISTINCT_VALUES_MAX + 50)]

@@ -197,9 +197,6 @@ class FeatureReader:
     def _feeds(self, node: yaml.Node, path: Path, where: tuple[Condition, ...], what: str) -> tuple[Feed, ...]:
         feeds = []
         for name, options in self._types(node, f"{what}: `events`"):
-            if name == "any":
-                feeds.append(Feed(ANY, path, 1, where))
-                continue
             feed_path, sign, own = path, 1, where
             if options is not None and self._document.literal(options) is not None:
                 inner = f"{what}, event {name!r}"
@@ -208,7 +205,8 @@ class FeatureReader:
                 feed_path = self._path(keys["value"][1], inner) if "value" in keys else path
                 sign = self._sign(keys["sign"][1], inner) if "sign" in keys else 1
                 own = (*where, *self._where(keys["where"][1], inner)) if "where" in keys else where
-            feeds.append(Feed(name, feed_path, sign, tuple(sorted(own, key=repr))))
+            type = ANY if name == "any" else name
+            feeds.append(Feed(type, feed_path, sign, tuple(sorted(own, key=repr))))
         if len(feeds) > 1 and any(feed.type == ANY for feed in feeds):
             self._document.fail(node, f"{what}: `any` stands alone; remove the other events, or remove any")
         return tuple(sorted(feeds, key=lambda feed: feed.type))
