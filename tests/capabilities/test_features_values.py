@@ -218,19 +218,40 @@ def test_distinct_keeps_a_bounded_number_in_any_order(seed: int) -> None:
     # Going up through the hashes and down again is what tells a cap that keeps the smallest from any other.
     events.sort(key=lambda each: read_key(each.event.properties["v"]) or 0)
     state, shown = same_states(definitions, events, seed)
-    assert (shown["n"]["value"], shown["n"]["capped"]) == (DISTINCT_VALUES_MAX, True)
+    assert (shown["n"]["value"], shown["n"]["capped"]) == (DISTINCT_VALUES_MAX + 1, True)
     assert len(msgspec.msgpack.encode(state)) < 10 * DISTINCT_VALUES_MAX
-    assert "capped" not in read(definitions, events[: DISTINCT_VALUES_MAX - 1])[1]["n"]
+    shown = read(definitions, events[:DISTINCT_VALUES_MAX])[1]["n"]
+    assert (shown["value"], "capped" in shown) == (DISTINCT_VALUES_MAX, False)
+    assert "capped" in read(definitions, events[: DISTINCT_VALUES_MAX + 1])[1]["n"]
+
+
+@pytest.mark.parametrize("window", ["lifetime", "30d"])
+def test_what_is_built_on_a_capped_value_says_so(window: str) -> None:
+    definitions = f"""
+        features:
+          seen: {{aggregate: distinct, events: x, of: v, window: {window}}}
+          few: {{aggregate: distinct, events: y, of: v, window: {window}}}
+          above: {{aggregate: ratio, numerator: seen, denominator: few}}
+          below: {{aggregate: ratio, numerator: few, denominator: seen}}
+          above_that: {{aggregate: ratio, numerator: above, denominator: few}}
+          score: {{aggregate: score, parts: {{seen: {{weight: 1, half: 1}}}}}}
+          exact: {{aggregate: score, parts: {{few: {{weight: 1, half: 1}}}}}}
+    """
+    events = [record(n, {"v": n}) for n in range(DISTINCT_VALUES_MAX + 1)]
+    _, shown = read(definitions, [*events, record(1, {"v": 1}, "y"), record(2, {"v": 2}, "y")])
+    capped = {name for name, each in shown.items() if each.get("capped")}
+    assert {"seen", "above", "below", "above_that", "score"} <= capped
+    assert not {"few", "exact", "engagement_score"} & capped
 
 
 def test_distinct_in_a_window_is_exact_until_a_bucket_is_full(seed: int) -> None:
     definitions = "features: {n: {aggregate: distinct, events: x, of: v, window: 30d}}"
-    events = [record(n, {"v": n}) for n in range(BUCKET_KEYS_MAX - 1)]
+    events = [record(n, {"v": n}) for n in range(BUCKET_KEYS_MAX)]
     _, shown = same_states(definitions, events, seed)
-    assert (shown["n"]["value"], "capped" in shown["n"]) == (BUCKET_KEYS_MAX - 1, False)
+    assert (shown["n"]["value"], "capped" in shown["n"]) == (BUCKET_KEYS_MAX, False)
     events = [record(n, {"v": n}) for n in range(BUCKET_KEYS_MAX + 50)]
     _, shown = same_states(definitions, events, seed)
-    assert (shown["n"]["value"], shown["n"]["capped"]) == (BUCKET_KEYS_MAX, True)
+    assert (shown["n"]["value"], shown["n"]["capped"]) == (BUCKET_KEYS_MAX + 1, True)
 
 
 @pytest.mark.parametrize("window", ["lifetime", "30d"])
@@ -240,7 +261,21 @@ def test_currencies_are_bounded_in_any_order(window: str, seed: int) -> None:
     events = [record(n, {"v": 1, "c": code}) for n, code in enumerate(codes * 2)]
     _, shown = same_states(definitions, events, seed)
     assert shown["n"]["value"] is None
-    assert shown["n"]["amounts"] == dict.fromkeys(codes[:CURRENCIES_MAX], 2.0)
+    assert shown["n"]["amounts"] == dict.fromkeys(codes[: CURRENCIES_MAX + 1], 2.0)
+    assert shown["n"]["capped"]
+
+
+@pytest.mark.parametrize("window", ["lifetime", "30d"])
+def test_as_many_currencies_as_may_be_are_added_up_and_one_more_is_not(window: str) -> None:
+    codes = ["", *(f"A{chr(65 + n // 26)}{chr(65 + n % 26)}" for n in range(CURRENCIES_MAX))]
+    rates = "".join(f"    {code}: 1\n" for code in codes[1:])
+    definitions = f"currencies:\n  total_in: USD\n  default: AAA\n  rates:\n{rates}features:\n"
+    definitions += f"  n: {{aggregate: sum, events: x, of: v, currency: c, window: {window}}}"
+    events = [record(n, {"v": 1, "c": code}) for n, code in enumerate(codes)]
+    shown = read(definitions, events[:CURRENCIES_MAX])[1]["n"]
+    assert (shown["value"], "capped" in shown) == (float(CURRENCIES_MAX), False)
+    shown = read(definitions, events)[1]["n"]
+    assert (shown["value"], shown["capped"], len(shown["amounts"])) == (None, True, CURRENCIES_MAX + 1)
 
 
 @pytest.mark.parametrize("window", ["36h", "30d", "1y", "10y"])

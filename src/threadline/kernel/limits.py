@@ -46,6 +46,7 @@ FEATURES_MAX = 1_000
 WINDOW_BUCKET_ENTRIES_MAX = 8
 """Entries of one window bucket that are kept one by one; a fuller bucket keeps its summary."""
 DISTINCT_VALUES_MAX = 1_000
+"""Different values of a lifetime that are counted exactly; one more is kept, so that "full" and "over" differ."""
 
 # --- conditions and segments ------------------------------------------------------------------
 CONDITIONS_MAX = 50

@@ -27,9 +27,11 @@ Entry = Any
 Tally = list[Any]
 
 CURRENCIES_MAX = 32
-"""Currencies kept in one cell: the first in the alphabet, so that the cap does not depend on any order."""
+"""Currencies that one cell can tell apart. What is kept are the first in the alphabet, so that the cap does not depend
+on any order, and one more: a cell that holds it has had too many."""
 BUCKET_KEYS_MAX = 128
-"""Hashes kept in the tally of one window bucket; 130 buckets must fit an item of the store."""
+"""Different values that one window bucket counts exactly; its tally keeps one more hash, to tell full from over. 130
+buckets must fit an item of the store."""
 
 _SUM_MAX = 2**63 - 1
 
@@ -42,7 +44,7 @@ class Cell:
     absorb: Callable[[Any, Entry], Any]
     total: Callable[[Iterable[Any]], Any]
     limited: bool = False
-    """A sorted list that the tally of a bucket cuts to `BUCKET_KEYS_MAX`."""
+    """A sorted list that the tally of a bucket cuts to `BUCKET_KEYS_MAX` and one more."""
     small: bool = False
     """One number."""
 
@@ -53,16 +55,15 @@ def add_units(total: int | str, units: int) -> int | str:
     return result if -_SUM_MAX <= result <= _SUM_MAX else str(result)
 
 
-def add_key(keys: list[int], key: int, limit: int = DISTINCT_VALUES_MAX) -> list[int]:
+def add_key(keys: list[int], key: int) -> list[int]:
     """Insert a hash into a sorted list that keeps the smallest; changes and answers the list."""
     at = bisect_left(keys, key)
     if at == len(keys):
-        if at < limit:
+        if at <= DISTINCT_VALUES_MAX:
             keys.append(key)
     elif keys[at] != key:
         keys.insert(at, key)
-        if len(keys) > limit:
-            keys.pop()
+        del keys[DISTINCT_VALUES_MAX + 1 :]
     return keys
 
 
@@ -89,8 +90,8 @@ def add_range(ranges: dict[str, list[int]], units: int, currency: str) -> dict[s
 
 
 def _capped(by_currency: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    # A code that is pushed out has 32 smaller ones before it and can therefore never come back.
-    if len(by_currency) > CURRENCIES_MAX:
+    # A code that is pushed out has 33 smaller ones before it and can therefore never come back.
+    if len(by_currency) > CURRENCIES_MAX + 1:
         del by_currency[max(by_currency)]
     return by_currency
 
@@ -109,7 +110,7 @@ def _add_lists(one: list[int], other: list[int]) -> list[int]:
 
 
 def _merge_keys(one: list[int], other: list[int]) -> list[int]:
-    return sorted({*one, *other})[:DISTINCT_VALUES_MAX]
+    return sorted({*one, *other})[: DISTINCT_VALUES_MAX + 1]
 
 
 def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Callable[[Iterable[Any]], Any]:
@@ -117,7 +118,7 @@ def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Cal
         merged = {code: list(held) for code, held in one.items()}
         for code, held in other.items():
             merged[code] = join(merged[code], held) if code in merged else list(held)
-        return {code: merged[code] for code in sorted(merged)[:CURRENCIES_MAX]}
+        return {code: merged[code] for code in sorted(merged)[: CURRENCIES_MAX + 1]}
 
     return partial(reduce, merge)
 
@@ -178,7 +179,7 @@ class Ledger:
     def capped(self, tallies: Iterable[Tally]) -> bool:
         """Whether one of these, the tallies of buckets, has had more different values than it keeps."""
         limited = [at for at, cell in enumerate(self.cells) if cell.limited]
-        return bool(limited) and any(len(tally[at]) >= BUCKET_KEYS_MAX for tally in tallies for at in limited)
+        return bool(limited) and any(len(tally[at]) > BUCKET_KEYS_MAX for tally in tallies for at in limited)
 
 
 @lru_cache(maxsize=1_024)

@@ -22,6 +22,9 @@ class Finished(NamedTuple):
 
 Finish = Callable[[Tally], Finished]
 
+CAPPED = {"capped": True}
+"""Stands beside a value for which more was told than is kept."""
+
 
 def finisher(feature: Feature, slot: Slot, currencies: Currencies) -> Finish:
     """How the value of a feature is made of the tally of its slot."""
@@ -51,7 +54,7 @@ def finisher(feature: Feature, slot: Slot, currencies: Currencies) -> Finish:
 
 
 def _distinct(keys: list[int]) -> Finished:
-    return Finished(len(keys), {"capped": True} if len(keys) >= DISTINCT_VALUES_MAX else None)
+    return Finished(len(keys), CAPPED if len(keys) > DISTINCT_VALUES_MAX else None)
 
 
 def _most(counts: list[int]) -> int:
@@ -83,6 +86,8 @@ def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencie
 
     def finish(tally: Tally) -> Finished:
         amounts: dict[str, list[Any]] = tally[cell]
+        if len(amounts) > CURRENCIES_MAX:
+            return Finished(None, {"currency": None, "amounts": _shown(amounts, one), **CAPPED})
         named = {code or currencies.default: held for code, held in amounts.items()}
         if len(named) < len(amounts):
             named = _renamed(amounts, currencies.default, aggregate)
@@ -112,8 +117,8 @@ def _total(
     single = next(iter(amounts)) if len(amounts) == 1 else None
     if single is not None and (not total_in or single == total_in):
         return Finished(_amount(one(amounts[single])), {"currency": single or None})
-    shown = {code or "unknown": _amount(one(held)) for code, held in sorted(amounts.items())}
-    if len(amounts) >= CURRENCIES_MAX or not all(code in rates for code in amounts):
+    shown = _shown(amounts, one)
+    if not all(code in rates for code in amounts):
         return Finished(None, {"currency": None, "amounts": shown})
     match aggregate:
         case "sum":
@@ -126,6 +131,10 @@ def _total(
         case _:
             total = max(one(held) * rates[code] for code, held in amounts.items())
     return Finished(_amount(total), {"currency": total_in, "amounts": shown})
+
+
+def _shown(amounts: dict[str, list[Any]], one: Callable[[list[Any]], Fraction]) -> dict[str, float]:
+    return {code or "unknown": _amount(one(held)) for code, held in sorted(amounts.items())}
 
 
 def _amount(units: Fraction) -> float:

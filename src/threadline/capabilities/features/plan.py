@@ -30,7 +30,7 @@ from threadline.kernel.fixed import to_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import DISTINCT_VALUES_MAX, WINDOW_BUCKET_ENTRIES_MAX
 
-LAYOUT = 2
+LAYOUT = 3
 """Grows when the form of the state changes, so that states of the older form are folded again."""
 
 _NAME_LENGTH = 3

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.features.cells import Entry
 from threadline.capabilities.features.definition import Feature, FeatureSet, Part
-from threadline.capabilities.features.finishing import Finish, finisher
+from threadline.capabilities.features.finishing import CAPPED, Finish, finisher
 from threadline.capabilities.features.plan import Plan, Slot
 from threadline.capabilities.features.windows import Gathered, Series
 from threadline.kernel.event import Recorded
@@ -265,7 +265,7 @@ def _of_events(feature: Feature, slot: Slot, finish: Finish, moment: _Moment) ->
         return Reading(feature.empty, computed_at, newest, leaves)
     value, extra = finish(gathered.tally)
     if gathered.capped and feature.aggregate == "distinct":
-        extra = {"capped": True}
+        extra = CAPPED
     return Reading(value, computed_at, newest, leaves, extra)
 
 
@@ -294,9 +294,12 @@ def _saturated(part: Part, value: Any) -> float:
 
 
 def _composed(value: Any, readings: Iterable[Reading]) -> Reading:
-    computed_at = newest = changes_at = None
+    """A value made of others: as new as the newest of them, and no more exact than each."""
+    computed_at = newest = changes_at = extra = None
     for reading in readings:
+        if reading.extra is not None and "capped" in reading.extra:
+            extra = CAPPED
         computed_at = _newer(computed_at, reading.computed_at)
         newest = _newer(newest, reading.newest)
         changes_at = _soonest(changes_at, reading.changes_at)
-    return Reading(value, computed_at, newest, changes_at)
+    return Reading(value, computed_at, newest, changes_at, extra)

@@ -111,7 +111,7 @@ class Series:
         for at, cell in enumerate(self.ledger.cells):
             if cell.limited:
                 # The smallest hashes stay, so the cap does not depend on any order.
-                del tally[at][BUCKET_KEYS_MAX:]
+                del tally[at][BUCKET_KEYS_MAX + 1 :]
 
     def time_of(self, entry: Entry) -> int:
         """The time of an entry, whatever its shape."""
