@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import socket
 import sys
@@ -46,6 +47,11 @@ POSTGRES = ("postgresql", "postgres")
 
 DYNAMODB = "dynamodb"
 """Scheme of a DynamoDB table's URL."""
+
+SECRET_LENGTH_MIN = 8
+"""Of write keys and tokens that settings give: a shorter one is a slip, or soon guessed."""
+_NAME = re.compile(r"[\w.@:-][\w.@: -]{0,99}")
+_PADDED = re.compile(r"[A-Za-z0-9+/_-]{18,}={1,2}")
 
 StorePath = str | os.PathLike[str]
 
@@ -92,7 +98,10 @@ def open_engine(
         engine.ranks.refresh_seconds = chosen.leaderboard_refresh_seconds  # others write to this store
     engine.activation_changed_max = chosen.activation_changed_max if chosen.activation_what_if else None
     engine.shared.refresh_seconds = chosen.rules_refresh_seconds if shared_store else None
-    write_keys, tokens = _pairs(chosen.write_keys, "default"), _pairs(chosen.tokens, "settings")
+    write_keys, tokens = (
+        _credentials(chosen.write_keys, "default", "write_keys"),
+        _credentials(chosen.tokens, "settings", "tokens"),
+    )
     engine.credentials.add_fixed(write_keys, tokens, chosen.workspace)
     return engine
 
@@ -286,10 +295,27 @@ def _need_redis() -> None:
         raise InvalidSetting("cache: the driver of Redis is not installed", hint="pip install 'threadline[redis]'")
 
 
-def _pairs(text: str, default: str) -> list[tuple[str, str]]:
-    """(name, secret) of ``secret`` and ``name=secret``, separated by commas."""
+def _credentials(text: str, default: str, setting: str) -> list[tuple[str, str]]:
+    """(name, secret) of ``secret`` and ``name=secret``, separated by commas. Raises `InvalidSetting`."""
     pairs = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for number, part in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
         name, equals, secret = part.partition("=")
-        pairs.append((name, secret) if equals else (default, part))
+        if not equals or not _NAME.fullmatch(name) or _is_padded(part):
+            name, secret = default, part
+        # What is refused may be half of a secret, so the message says only where it stands.
+        if part.startswith("=") or len(secret.strip()) < SECRET_LENGTH_MIN:
+            raise InvalidSetting(
+                f"{setting}: number {number} has no secret of at least {SECRET_LENGTH_MIN} characters",
+                hint="Write `secret` or `name=secret`; a secret that ends in `=` is best given a name.",
+            )
+        pairs.append((name, secret))
     return pairs
+
+
+def _is_padded(part: str) -> bool:
+    """Whether the `=` at the end belong to a secret in base64: behind a name they would stand for no secret at all.
+
+    A name for which somebody forgot the secret must not become one, so it is long, of a length that base64 has, and
+    not in lower case alone, as chance would hardly make it.
+    """
+    return bool(_PADDED.fullmatch(part)) and len(part) % 4 == 0 and part != part.lower()

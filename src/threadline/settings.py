@@ -57,7 +57,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     write_keys: Annotated[
         str,
         _about(
-            "list", "Write keys that need no store: `key` or `source=key`, separated by commas. They may only record."
+            "list",
+            "Write keys that need no store: `key` or `source=key`, separated by commas. They may only record.",
         ),
     ] = ""
     tokens: Annotated[

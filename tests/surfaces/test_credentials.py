@@ -12,7 +12,7 @@ from tests.surfaces.conftest import Clock
 from threadline.app import open_engine
 from threadline.engine.credentials import CREDENTIAL, CREDENTIAL_LIST, Credentials, hash_secret
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import Conflict, InvalidValue, NotFound, Unavailable
+from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, NotFound, Unavailable
 from threadline.kernel.store import Batch, Item, Key, Refusal, Store, scan_pages
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
@@ -141,8 +141,8 @@ def test_what_cannot_be_is_refused(engine: Engine) -> None:
 
 
 def test_the_settings_may_give_some(clock: Clock) -> None:
-    engine = open_engine("memory:", Settings(write_keys="plain, web=key2", tokens="ops=tok"), clock)
-    key, web, token = (engine.credentials.find(secret) for secret in ("plain", "key2", "tok"))
+    engine = open_engine("memory:", Settings(write_keys="plain-key, web=key2-long", tokens="ops=tok-long"), clock)
+    key, web, token = (engine.credentials.find(secret) for secret in ("plain-key", "key2-long", "tok-long"))
     assert key is not None
     assert web is not None
     assert token is not None
@@ -150,6 +150,38 @@ def test_the_settings_may_give_some(clock: Clock) -> None:
     assert token.allows("admin")
     assert not web.scopes
     assert engine.credentials.has_fixed
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "secret"),
+    [
+        ("c2VjcmV0LXRva2Vu9Q==", "settings", "c2VjcmV0LXRva2Vu9Q=="),
+        ("ops=c2VjcmV0LXRva2Vu9Q==", "ops", "c2VjcmV0LXRva2Vu9Q=="),
+        ("q83vEjRWeJq83vEjRWeJq83vEjRWeJq83vEjRWeJq80=", "settings", "q83vEjRWeJq83vEjRWeJq83vEjRWeJq83vEjRWeJq80="),
+        ("ab+/cd=efgh", "settings", "ab+/cd=efgh"),
+        ("night shift=long-enough", "night shift", "long-enough"),
+        ("ops=a=b=c=d=e", "ops", "a=b=c=d=e"),
+    ],
+)
+def test_an_equals_sign_may_belong_to_the_secret(text: str, name: str, secret: str, clock: Clock) -> None:
+    engine = open_engine("memory:", Settings(tokens=text), clock)
+    found = engine.credentials.find(secret)
+    assert found is not None
+    assert found.name == name
+    for other in ("=", "==", "", secret.rstrip("=") + "_"):
+        assert engine.credentials.find(other) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=", "==", "admin=", "admin==", "=long-enough-but-whose", "long-enough-1,ops=short", "seven77", "admin=        ",
+     "monitoring-of-production=", "customer-support-team==", "backend="],
+)  # fmt: skip
+@pytest.mark.parametrize("setting", ["tokens", "write_keys"])
+def test_a_secret_that_is_missing_or_short_is_refused_and_not_told(text: str, setting: str, clock: Clock) -> None:
+    with pytest.raises(InvalidSetting, match=f"{setting}: number [12] has no secret of at least 8") as refused:
+        open_engine("memory:", Settings(**{setting: text}), clock)
+    assert text not in str(refused.value)
 
 
 def test_credentials_outlive_the_process(tmp_path: Path) -> None:

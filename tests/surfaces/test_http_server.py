@@ -86,19 +86,19 @@ def test_a_new_store_gets_keys_once(tmp_path: Path, servers: list[Process]) -> N
 
 
 def test_keys_in_the_environment_need_no_others(tmp_path: Path, servers: list[Process]) -> None:
-    server = Process(tmp_path / "x.db", {"THREADLINE_WRITE_KEYS": "shop=mine", "THREADLINE_TOKENS": "tok"})
+    server = Process(tmp_path / "x.db", {"THREADLINE_WRITE_KEYS": "shop=mine-alone", "THREADLINE_TOKENS": "tok-alone"})
     servers.append(server)
     assert len(server.said) == 1
-    assert httpx.post(f"{server.url}/v1/track", json=track("a"), auth=("mine", "")).json()["accepted"] == 1
-    answer = httpx.get(f"{server.url}/v1/people", headers={"Authorization": "Bearer tok"})
+    assert httpx.post(f"{server.url}/v1/track", json=track("a"), auth=("mine-alone", "")).json()["accepted"] == 1
+    answer = httpx.get(f"{server.url}/v1/people", headers={"Authorization": "Bearer tok-alone"})
     assert len(answer.json()["people"]) == 1
 
 
 def test_one_process_writes_and_commands_read_beside_it(tmp_path: Path, servers: list[Process]) -> None:
     store = tmp_path / "x.db"
-    server = Process(store, {"THREADLINE_WRITE_KEYS": "mine"})
+    server = Process(store, {"THREADLINE_WRITE_KEYS": "mine-alone"})
     servers.append(server)
-    httpx.post(f"{server.url}/v1/track", json=track("a"), auth=("mine", ""))
+    httpx.post(f"{server.url}/v1/track", json=track("a"), auth=("mine-alone", ""))
     command = [sys.executable, "-m", "threadline"]
     told = subprocess.run(
         [*command, "serve", "--file", str(store), "--port", "0"], capture_output=True, text=True, check=False
@@ -124,7 +124,7 @@ def test_a_port_that_is_taken_is_a_message(tmp_path: Path, servers: list[Process
 
 
 def _send(url: str, name: str, answered: dict[str, int], stop: threading.Event) -> None:
-    with httpx.Client(base_url=url, auth=("mine", "")) as client:
+    with httpx.Client(base_url=url, auth=("mine-alone", "")) as client:
         for number in range(100_000):
             key = f"{name}-{number}"
             try:
@@ -154,7 +154,7 @@ def _under_load(server: Process, end: int) -> tuple[dict[str, int], int]:
 
 @pytest.mark.parametrize(("end", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
 def test_what_was_answered_is_there_once(end: int, code: int, tmp_path: Path, servers: list[Process]) -> None:
-    server = Process(tmp_path / "x.db", {"THREADLINE_WRITE_KEYS": "mine"})
+    server = Process(tmp_path / "x.db", {"THREADLINE_WRITE_KEYS": "mine-alone"})
     servers.append(server)
     answered, ended = _under_load(server, end)
     assert ended == code

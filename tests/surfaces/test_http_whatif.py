@@ -14,7 +14,7 @@ import threadline
 from tests.surfaces.test_http_server import Process
 
 PEOPLE = 500
-TOKEN = {"Authorization": "Bearer tk"}
+TOKEN = {"Authorization": "Bearer tk-alone"}
 RULE = {
     "conditions": {"field": "event.properties.total", "greater_than": 80},
     "actions": [{"store_decision": {"result": "approve"}}],
@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Iterator[Process]:
         shop.rule_set_write(name="paid", events=["paid"], rules=["big"])
         shop.rule_write(id="big", rule=RULE)
         shop.rule_activate(id="big", version=1, untested=True)
-    made = Process(store, {"THREADLINE_TOKENS": "tk", "THREADLINE_ACTIVATION_WHAT_IF": "true"})
+    made = Process(store, {"THREADLINE_TOKENS": "tk-alone", "THREADLINE_ACTIVATION_WHAT_IF": "true"})
     yield made
     made.process.kill()
     made.process.communicate()
