@@ -10,7 +10,7 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.rejected import RejectedEntry
-from threadline.kernel.time import HOUR, format_time
+from threadline.kernel.time import DAY, HOUR, format_time
 
 
 def rejected_id(asked: Asked) -> str:
@@ -159,3 +159,17 @@ def test_a_write_key_that_an_older_version_kept_is_not_shown() -> None:
     asked.engine.reject([entry])
     assert asked.ask("rejected_entry", id=entry.id)["payload"] == {"userId": "ada"}
     assert asked.ask("rejected")["entries"][0]["payload"] == {"userId": "ada"}
+
+
+@pytest.mark.parametrize("by", ["as it is", "payload", "event"])
+def test_history_is_believed_of_whoever_wrote_it(by: str) -> None:
+    asked = Asked()
+    at = STARTS_AT - 400 * DAY
+    asked.tell("tool_used", at=at, user_id="ada", key="k", historical=True)
+    # The same key with another payload: who had sent it is not kept, and may have been anybody.
+    asked.tell("tool_used", at=at, user_id="bob", key="k", historical=True)
+    (entry,) = asked.ask("rejected")["entries"]
+    event = {"type": "tool_used", "identifiers": {"user_id": "bob"}, "occurred_at": format_time(at), "historical": True}
+    written = {"as it is": {}, "payload": {"payload": entry["payload"]}, "event": {"event": event}}
+    asked.ask("resubmit", id=entry["id"], **written[by])
+    assert asked.ask("points", id="user_id:bob")["earned"] == (0 if by == "as it is" else 5)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
-from threadline.kernel.time import DAY, format_time
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time
 
 
 def rule(above: float, *actions: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -83,6 +83,22 @@ def test_other_points_are_lived_again(shop: Tried) -> None:
     )
     assert answer["points"] == {"people": 3, "earned": 12, "balance": 12}
     assert (answer["changed"], answer["failed"]) == (0, 0)
+
+
+def test_limits_hold_for_what_comes_late_in_another_life_too() -> None:
+    def definitions(points: int) -> str:
+        rule = {"points": points, "cooldown": "10m"}
+        return yaml({"points": {"tables": [{"version": points, "from": "2000-01-01", "earn": {"quiz_won": rule}}]}})
+
+    tried = Tried(definitions(20))
+    start = tried.now
+    for _ in range(70):
+        tried.tell("quiz_won", user_id="ada")
+        tried.now += 10 * MINUTE
+    for second in range(5):
+        tried.tell("quiz_won", user_id="ada", at=start - HOUR + second * SECOND)
+    assert tried.ask("points", id="user_id:ada")["earned"] == 71 * 20
+    assert tried.what_if(definitions=definitions(30))["points"] == {"people": 1, "earned": 710, "balance": 710}
 
 
 def test_another_feature_changes_what_rules_read_and_who_belongs(shop: Tried) -> None:

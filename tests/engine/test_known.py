@@ -14,6 +14,7 @@ from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Known, Policy, Wish
+from threadline.kernel.projection import Edge
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
 
@@ -89,3 +90,27 @@ def test_who_the_person_is_and_what_is_not_there() -> None:
         (receipt.person, "default", (Identifier("user_id", "ada"),), NOW + 1),
         (7, None, None, None),
     ]
+
+
+@given(told)
+def test_the_events_of_a_range_are_those_of_the_log_and_no_batching_changes_it(told: list[tuple[int, int]]) -> None:
+    edge = Edge(NOW - 2 * HOUR, NOW, frozenset({"bought"}))
+    seen: list[list[str]] = []
+
+    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+        seen.append([each.id for each in known.events("features", edge)])
+        return ()
+
+    def engine() -> Engine:
+        catalogue = Catalogue([*watched()[0].catalogue.projections, Policy("w", frozenset({"bought"}), react)], rules())
+        return Engine(MemoryStore(), catalogue, lambda: NOW)
+
+    events = [bought(number, ago, price) for number, (ago, price) in enumerate(told)]
+    single = engine()
+    for event in events:
+        single.record([event])
+        person = single.person("default", "user_id:ada")
+        assert seen[-1] == [each.id for each in single.events(person, start=edge.start, stop=edge.stop)]
+    alone, seen[:] = list(seen), []
+    engine().record(events)
+    assert seen == alone

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from tests.surfaces.conftest import NOW, Clock, Keys, client_of
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import StoreFull, Unavailable
+from threadline.kernel.event import CLAIMED_HISTORY
 from threadline.kernel.limits import REQUEST_BYTES_MAX, REQUEST_MESSAGES_MAX
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import SECOND
@@ -73,6 +74,45 @@ def test_the_key_may_be_given_in_four_ways(client: TestClient, keys: Keys) -> No
         assert (answer.status_code, answer.json().get("accepted")) == (200, 1), (headers, more)
         batch = {"batch": [track(f"b{index}")], **more}
         assert client.post("/v1/batch", json=batch, headers=headers).json()["accepted"] == 1
+
+
+HISTORIES: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/batch", {"batch": [{}], "historical_migration": True}),
+    ("/v1/batch", {"batch": [{}], "historical": True}),
+    ("/v1/batch", {"batch": [{"historical": True}]}),
+    ("/v1/batch", {"batch": [{"context": {"historical": True}}]}),
+    ("/v1/track", {"historical": True}),
+]
+
+
+@pytest.mark.parametrize("credential", ["write_key", "body", "token"])
+@pytest.mark.parametrize(("path", "body"), HISTORIES)
+def test_whoever_holds_a_write_key_earns_nothing_for_history(
+    path: str, body: dict[str, Any], credential: str, client: TestClient, keys: Keys, engine: Engine
+) -> None:
+    old = {"type": "track", "userId": "1", "event": "tool_used", "messageId": "m", "timestamp": "2020-03-01T12:00:00Z"}
+    body = {**body, "batch": [{**old, **each} for each in body["batch"]]} if "batch" in body else {**old, **body}
+    if credential == "body":
+        body["writeKey"] = keys.write
+    headers = {"write_key": basic(keys.write), "body": {}, "token": keys.bearer("writer")}[credential]
+    assert client.post(path, json=body, headers=headers).json()["accepted"] == 1
+    points = client.get("/v1/people/user_id:1/points", headers=keys.bearer("read")).json()
+    assert points["earned"] == (5 if credential == "token" else 0)
+    (told, *_) = engine.events(engine.person("default", "user_id:1"))
+    assert told.event.historical
+    assert told.event.marks == (() if credential == "token" else (CLAIMED_HISTORY,))
+
+
+@pytest.mark.parametrize(("credential", "points"), [("write", 0), ("writer", 5)])
+def test_nor_for_history_in_cloudevents(credential: str, points: int, client: TestClient, keys: Keys) -> None:
+    event = {
+        "specversion": "1.0", "id": "1", "source": "/shop", "type": "tool_used", "subject": "1", "historical": True,
+        "time": "2020-03-01T12:00:00Z",
+    }  # fmt: skip
+    headers = {**keys.bearer(credential), "content-type": "application/cloudevents+json"}
+    assert client.post("/v1/cloudevents", json=event, headers=headers).json()["accepted"] == 1
+    told = client.get("/v1/people/user_id:1/points", headers=keys.bearer("read")).json()
+    assert told["earned"] == points
 
 
 def test_the_source_is_the_name_of_the_key(client: TestClient, keys: Keys, engine: Engine) -> None:

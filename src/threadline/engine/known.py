@@ -80,6 +80,13 @@ class KnownPerson:
         edges = projection.edges(state, at) if projection.edges is not None else []
         return projection.view(state, at, self._edge_events(edges) if edges else [])
 
+    def events(self, name: str, edge: Edge) -> list[Recorded]:
+        """The person's events in a range, of types that a projection folds, those of the same commit included."""
+        handles = self._group.catalogue.projections[self._group.catalogue.index[name]].handles
+        assert edge.types, "what a policy asks the log for is a few types"
+        assert handles is None or edge.types <= handles, edge
+        return self._edge_events([edge])
+
     def due(self, name: str, at: int | None = None) -> int | None:
         """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
         if name not in self:

@@ -206,6 +206,10 @@ class Life:
         wanted = edges(state, at) if edges is not None else []
         return view(state, at, self._at_edges(wanted) if wanted else [])
 
+    def events(self, edge: Edge) -> list[Recorded]:
+        """The events in a range, as far as anything that is looked at folds their types."""
+        return self._at_edges([edge])
+
     def due(self, index: int, at: int) -> int | None:
         """The next instant after that at which it changes by time alone."""
         due = self._side.catalogue.projections[index].due
@@ -280,6 +284,12 @@ class Known:
     def _view(self, name: str, at: int) -> Any:
         index = self._life.index(name, self._whole)
         return None if index is None else self._life.view(index, at, self._whole)
+
+    def events(self, name: str, edge: Edge) -> list[Recorded]:
+        """The person's events in a range, of types that a projection folds."""
+        # Events are there only from when on somebody looks at the whole of a projection that folds them.
+        self._life.index(name, True)
+        return self._life.events(edge)
 
     def due(self, name: str, at: int | None = None) -> int | None:
         """The next instant after `at` at which that view changes by time alone; None: never, or not told."""

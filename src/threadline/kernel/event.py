@@ -21,6 +21,10 @@ def is_workspace(name: str) -> bool:
     return 0 < len(name) <= WORKSPACE_LENGTH_MAX and name.isprintable() and "/" not in name
 
 
+CLAIMED_HISTORY = "claimed_history"
+"""The mark of a back-filled event that came with a write key. These are public: anybody can say so of anything."""
+
+
 class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """One way to name a person: a kind such as ``user_id`` and the value under that kind."""
 
@@ -54,7 +58,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
     sent_time: int | None = None
     """The time as the producer told it, before any correction; None if it told none. Part of the payload."""
     marks: tuple[str, ...] = ()
-    """What was done to it on the way in, e.g. ``clock_corrected``, ``clamped``."""
+    """What was done to it on the way in, e.g. ``clock_corrected``, ``clamped``, `CLAIMED_HISTORY`."""
     historical: bool = False
     """True for back-filled history: it counts as known from `occurred_at`, not from `recorded_at`."""
     schema_version: str = ""

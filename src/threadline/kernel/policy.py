@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from threadline.kernel.event import Identifier, Recorded
+from threadline.kernel.projection import Edge
 
 
 class Emit(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +104,13 @@ class Known(Protocol):
         """What a projection says at `at`, exact, events of the same commit included; None if there is none.
 
         ``at`` asks for another instant: what it would say then if nothing happened, or what it said.
+        """
+        ...
+
+    def events(self, name: str, edge: Edge) -> list[Recorded]:
+        """The person's events in a range, of types that a projection folds, those of the same commit included.
+
+        For what a bounded state has let go of. It reads the log, so look at the state first.
         """
         ...
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from threadline.capabilities.events.forms import NativeEvent, native_event
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event import Event, Identifier, Receipt
+from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.rejected import RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
@@ -150,6 +150,7 @@ def _reread(context: Context, payload: Any, entry: RejectedEntry) -> Event:
     event = reader(payload, entry)
     return msgspec.structs.replace(
         event,
+        marks=(*event.marks, CLAIMED_HISTORY) if event.historical and payload is entry.payload else event.marks,
         workspace=entry.workspace,
         source=entry.source,
         key=_free_key(entry, event.key),

@@ -25,10 +25,13 @@ State = dict[str, Any]
 ``days``   day -> [earned, spent, adjusted, expired], of the newest `DAYS_KEPT` days
 ``lots``   month -> points that came in, of the newest `LOTS_KEPT` months: what expiry counts
 ``caps``   day -> rule -> how often it earned, of the newest `CAPS_KEPT` days
-``hours``  hour -> how many events earned, of as many days
+``hours``  hour -> how many events earned, of the newest `HOURS_KEPT` hours
 ``cools``  rule with a cooldown -> its newest instants
 ``flags``  kind/of -> when, of the newest anomalies
 ``streak`` the day on which the streaks were looked at last, and how long the longest was
+
+Of the limits it is a memory of what is near: what somebody has used of one is told by `used.py`, which asks the log
+about the rest.
 """
 
 EARNED, SPENT, GIVEN, TAKEN, EXPIRED = range(5)
@@ -38,6 +41,7 @@ DAYS_KEPT = 35
 LOTS_KEPT = 120
 CAPS_KEPT = 10
 """Days: seven back, one ahead, and both ends of a day."""
+HOURS_KEPT = CAPS_KEPT * 24
 COOLS_KEPT = 64
 
 _DAY_COLUMN = {POINTS_EARNED: 0, POINTS_SPENT: 1, POINTS_ADJUSTED: 2, POINTS_EXPIRED: 3}
@@ -111,6 +115,14 @@ def newest(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
     return first
 
 
+def kept(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
+    """The entry of a number, ``first`` if there never was one; None where it may have been dropped as `newest` does."""
+    found = table.get(str(number))
+    if found is not None:
+        return found
+    return None if table and number <= max(map(int, table)) - span else first
+
+
 def _add(table: dict[str, int], number: int, span: int, amount: int) -> None:
     if newest(table, number, span, 0) is not None:
         table[str(number)] += amount
@@ -118,7 +130,7 @@ def _add(table: dict[str, int], number: int, span: int, amount: int) -> None:
 
 def _count(state: State, properties: dict[str, Any], day: int, at: int) -> None:
     """Count an event that earned towards the limits of its rule and of its hour."""
-    _add(state["hours"], at // HOUR, CAPS_KEPT * 24, 1)
+    _add(state["hours"], at // HOUR, HOURS_KEPT, 1)
     seen = properties.get("streak")
     if type(seen) is list and len(seen) == 2 and all(type(each) is int for each in seen):
         state["streak"] = max(state["streak"], seen)

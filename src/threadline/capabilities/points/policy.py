@@ -21,7 +21,8 @@ from threadline.capabilities.points.events import (
     is_trusted,
 )
 from threadline.capabilities.points.ledger import State, is_jump, is_spike, lot_ends, overdue, spendable
-from threadline.kernel.event import Recorded
+from threadline.capabilities.points.used import earned_in_hour, earned_on_day, is_cooling, is_flagged
+from threadline.kernel.event import CLAIMED_HISTORY, Recorded
 from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish
 from threadline.kernel.time import HOUR, format_time
 
@@ -66,17 +67,20 @@ def _award(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
     rule = table.by_type.get(event.type)
     if rule is None:
         return ()
-    state: State = known["points"]
     day = calendar.day(at)
     if CLAMPED in event.marks:
-        return _flag(state, "impossible_time", day_text(day), at)
-    if recorded.known_at - event.occurred_at > points.back:
+        return _flag(known, "impossible_time", day_text(day), at)
+    age = _age(recorded)
+    if age is not None and age > points.back:
         return ()
     hour = at // HOUR
-    if state["hours"].get(str(hour), 0) >= points.events_per_hour:
-        return _flag(state, "rate", format_time(hour * HOUR)[:16] + "Z", at)
-    if _is_capped(rule, state, day, at):
+    if earned_in_hour(known, hour) >= points.events_per_hour:
+        return _flag(known, "rate", format_time(hour * HOUR)[:16] + "Z", at)
+    if rule.per_day is not None and earned_on_day(known, calendar, rule.name, day) >= rule.per_day:
         return ()
+    if rule.cooldown is not None and is_cooling(known, rule.name, rule.cooldown, at):
+        return ()
+    state: State = known["points"]
     amount, factor = _amount(points, rule, known)
     said: dict[str, Any] = {"points": amount, "rule": rule.name, "table": table.version}
     if factor:
@@ -84,25 +88,29 @@ def _award(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
     if rule.cooldown is not None:
         said["cooldown"] = rule.cooldown
     today = calendar.day(recorded.recorded_at)
-    looked = not event.historical and (day < today or str(today) not in state["days"])
+    looked = age is not None and (day < today or str(today) not in state["days"])
     streak = _longest_alive(known) if looked else 0
     if streak:
         said["streak"] = [today, streak]
     wishes: list[Wish] = [Emit(type=POINTS_EARNED, key="earned", occurred_at=at, properties=said)]
     wishes += _arm(points, calendar, day, known)
     if streak and is_jump(state, today, streak):
-        wishes += _flag(state, "streak_jump", day_text(today), at)
+        wishes += _flag(known, "streak_jump", day_text(today), at)
     if is_spike(state, day, amount, points.spike_times, SPIKE_DAYS_MIN):
-        wishes += _flag(state, "points_spike", day_text(day), at)
+        wishes += _flag(known, "points_spike", day_text(day), at)
     return wishes
 
 
-def _is_capped(rule: Rule, state: State, day: int, at: int) -> bool:
-    if rule.per_day is not None and state["caps"].get(str(day), {}).get(rule.name, 0) >= rule.per_day:
-        return True
-    if rule.cooldown is None:
-        return False
-    return any(abs(at - other) < rule.cooldown for other in state["cools"].get(rule.name, ()))
+def _age(recorded: Recorded) -> int | None:
+    """How old an event was when it became known; None for history, which has no age.
+
+    Whoever holds no more than a write key is not believed that something is history: with it they could tell any
+    number of days of long ago, each with limits of its own.
+    """
+    event = recorded.event
+    if event.historical and CLAIMED_HISTORY not in event.marks:
+        return None
+    return recorded.recorded_at - event.occurred_at
 
 
 def _amount(points: Points, rule: Rule, known: Known) -> tuple[int, str]:
@@ -126,8 +134,8 @@ def _longest_alive(known: Known) -> int:
     return max((length for length in lengths if type(length) is int), default=0)
 
 
-def _flag(state: State, kind: str, of: str, at: int) -> list[Wish]:
-    if f"{kind}/{of}" in state["flags"]:
+def _flag(known: Known, kind: str, of: str, at: int) -> list[Wish]:
+    if is_flagged(known, kind, of, at):
         return []
     return [Emit(type=POINTS_ANOMALY_DETECTED, key=kind, occurred_at=at, properties={"kind": kind, "of": of})]
 

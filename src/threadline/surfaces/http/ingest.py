@@ -13,7 +13,7 @@ from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
 from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import MalformedBody
-from threadline.kernel.event import Event, Receipt, event_id
+from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt, event_id
 from threadline.kernel.rejected import RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.problem import RateLimited
@@ -84,6 +84,8 @@ class Ingest:
         with the request, and are kept nowhere. Raises `RateLimited` with nothing recorded, `Unavailable` when some of
         it may be: sending it all again is safe.
         """
+        if credential.kind == "write_key":
+            results = [_claimed(result) for result in results]
         events = [result for result in results if type(result) is Event]
         await self._charge(events, credential, address)
         rejections = [result for result in results if type(result) is Rejection]
@@ -155,6 +157,13 @@ class Ingest:
         for name, count in counts:
             if count:
                 self.metrics.events.add((source, name), count)
+
+
+def _claimed(result: Event | Rejection) -> Event | Rejection:
+    """The same, with a mark where it says of itself that it is history."""
+    if isinstance(result, Rejection) or not result.historical:
+        return result
+    return msgspec.structs.replace(result, marks=(*result.marks, CLAIMED_HISTORY))
 
 
 def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) -> Outcome:

@@ -81,5 +81,6 @@ _ANSWERS = ("points_spent", "points_refused")
 
 
 def _is_in_time(line: Line) -> bool:
-    age = 0 if line["historical"] else line["recorded_at"] - line["occurred_at"]
+    believed = line["historical"] and "claimed_history" not in line["marks"]
+    age = 0 if believed else line["recorded_at"] - line["occurred_at"]
     return age <= 7 * _DAY and "clamped" not in line["marks"]

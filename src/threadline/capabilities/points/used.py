@@ -1,0 +1,66 @@
+"""How much of the limits somebody has used: by the state, and by the lines of the ledger where that has let go."""
+
+from __future__ import annotations
+
+from threadline.capabilities.points.calendar import Calendar
+from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.ledger import CAPS_KEPT, COOLS_KEPT, HOURS_KEPT, State, kept
+from threadline.kernel.event import Event
+from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
+from threadline.kernel.policy import Known
+from threadline.kernel.projection import Edge
+from threadline.kernel.time import DAY, HOUR
+
+# The state is bounded, so it forgets: what lies far behind the newest, or what is too many. Forgotten is not unused. An
+# import of another year, or of a file that begins with the newest, would else earn without any limit.
+
+
+def earned_in_hour(known: Known, hour: int) -> int:
+    """How many events have earned in an hour of the clock."""
+    state: State = known["points"]
+    held: int | None = kept(state["hours"], hour, HOURS_KEPT, 0)
+    return len(_earned(known, hour * HOUR, (hour + 1) * HOUR)) if held is None else held
+
+
+def earned_on_day(known: Known, calendar: Calendar, rule: str, day: int) -> int:
+    """How often a rule has earned on a day of the calendar."""
+    state: State = known["points"]
+    held: dict[str, int] | None = kept(state["caps"], day, CAPS_KEPT, {})
+    if held is not None and (rule in held or len(held) < POINTS_RULES_MAX):
+        return held.get(rule, 0)
+    lines = _earned(known, calendar.start(day), calendar.start(day + 1))
+    return sum(line.properties.get("rule") == rule for line in lines)
+
+
+def is_cooling(known: Known, rule: str, cooldown: int, at: int) -> bool:
+    """Whether another event that earned by a rule with a cooldown lies too near to an instant."""
+    state: State = known["points"]
+    times: list[int] = state["cools"].get(rule, [])
+    if any(abs(at - other) < cooldown for other in times):
+        return True
+    if times:
+        forgotten = len(times) >= COOLS_KEPT and times[0] > at - cooldown
+    else:
+        forgotten = len(state["cools"]) >= POINTS_RULES_MAX
+    lines = _earned(known, at - cooldown + 1, at + cooldown) if forgotten else []
+    return any(line.properties.get("rule") == rule and "cooldown" in line.properties for line in lines)
+
+
+def is_flagged(known: Known, kind: str, of: str, at: int) -> bool:
+    """Whether an anomaly of the hour or the day in which an instant lies has been told."""
+    state: State = known["points"]
+    if f"{kind}/{of}" in state["flags"] or len(state["flags"]) < POINTS_ANOMALIES_MAX:
+        return f"{kind}/{of}" in state["flags"]
+    # Two days to either side hold that hour and that day, whatever the zone.
+    told = known.events("points", Edge(at - 2 * DAY, at + 2 * DAY, frozenset({POINTS_ANOMALY_DETECTED})))
+    return any(is_trusted(each.event) and _names(each.event) == (kind, of) for each in told)
+
+
+def _names(event: Event) -> tuple[object, object]:
+    return event.properties.get("kind"), event.properties.get("of")
+
+
+def _earned(known: Known, start: int, stop: int) -> list[Event]:
+    """The lines that count as earned in a range, as the fold of the ledger counts them."""
+    found = known.events("points", Edge(start, stop, frozenset({POINTS_EARNED})))
+    return [each.event for each in found if is_trusted(each.event) and amount_of(each.event) is not None]
