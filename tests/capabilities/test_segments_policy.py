@@ -100,16 +100,86 @@ def test_without_a_section_there_is_no_policy_and_with_one_only_what_can_turn_is
     assert len(looked) == 1
 
 
-def test_many_segments_entered_at_once_are_told_one_after_the_other() -> None:
+BLANK = (
+    "{field: traits.email, exists: false}",
+    "{not: {field: traits.plan, equals: pro}}",
+    "{field: features.has_purchased, equals: false}",
+    "{not: {field: tags, contains: vip}}",
+)
+"""Conditions that are true of whoever nothing is known of."""
+
+
+@pytest.mark.parametrize("conditions", BLANK)
+def test_who_belongs_from_the_start_has_entered_with_the_first_event_whatever_its_type(conditions: str) -> None:
+    asked = Asked(definitions=f"segments: {{some: {{when: {conditions}}}}}")
+    for _ in range(4):
+        asked.tell("page", user_id="ada")
+    person = asked.engine.person("default", "user_id:ada")
+    [entered] = asked.engine.events(person, types=frozenset({"segment_entered"}))
+    [first, *_] = asked.engine.events(person, types=frozenset({"page"}))
+    assert (entered.cause, entered.event.occurred_at) == (first.id, first.recorded_at)
+    assert members(asked, "some") == [person.id]
+    (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+    assert (shown["member"], shown["since"]) == (True, format_time(first.recorded_at))
+
+
+def test_a_first_event_that_ends_what_was_true_of_nobody_is_no_entering() -> None:
+    asked = Asked(definitions=f"segments: {{some: {{when: {BLANK[1]}}}, other: {{when: {BLANK[3]}}}}}")
+    asked.tell("identify", user_id="ada", properties={"plan": "pro"})
+    assert told(asked) == [("segment_entered", "other")]
+    # Another identifier's first event is not the person's first.
+    asked.tell("identify", user_id="ada", anonymous_id="a", properties={})
+    asked.tell("page", anonymous_id="a")
+    assert told(asked) == [("segment_entered", "other")]
+
+
+def test_who_belongs_from_the_start_does_so_before_a_first_event_that_lies_ahead() -> None:
+    asked = Asked(definitions=f"segments: {{some: {{when: {BLANK[1]}}}}}")
+    ahead = asked.now + 5 * HOUR
+    asked.tell("identify", at=ahead, user_id="ada", properties={"plan": "pro"})
+    assert told(asked) == [("segment_entered", "some")]
+    (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+    assert (shown["member"], shown["until"]) == (True, format_time(ahead + 1))
+    asked.now = ahead + 1
+    work(asked)
+    assert told(asked) == [("segment_entered", "some"), ("segment_left", "some")]
+
+
+def test_whoever_knows_of_a_person_already_is_not_asked_what_is_true_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    class Counted(policy.Moment):
+        def __init__(self, sight: Any, at: int) -> None:
+            looked.append(at)
+            super().__init__(sight, at)
+
+    asked = Asked(definitions=f"segments: {{some: {{when: {BLANK[2]}}}}}")
+    asked.tell("page", user_id="ada")
+    monkeypatch.setattr(policy, "Moment", Counted)
+    asked.tell("page", user_id="ada")
+    asked.tell("identify", user_id="ada", properties={"plan": "pro"})
+    assert looked == []
+    asked.tell("page", user_id="bob")
+    assert len(looked) == 1
+
+
+@pytest.mark.parametrize(("heeded", "most"), [(False, policy.TURNS_MAX), (True, policy.HEEDED_TURNS_MAX)])
+def test_many_segments_entered_at_once_are_told_one_after_the_other(heeded: bool, most: int) -> None:
     lines = "\n".join(f"  s{n}: {{when: {{field: tags, contains: vip}}}}" for n in range(30))
-    asked = Asked(definitions=f"segments:\n{lines}\n")
+    rules = """
+rules: {greeted: {version: 1, conditions: {field: tags, contains: vip}, actions: [{award_points: {points: 1}}]}}
+rule_sets: {entering: {events: [segment_entered], rules: [greeted]}}
+"""
+    asked = Asked(definitions=f"segments:\n{lines}\n{rules if heeded else ''}")
     asked.tell("tag_added", user_id="ada", properties={"tag": "vip"})
-    assert len(told(asked)) == policy.TURNS_MAX
+    assert len(told(asked)) == most
     asked.now += 1
     work(asked)
     assert sorted(told(asked)) == sorted(("segment_entered", f"s{n}") for n in range(30))
     person = asked.engine.person("default", "user_id:ada")
-    assert not [e for e in asked.engine.events(person, limit=1_000) if e.event.type == "threadline.cascade_cut"]
+    types = [each.event.type for each in asked.engine.events(person, limit=1_000)]
+    assert "threadline.cascade_cut" not in types
+    assert types.count("decision_made") == (30 if heeded else 0)
 
 
 def test_what_a_producer_says_of_segments_makes_nobody_a_member() -> None:
@@ -131,6 +201,58 @@ def test_an_event_from_the_future_counts_from_its_own_time_on() -> None:
     asked.now = ahead + 1
     work(asked)
     assert told(asked) == [("segment_entered", "spenders")]
+
+
+def test_an_earlier_timer_does_not_lose_what_an_event_ahead_will_turn() -> None:
+    asked = Asked(
+        definitions="""
+features:
+  opens_7d: {events: tool_used, aggregate: count, window: 7d}
+  opens_1h: {events: tool_used, aggregate: count, window: 1h}
+segments:
+  two: {when: {field: features.opens_7d, greater_than: 1}}
+  hot: {when: {field: features.opens_1h, greater_than: 0}}
+"""
+    )
+    start = asked.now
+    asked.tell("tool_used", at=start + 8 * HOUR, user_id="ada")
+    asked.tell("tool_used", at=start, user_id="ada")
+    shown = {each["segment"]: each for each in asked.ask("segments", id="user_id:ada")["segments"]}
+    assert (shown["two"]["member"], shown["hot"]["until"]) == (False, format_time(start + HOUR + 1))
+    for hour in range(1, 12):
+        asked.now = start + hour * HOUR + 2
+        work(asked)
+    ahead = start + 8 * HOUR + 1
+    person = asked.engine.person("default", "user_id:ada")
+    found = [
+        (each.event.type, each.event.properties["segment"], each.event.occurred_at)
+        for each in asked.engine.events(person, types=frozenset({"segment_entered", "segment_left"}))
+    ]
+    [first, *others] = found
+    assert first[:2] == ("segment_entered", "hot")
+    assert sorted(others) == [
+        ("segment_entered", "hot", ahead), ("segment_entered", "two", ahead),
+        ("segment_left", "hot", start + HOUR + 1), ("segment_left", "hot", ahead + HOUR),
+    ]  # fmt: skip
+
+
+def test_until_and_who_leaves_soon_reckon_with_what_lies_ahead() -> None:
+    asked = Asked(definitions="segments: {free: {when: {field: traits.plan, equals: free}}}")
+    asked.tell("identify", user_id="ada", properties={"plan": "free"})
+    ahead = asked.now + 5 * HOUR
+    asked.tell("page", at=ahead - HOUR, user_id="ada")
+    asked.tell("identify", at=ahead, user_id="ada", properties={"plan": "pro"})
+    for worked in (False, True):
+        if worked:
+            asked.now = ahead - HOUR + 1
+            work(asked)
+        (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+        assert (shown["member"], shown["until"]) == (True, format_time(ahead + 1))
+        page = asked.ask("segment_leaving", name="free", within="1d")
+        assert [each["until"] for each in page["leaving"]] == [format_time(ahead + 1)]
+    asked.now = ahead + 1
+    work(asked)
+    assert told(asked) == [("segment_entered", "free"), ("segment_left", "free")]
 
 
 def test_imported_history_and_late_events_change_what_holds_now() -> None:

@@ -22,11 +22,13 @@ from threadline.testing import scenarios
 
 SEGMENTS = {
     "vips": {"when": {"field": "tags", "contains": "vip"}},
+    "strangers": {"when": {"not": {"field": "tags", "contains": "vip"}}},
     "rich": {"when": {"field": "points.balance", "greater_than": 5}},
     "buyers": {"when": {"field": "features.frequency_purchases_90d", "greater_than": 1}},
 }
+BELONGS = {"any": [{"field": f"segments.{name}", "exists": True} for name in ("vips", "strangers")]}
 DEFINITIONS: dict[str, Any] = {
-    "rules": {**RULES, "belongs": {"conditions": {"field": "segments.vips", "exists": True}, "actions": []}},
+    "rules": {**RULES, "belongs": {"conditions": BELONGS, "actions": []}},
     "rule_sets": {**SETS, "segments": {"events": ["page", "purchase_completed"], "rules": ["belongs"]}},
     "segments": SEGMENTS,
 }

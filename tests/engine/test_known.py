@@ -12,6 +12,8 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.engine import Engine
+from threadline.engine.sandbox import Life
+from threadline.engine.sides import Side
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Known, Policy, Wish
 from threadline.kernel.projection import Edge
@@ -113,4 +115,63 @@ def test_the_events_of_a_range_are_those_of_the_log_and_no_batching_changes_it(t
         assert seen[-1] == [each.id for each in single.events(person, start=edge.start, stop=edge.stop)]
     alone, seen[:] = list(seen), []
     engine().record(events)
+    assert seen == alone
+
+
+class Undecided:
+    """A judge that decides nothing."""
+
+    name = "nobody"
+    reads = ()
+
+    def heeds(self, event_type: str) -> bool:
+        return False
+
+    def judge(self, recorded: Recorded, known: Any) -> dict[str, Any]:
+        return {}
+
+    def wishes(self, recorded: Recorded, verdicts: Any, folded: Any) -> Sequence[Wish]:
+        return ()
+
+    def decides_as(self, other: Any, event_type: str) -> bool:
+        return True
+
+    def alike(self, wish: Any) -> Any:
+        return wish
+
+
+@given(told, st.integers(-4 * HOUR, 2 * HOUR))
+def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
+    told: list[tuple[int, int]], from_now: int
+) -> None:
+    seen: list[Any] = []
+
+    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+        known.get("features")
+        seen.append((known.ahead(NOW + from_now), known.ahead(), known.of_nobody("features"), known.of_nobody("none")))
+        return ()
+
+    found = discover(definitions=Definitions([("test.yaml", DEFINITIONS)]))
+    catalogue = Catalogue([*found, Policy(name="watch", handles=None, react=react)], rules())
+    engine = Engine(MemoryStore(), catalogue, lambda: NOW)
+    events = [bought(number, ago, price) for number, (ago, price) in enumerate(told)]
+    recorded: list[Recorded] = []
+    for event in events:
+        engine.record([event])
+        person = engine.person("default", "user_id:ada")
+        here = NOW + from_now
+        later = [each.occurred_at + 1 for each in events[: len(seen)] if each.occurred_at >= here]
+        assert seen[-1][0] == engine.ahead(person, here) == min(later, default=None)
+        recorded = engine.events(person, limit=100)
+    alone = seen.copy()
+    assert alone[0][2:] == (engine.catalogue.of_nobody("features", NOW), None)
+    seen.clear()
+    Engine(MemoryStore(), catalogue, lambda: NOW).record(events)
+    assert seen == alone
+    seen.clear()
+    side = Side(catalogue, [Undecided()], {"watch"}, {})
+    side.fold_also(catalogue.index["features"], whole=True)
+    life = Life(side, "default", person.id, person.identifiers)
+    for each in sorted(recorded, key=lambda each: each.sequence):
+        life.live(each)
     assert seen == alone

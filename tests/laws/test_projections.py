@@ -162,6 +162,8 @@ BREAKS = [
     (projection_laws.a_fold_leaves_the_event_alone, broken(fold=_marks_the_event)),
     (projection_laws.a_view_changes_nothing, broken(view=_views_and_counts)),
     (projection_laws.a_view_changes_nothing, broken(due=lambda state, now: now)),
+    (projection_laws.of_nobody_the_same_is_told_at_all_times, broken(view=lambda state, now, edges: now)),
+    (projection_laws.of_nobody_the_same_is_told_at_all_times, broken(due=lambda state, now: now + 1)),
     (projection_laws.rows_fit_the_store, broken(rows=lambda state, workspace, person: [Row("t", f"{workspace}/", "")])),
     (projection_laws.rows_fit_the_store, broken(rows=lambda state, workspace, person: [Row("t", "everybody", person)])),
 ]

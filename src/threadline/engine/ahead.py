@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from threadline.engine.meanwhile import Meanwhile, copied
 from threadline.engine.person import VALUE_BYTES_MAX, Person
-from threadline.engine.refold import NOTHING, in_occurred_order, occurred_order, states_before
+from threadline.engine.refold import NOTHING, in_occurred_order, next_occurred, occurred_order, states_before
 from threadline.engine.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State
@@ -47,6 +47,16 @@ def state_before(group: Group, person: Person, index: int, instant: int) -> Stat
         if states is not None:
             return states[index]
     return _folded_before(group, person, index, instant)
+
+
+def next_ahead(group: Group, person: Person, instant: int) -> int | None:
+    """From when on the next event of a person counts that does not yet at an instant, the group's included."""
+    if person.latest[0] < instant:
+        return None
+    pending = [at for each in group.pending_of(person) if (at := each.event.occurred_at) >= instant]
+    stored = next_occurred(group.store, group.stored_heads(person), instant)
+    first = min(pending if stored is None else (*pending, stored), default=None)
+    return None if first is None else first + 1
 
 
 def _folded_before(group: Group, person: Person, index: int, instant: int) -> State:

@@ -12,7 +12,14 @@ from threadline.engine.collecting import uncollected
 from threadline.engine.packing import unpack_event
 from threadline.engine.past import Past
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.refold import in_occurred_order, occurred_order, refold_person, states_before, thread_events
+from threadline.engine.refold import (
+    in_occurred_order,
+    next_occurred,
+    occurred_order,
+    refold_person,
+    states_before,
+    thread_events,
+)
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -121,6 +128,11 @@ class Asker:
         index = self.catalogue.index.get(name)
         due = None if index is None else self.catalogue.projections[index].due
         return None if due is None or index is None else due(self.states(person, now, only=(index,))[index], now)
+
+    def ahead(self, person: Person, now: int) -> int | None:
+        """The next instant after ``now`` from which on a further event of the log counts; None if all do."""
+        first = None if person.latest[0] < now else next_occurred(self.store, person.heads, now)
+        return None if first is None else first + 1
 
     def _edge_events(self, person: Person, edges: Sequence[Edge], known_at: int | None) -> list[Recorded]:
         found: dict[str, Recorded] = {}

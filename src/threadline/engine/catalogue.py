@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Recorded
@@ -99,6 +99,11 @@ class Catalogue:
         feeds = self.projections[index].feeds
         types = feeds(path) if feeds is not None and path else None
         return types is None or event_type in types
+
+    def of_nobody(self, name: str, at: int) -> Any:
+        """What a projection says of somebody of whom nothing is known; None if there is none of that name."""
+        index = self.index.get(name)
+        return None if index is None else self.projections[index].view(self.projections[index].empty(), at, [])
 
     def refuse_unread(self, reads: Iterable[Read]) -> None:
         """Raise `InvalidDefinition` for parts of views that nothing will ever tell, each with its place."""

@@ -169,6 +169,10 @@ class Engine:
         """The next instant after ``now`` at which a view of a person changes by time alone; None: never."""
         return self.asker.due(person, name, now)
 
+    def ahead(self, person: Person, now: int) -> int | None:
+        """The next instant after ``now`` from which on a further event of the log counts; None if all do."""
+        return self.asker.ahead(person, now)
+
     def of_entry(self, entry: LogEntry) -> Recorded:
         """The event of an entry of the feed."""
         return unpack_event(entry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from threadline.engine.ahead import state_before
+from threadline.engine.ahead import next_ahead, state_before
 from threadline.engine.person import Person
 from threadline.engine.refold import occurred_order, thread_events
 from threadline.kernel.event import Identifier, Recorded
@@ -95,9 +95,21 @@ class KnownPerson:
         at = self.at if at is None else at
         return None if due is None else due(self._state(name, at), at)
 
+    def ahead(self, at: int | None = None) -> int | None:
+        """The next instant after `at` from which on a further event counts that is there already; None: none."""
+        return next_ahead(self._group, self._person, self.at if at is None else at)
+
+    def of_nobody(self, name: str) -> Any:
+        """What a projection says of somebody of whom nothing is known; None if there is none of that name."""
+        return self._group.catalogue.of_nobody(name, self.at)
+
     def touches(self, name: str, path: tuple[str, ...] = ()) -> bool:
         """Whether an event of this type can change what stands at a path of a projection's view."""
         return self._group.catalogue.touches(self._type, name, path)
+
+    def heeded(self, type: str) -> bool:
+        """Whether a policy names events of this type, so that each may bring more with it in the same commit."""
+        return any(policy.names_types for policy in self._group.reactors.of(self._person.workspace, type))
 
     def shared(self, name: str) -> Any:
         """What the policies' `Shared` of this name is made of now."""

@@ -24,6 +24,8 @@ NOTHING = (-(1 << 63), "")
 Ahead = Mapping[str, Sequence[LogEntry]]
 """Whole threads that have been read already."""
 PAGE_PEOPLE = 200
+NEXT_PAGE = 8
+"""Entries read at a time where only the first is wanted."""
 AHEAD_EVENTS_MAX = 4_000
 """Events of the people whose threads are read at once; whoever has more is read page by page."""
 
@@ -105,6 +107,18 @@ def in_occurred_order(
     """The same events as `thread_events`, all threads together, in occurred order, page by page."""
     streams = [_ties_sorted(thread_events(store, {thread: head}, start, stop)) for thread, head in heads.items()]
     return heapq.merge(*streams, key=occurred_order)
+
+
+def next_occurred(store: Store, heads: Mapping[str, int], start: int) -> int | None:
+    """When the first event of several threads occurred that did at an instant or later; None if none did."""
+    span = Span(start, limit=NEXT_PAGE)
+    pages = store.spans([thread for thread, head in heads.items() if head], span)
+    found = []
+    for thread, page in pages.items():
+        entries = chain(page, following_pages(store, thread, span, page))
+        # What another process has added since the heads were read is no part of this picture.
+        found.append(next((entry.occurred_at for entry in entries if entry.sequence <= heads[thread]), None))
+    return min((at for at in found if at is not None), default=None)
 
 
 def _ties_sorted(events: Iterator[Recorded]) -> Iterator[Recorded]:
@@ -222,6 +236,6 @@ def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[st
 
 
 __all__ = [
-    "fold_events", "in_occurred_order", "person_key", "read_ahead", "refold_person", "refold_shard",
+    "fold_events", "in_occurred_order", "next_occurred", "person_key", "read_ahead", "refold_person", "refold_shard",
     "states_before", "thread_entries", "thread_events", "write_refolded",
 ]  # fmt: skip

@@ -215,6 +215,16 @@ class Life:
         due = self._side.catalogue.projections[index].due
         return None if due is None else due(self.state(index, at), at)
 
+    def ahead(self, at: int) -> int | None:
+        """The next instant after that from which on a further event counts that is known already."""
+        if self.latest[0] < at:
+            return None
+        return self._events[bisect_left(self._events, (at, ""), key=lambda each: each[:2])][0] + 1
+
+    def of_nobody(self, name: str, at: int) -> Any:
+        """What a projection says of somebody of whom nothing is known."""
+        return self._side.catalogue.of_nobody(name, at)
+
     def _at_edges(self, edges: list[Edge]) -> list[Recorded]:
         found: list[Recorded] = []
         for edge in edges:  # they come sorted and apart
@@ -225,6 +235,10 @@ class Life:
     def touches(self, event_type: str, name: str, path: tuple[str, ...]) -> bool:
         """Whether an event of a type can change what stands at a path of a view."""
         return self._side.catalogue.touches(event_type, name, path)
+
+    def heeded(self, type: str) -> bool:
+        """Whether a judge or a policy that lives again names events of this type."""
+        return any(policy is None or policy.names_types for policy in self._side.step(type).reactors)
 
     def shared(self, name: str) -> Any:
         """What policies share under a name."""
@@ -296,9 +310,21 @@ class Known:
         index = self._life.index(name, self._whole)
         return None if index is None else self._life.due(index, self.at if at is None else at)
 
+    def ahead(self, at: int | None = None) -> int | None:
+        """The next instant after `at` from which on a further event counts that is known already; None: none."""
+        return self._life.ahead(self.at if at is None else at)
+
+    def of_nobody(self, name: str) -> Any:
+        """What a projection says of somebody of whom nothing is known; None if there is none of that name."""
+        return self._life.of_nobody(name, self.at)
+
     def touches(self, name: str, path: tuple[str, ...] = ()) -> bool:
         """Whether an event of this type can change what stands at a path of a projection's view."""
         return self._life.touches(self._type, name, path)
+
+    def heeded(self, type: str) -> bool:
+        """Whether a policy names events of this type, so that each may bring more with it in the same commit."""
+        return self._life.heeded(type)
 
     def shared(self, name: str) -> Any:
         """What policies share under this name."""

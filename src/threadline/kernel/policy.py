@@ -118,10 +118,28 @@ class Known(Protocol):
         """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
         ...
 
+    def ahead(self, at: int | None = None) -> int | None:
+        """The next instant after `at` from which on a further event counts that is in the thread already; None: none.
+
+        ``at`` may be any other instant. It costs nothing for whoever has no events after that instant.
+        """
+        ...
+
+    def of_nobody(self, name: str) -> Any:
+        """What a projection says of somebody of whom nothing is known; None if there is none of that name."""
+        ...
+
     def touches(self, name: str, path: tuple[str, ...] = ()) -> bool:
         """Whether an event of this type can change what stands at a path of a projection's view.
 
         The answer is the same for every event of a type.
+        """
+        ...
+
+    def heeded(self, type: str) -> bool:
+        """Whether a policy names events of this type, so that each may bring more with it in the same commit.
+
+        Policies that see events of every type do not count: of most they make nothing.
         """
         ...
 
@@ -187,3 +205,8 @@ class Policy:
     """The parts of views that it cannot do without."""
     shared: Shared | None = None
     """What it goes by beside the person; it is `Known.shared` under its name."""
+
+    @property
+    def names_types(self) -> bool:
+        """Whether an event that it wants to see is one whose type somebody has named."""
+        return self.handles is not None or self.shared is not None

@@ -87,6 +87,14 @@ def a_view_changes_nothing(projection: Projection, events: Sequence[Recorded], r
             assert _written(state) == before, f"{projection.name}: asking when it is due changes the state"
 
 
+def of_nobody_the_same_is_told_at_all_times(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """What is said of nobody follows from the definitions alone, so that whoever asks may keep the answer."""
+    empty = projection.empty()
+    first, second = (projection.view(empty, random.randrange(100 * YEAR), []) for _ in range(2))
+    assert repr(first) == repr(second), f"{projection.name}: time alone changes what is said of nobody"
+    assert projection.due is None or projection.due(empty, random.randrange(100 * YEAR)) is None
+
+
 def rows_fit_the_store(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
     """Rows are the same each time, and their keys and values are such as every store can hold."""
     if projection.rows is None:
@@ -109,6 +117,7 @@ LAWS: tuple[Law, ...] = (
     an_empty_state_is_new_every_time,
     a_fold_leaves_the_event_alone,
     a_view_changes_nothing,
+    of_nobody_the_same_is_told_at_all_times,
     rows_fit_the_store,
 )
 

@@ -44,6 +44,10 @@ class _Seen:
         due: int | None = self._engine.due(self._person, name, at)
         return due
 
+    def ahead(self, at: int) -> int | None:
+        ahead: int | None = self._engine.ahead(self._person, at)
+        return ahead
+
 
 def _found(segments: Segments, name: str) -> Segment:
     for segment in segments:
@@ -301,7 +305,7 @@ def _outdated(segments: Segments, context: Context, person: Any) -> bool:
     told = {name: word["version"] for name, word in (seen.view(SEGMENTS.name, context.now) or {}).items()}
     if told != {segment.name: segment.version for segment in segments if moment.belongs(segment)}:
         return True
-    ahead = moment.changes(segments)
+    ahead = moment.next(segments)
     if ahead is None:
         return False
     first = min((due for name, due in person.timers.items() if name.split("/")[1] == SEGMENTS.name), default=None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from threadline.capabilities.conditions import Subject
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT, SEGMENTS_REFRESHED
 from threadline.capabilities.segments.projection import SEGMENTS, Kept, State, newest, since, version
@@ -12,8 +13,12 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish
 
-TURNS_MAX = 8
-"""Events of one reaction. Whoever enters or leaves more segments at once does so in several, one after the other."""
+TURNS_MAX = 16
+"""Events of one reaction: half of what one cause may bring about, the rest is for others. Whoever enters or leaves more
+segments at once does so in several, one after the other."""
+HEEDED_TURNS_MAX = 8
+"""The same where rules or points go by entering or leaving: each turn may bring a decision and an action with it, and
+what does not fit would be cut."""
 TIMER = "turn"
 """One timer per person: the next instant at which any of their segments may turn by time alone."""
 
@@ -41,25 +46,29 @@ class _Reaction:
         self._segments = tuple(segments)
         self._by_name = {segment.name: segment for segment in segments}
         self._by_type: dict[str, tuple[Segment, ...]] = {}
+        self._nobodys: tuple[Segment, ...] | None = None
 
     def react(self, recorded: Recorded, known: Known) -> Sequence[Wish]:
         """Turn what has to turn, and set the timer for what time alone will turn."""
         event = recorded.event
-        if event.type in SEGMENTS.handles:  # type: ignore[operator]  # it names them
+        if event.type in SEGMENTS.handles and event.source_type == "internal":  # type: ignore[operator]  # it names them
             return ()
         if event.type == TIMER_FIRED:
             return self._fired(event.occurred_at, known)
         state: State = known.get(SEGMENTS.name, {})
+        now = recorded.recorded_at + 1
         if event.type in _ALL:
-            return self._judged(self._segments, state, known)
+            return self._judged(self._segments, state, known, now)
         chosen = self._chosen(event.type, known)
-        outdated = self._outdated(state)
-        if not chosen and not outdated:
-            return ()
-        if event.occurred_at > recorded.recorded_at:
-            # It lies ahead, from a clock that runs fast, and counts from its own time on.
-            return (Timer(key=TIMER, due_at=event.occurred_at + 1, unless_earlier=True),)
-        return self._judged(dict.fromkeys((*chosen, *outdated)), state, known)
+        others = self._outdated(state)
+        if recorded.sequence == 1:
+            others += self._of_nobody(known)
+        if event.occurred_at <= recorded.recorded_at:
+            chosen = tuple(dict.fromkeys((*chosen, *others)))
+            return self._judged(chosen, state, known, now) if chosen else ()
+        # It lies ahead, from a clock that runs fast, and counts from its own time on. Until then it turns nothing.
+        judged = self._judged(others, state, known, now) if others else ()
+        return [*judged, Timer(key=TIMER, due_at=event.occurred_at + 1, unless_earlier=True)] if chosen else judged
 
     def _chosen(self, event_type: str, known: Known) -> tuple[Segment, ...]:
         """The segments that an event of this type can turn. It depends on nothing else, so it is kept."""
@@ -75,6 +84,16 @@ class _Reaction:
             self._by_type[event_type] = chosen
         return chosen
 
+    def _of_nobody(self, known: Known) -> tuple[Segment, ...]:
+        """The segments to which everybody belongs of whom nothing is known: a first event need not touch these.
+
+        Which they are depends on the definitions alone, for what is said of nobody is the same at all times.
+        """
+        if self._nobodys is None:
+            nobody = Subject(known.of_nobody)
+            self._nobodys = tuple(segment for segment in self._segments if segment.conditions.test(nobody))
+        return self._nobodys
+
     def _outdated(self, state: State) -> list[Segment]:
         """The segments to which somebody belongs by conditions that are no longer those declared."""
         return [
@@ -85,20 +104,17 @@ class _Reaction:
             and since(kept) is not None
         ]
 
-    def _judged(self, segments: Iterable[Segment], state: State, known: Known) -> Sequence[Wish]:
-        moment = Moment(known, known.at)
-        chosen = tuple(segments)
-        turns = _Turns(state)
-        self._take(chosen, moment, known.at - 1, turns)
-        ahead = moment.changes(chosen)
-        if turns.more:
-            ahead = known.at
+    def _judged(self, segments: Sequence[Segment], state: State, known: Known, now: int) -> Sequence[Wish]:
+        moment = Moment(known, now)
+        turns = _Turns(state, _most(known))
+        self._take(segments, moment, now - 1, turns)
+        ahead = now if turns.more else moment.next(segments)
         timer = [] if ahead is None else [Timer(key=TIMER, due_at=ahead, unless_earlier=True)]
         return [*turns.wishes, *timer]
 
     def _fired(self, due: int, known: Known) -> Sequence[Wish]:
         """Everything that time has turned from the instant of the timer until now, each at its own instant."""
-        turns = _Turns(known.get(SEGMENTS.name, {}))
+        turns = _Turns(known.get(SEGMENTS.name, {}), _most(known))
         moment = Moment(known, due)
         for _ in range(STEPS_MAX):
             self._take(self._segments, moment, min(moment.at, known.at - 1), turns)
@@ -121,11 +137,17 @@ class _Reaction:
                 turns.drop(name, at)
 
 
+def _most(known: Known) -> int:
+    heeded = known.heeded(SEGMENT_ENTERED) or known.heeded(SEGMENT_LEFT)
+    return HEEDED_TURNS_MAX if heeded else TURNS_MAX
+
+
 class _Turns:
     """Who turns in one reaction: what the state says, and what this reaction adds to it."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, most: int) -> None:
         self.state = state
+        self._most = most
         self.wishes: list[Wish] = []
         self.more = False
         """Whether there was more to tell than one reaction may."""
@@ -155,7 +177,7 @@ class _Turns:
         return self._since[name]
 
     def _tell(self, type: str, name: str, told: str, at: int) -> None:
-        if len(self.wishes) == TURNS_MAX:
+        if len(self.wishes) == self._most:
             self.more = True
             return
         # Of two words on one segment the later one in time stands, so that no two are said at the same instant.

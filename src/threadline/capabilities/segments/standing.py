@@ -24,6 +24,10 @@ class Sight(Protocol):
         """The next instant after that at which it changes by time alone."""
         ...
 
+    def ahead(self, at: int) -> int | None:
+        """The next instant after that from which on a further event counts that is known already."""
+        ...
+
 
 class Moment:
     """A person at one instant: each view is made once, whichever segments ask for it."""
@@ -39,10 +43,18 @@ class Moment:
         return segment.conditions.test(self.subject)
 
     def changes(self, segments: Iterable[Segment]) -> int | None:
-        """The next instant at which time alone may change a field that these segments read; None: never."""
+        """The next instant at which time alone may change a field that these segments read; None: never.
+
+        Time alone, as if no event lay ahead; see `next`.
+        """
         reads = dict.fromkeys(read for segment in segments for read in segment.conditions.reads)
         ahead = [at for name, path in reads if (at := self._changes(name, path)) is not None and at > self.at]
         return min(ahead, default=None)
+
+    def next(self, segments: Iterable[Segment]) -> int | None:
+        """The next instant at which these may turn if nothing more is told: by time, or by an event that lies ahead."""
+        instants = (self.changes(segments), self._sight.ahead(self.at))
+        return min((at for at in instants if at is not None), default=None)
 
     def _changes(self, name: str, path: Path) -> int | None:
         """A view that tells `changes_at` beside a value knows better than the projection as a whole."""
@@ -56,13 +68,13 @@ class Moment:
 
 
 def next_turn(segments: Sequence[Segment], moment: Moment, sight: Sight) -> int | None:
-    """The next instant at which somebody enters or leaves one of these by time alone; None: never.
+    """The next instant at which somebody enters or leaves one of these if nothing more is told; None: never.
 
     After `STEPS_MAX` instants at which nothing turned it is the last of them: look again from there.
     """
     now = [moment.belongs(segment) for segment in segments]
     for _ in range(STEPS_MAX):
-        ahead = moment.changes(segments)
+        ahead = moment.next(segments)
         if ahead is None:
             return None
         moment = Moment(sight, ahead)
@@ -72,9 +84,9 @@ def next_turn(segments: Sequence[Segment], moment: Moment, sight: Sight) -> int 
 
 
 def leaves_at(segment: Segment, moment: Moment, sight: Sight, until: int, steps: int) -> int | None:
-    """When a member leaves by time alone, if that is before ``until`` and within so many steps; None if not."""
+    """When a member leaves if nothing more is told; None if not before ``until`` and within so many steps."""
     for _ in range(steps):
-        ahead = moment.changes((segment,))
+        ahead = moment.next((segment,))
         if ahead is None or ahead > until:
             return None
         moment = Moment(sight, ahead)
