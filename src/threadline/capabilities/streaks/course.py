@@ -37,8 +37,20 @@ class _Freezes:
     def __init__(self, rules: Freezes, granted: Sequence[tuple[int, int]]) -> None:
         self.rules = rules
         self.held = min(rules.start, rules.max)
-        self._granted = list(granted)
+        self._granted = granted
         self._next = 0
+
+    def copy(self) -> _Freezes:
+        """The same freezes, to be spent a second time."""
+        other = _Freezes(self.rules, self._granted)
+        other.held, other._next = self.held, self._next
+        return other
+
+    def spend(self, period: int) -> bool:
+        """Spend one on a missed period; whether one was held."""
+        self.grant(period)
+        self.held -= 1
+        return self.held >= 0
 
     def earn(self, before: int, after: int) -> None:
         """A run has grown."""
@@ -72,12 +84,13 @@ class _Freezes:
 
 
 def run_course(
-    done: Ranges, excused: Ranges, rules: Freezes, granted: Sequence[tuple[int, int]], closed: int
+    done: Ranges, excused: Ranges, rules: Freezes, granted: Sequence[tuple[int, int]], closed: int, running: int
 ) -> Course:
     """The course of a life up to the period ``closed``, the last that can no longer be done.
 
-    Whatever lies between two periods that are done was missed, unless it is ``excused``. ``granted`` are freezes given
-    in a period, in order. Nothing is spent while no run is alive.
+    ``running`` is the period that it is now; during a grace the one before it can still be done as well. Whatever lies
+    between two periods that are done was missed, unless it is ``excused``. ``granted`` are freezes given in a period,
+    in order. Nothing is spent while no run is alive.
     """
     freezes = _Freezes(rules, granted)
     runs: list[Run] = []
@@ -95,8 +108,9 @@ def run_course(
         runs[-1] = run._replace(last=last, length=length)
     if alive:
         alive = _go_on(runs, freezes, excused, closed)
-    freezes.grant(max(closed + 1, done[-1] if done else closed + 1))
-    ends = _end(max(runs[-1].last, closed) + 1, freezes.held, excused) if alive else None
+    following = max(runs[-1].last, closed) + 1 if alive else 0
+    ends = _end(following, freezes.copy(), excused) if alive else None
+    freezes.grant(max(running, done[-1] if done else running))
     return Course(runs, alive, freezes.held, ends)
 
 
@@ -110,8 +124,8 @@ def _go_on(runs: list[Run], freezes: _Freezes, excused: Ranges, until: int) -> b
     return True
 
 
-def _end(period: int, held: int, excused: Ranges) -> int:
-    while held or holds(excused, period):
-        held -= not holds(excused, period)
+def _end(period: int, freezes: _Freezes, excused: Ranges) -> int:
+    """The first period from this one on that no freeze is left for, if none is done any more."""
+    while holds(excused, period) or freezes.spend(period):
         period += 1
     return period

@@ -86,7 +86,13 @@ class Tally:
     unit: Cadence = "day"
     levels: int = 1
     grace: int = 0
-    """With a grace, what falls into the first ``grace`` of a unit is kept apart, in sets of its own."""
+    """With a grace, what falls into the first ``grace`` of a unit is kept apart, in sets of its own: twice as many, so
+    that after as much as one may ask for was given to the unit before there is still enough for its own."""
+
+    @property
+    def sets(self) -> int:
+        """How many sets the state keeps."""
+        return self.levels * (3 if self.grace else 1)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from threadline.capabilities.streaks.civil import first_day, period_of
 from threadline.capabilities.streaks.days import Ranges, add, holds, pairs, union
@@ -12,25 +13,26 @@ from threadline.capabilities.streaks.definition import Streak
 Sets = Sequence[Ranges]
 
 
-def done_periods(streak: Streak, sets: Sets, week_start: int) -> Ranges:
-    """The periods of a streak that are done. ``sets`` are those of its tally."""
+class Done(NamedTuple):
+    """What was done, by periods."""
+
+    periods: Ranges
+    """Those that are done."""
+    progress: int
+    """How much counts for the running one, at most as much as is asked for."""
+
+
+def reckon_done(streak: Streak, sets: Sets, running: int, week_start: int) -> Done:
+    """Which periods of a streak are done, and how far the running one is. ``sets`` are those of its tally."""
     if streak.grace:
-        return _with_grace(streak, sets, week_start)
+        return _with_grace(streak, sets, running, week_start)
     if streak.counting == "events":
-        return sets[streak.times - 1]
+        return Done(sets[streak.times - 1], sum(holds(each, running) for each in sets))
     if streak.cadence == "day":
-        return sets[0]
+        return Done(sets[0], int(holds(sets[0], running)))
     counted = _days_by_period(streak, sets[0], week_start)
-    return _ranges(sorted(period for period, days in counted.items() if days >= streak.times))
-
-
-def progress(streak: Streak, sets: Sets, period: int, week_start: int) -> int:
-    """How often the person was active in one period, as far as that counts."""
-    if streak.counting == "events":
-        return min(sum(holds(each, period) for each in sets), streak.times)
-    active = union(*map(pairs, sets))
-    first, after = (first_day(streak.cadence, each, week_start) for each in (period, period + 1))
-    return min(sum(holds(active, day) for day in range(first, after)), streak.times)
+    done = _ranges(sorted(period for period, days in counted.items() if days >= streak.times))
+    return Done(done, min(counted[running], streak.times))
 
 
 def _days_by_period(streak: Streak, active: Ranges, week_start: int) -> Counter[int]:
@@ -53,21 +55,21 @@ def _ranges(periods: Sequence[int]) -> Ranges:
     return ranges
 
 
-def _with_grace(streak: Streak, sets: Sets, week_start: int) -> Ranges:
+def _with_grace(streak: Streak, sets: Sets, running: int, week_start: int) -> Done:
     """With a grace, what falls into the first hours of a period may count for the one before.
 
     It does where that lacks just this, and was begun, or follows one that was done. What is given away no
-    longer counts for its own period.
+    longer counts for its own period; what came in those hours beyond it does.
     """
     own, early, spare = _counted_with_grace(streak, sets, week_start)
     done: Ranges = []
     given = 0
     """How much of the next period has been given to the one before it."""
-    last = None
+    last, progress = None, 0
     for period in sorted({*own, *(each - 1 for each in early)}):
         if period - 1 != last:
             given = 0
-        # A day that has later events as well loses nothing by giving its early ones away.
+        # A day that has other events as well loses nothing by giving an early one away.
         have = own[period] - max(given - spare[period], 0)
         lacking, given = streak.times - have, 0
         begun = own[period] > 0 or (bool(done) and done[-1] == period - 1)
@@ -75,8 +77,10 @@ def _with_grace(streak: Streak, sets: Sets, week_start: int) -> Ranges:
             given = lacking
         if lacking <= given:
             add(done, period)
+        if period == running:
+            progress = min(have, streak.times)
         last = period
-    return done
+    return Done(done, progress)
 
 
 def _counted_with_grace(streak: Streak, sets: Sets, week_start: int) -> tuple[Counter[int], Counter[int], Counter[int]]:
@@ -86,12 +90,13 @@ def _counted_with_grace(streak: Streak, sets: Sets, week_start: int) -> tuple[Co
         return late + early, early, Counter()
     own = _days_by_period(streak, union(*map(pairs, sets)), week_start)
     early, spare = Counter[int](), Counter[int]()
-    for first, last in pairs(sets[1]):
+    _, *firsts = sets
+    for first, last in pairs(firsts[0]):
         for day in range(first, last + 1):
             period = period_of(streak.cadence, day, week_start)
             if first_day(streak.cadence, period, week_start) == day:
                 early[period] = 1
-                spare[period] = int(holds(sets[0], day))
+                spare[period] = int(holds(sets[0], day) or holds(firsts[1], day))
     return own, early, spare
 
 

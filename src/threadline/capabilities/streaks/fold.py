@@ -122,7 +122,7 @@ class Plan:
             return
         sets = part(state, feed.part)
         if sets is None:
-            sets = state[feed.part] = [[] for _ in range(tally.levels * (2 if tally.grace else 1))]
+            sets = state[feed.part] = [[] for _ in range(tally.sets)]
         levels = sets[tally.levels :] if early else sets[: tally.levels]
         if levels[0] and levels[0][-1] - unit >= days.SPAN_MAX:
             return

@@ -19,7 +19,7 @@ def projection(streaks: StreakSet) -> Projection:
     reader = Reader(plan)
     return Projection(
         name=NAME,
-        version=1,
+        version=2,
         handles=None,
         empty=dict,
         fold=plan.fold,

@@ -20,12 +20,13 @@ from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAK_MILESTONES_MAX
 if TYPE_CHECKING:
     from threadline.capabilities.streaks.fold import Plan
 
-FREEZES, AMNESTY, MILESTONES, HOPS = "freezes", "amnesty", "milestones", "hops"
-"""Parts of the state. The first three are by streak, ``""`` for all: granted freezes as [day, how many, …] in order of
-days; a set of days; the newest day on which each length was told. The last is when zone hopping was told last."""
+FREEZES, UNDATED, AMNESTY, MILESTONES, HOPS = "freezes", "undated", "amnesty", "milestones", "hops"
+"""Parts of the state. All but the last are by streak, ``""`` for all: granted freezes as [day, how many, …] in order of
+days; those of events that named no zone, by instants; a set of days; the newest day on which each length was told. The
+last is when zone hopping was told last."""
 
-GRANT_DAYS_MAX = 200
-"""Days with granted freezes that are remembered of a streak, the newest."""
+GRANTS_MAX = 200
+"""Days, and instants, with granted freezes that are remembered of a streak, the newest of each."""
 FREEZES_OF_EVENT_MAX = 366
 
 _unpack = msgspec.msgpack.Decoder().decode
@@ -66,16 +67,17 @@ def _add_freezes(plan: Plan, state: dict[str, Any], event: Event) -> None:
     streak, count = _streak(plan, event), event.properties.get("freezes", 1)
     if streak is None or type(count) is not int or not 0 < count <= FREEZES_OF_EVENT_MAX:
         return
-    # Without the zone in force, so that it does not depend on what else is known of the person.
-    zone = named_zone(event) or plan.calendar.timezone
-    day = local_day(zone, event.occurred_at, plan.calendar.day_start)
-    granted = _part(state, FREEZES, None)
+    zone, when, name = named_zone(event), event.occurred_at, UNDATED
+    if zone is not None:
+        when, name = local_day(zone, when, plan.calendar.day_start), FREEZES
+    # Which zone was in force then is told when it is read, so that nothing here depends on what else is known.
+    granted = _part(state, name, None)
     if granted is None:
-        granted = state[FREEZES] = {}
+        granted = state[name] = {}
     known = granted.get(streak, [])
     counts = dict(zip(known[::2], known[1::2], strict=True))
-    counts[day] = min(counts.get(day, 0) + count, FREEZES_OF_EVENT_MAX)
-    granted[streak] = [number for each in sorted(counts.items())[-GRANT_DAYS_MAX:] for number in each]
+    counts[when] = min(counts.get(when, 0) + count, FREEZES_OF_EVENT_MAX)
+    granted[streak] = [number for each in sorted(counts.items())[-GRANTS_MAX:] for number in each]
 
 
 def _add_amnesty(plan: Plan, state: dict[str, Any], event: Event) -> None:

@@ -16,9 +16,9 @@ from threadline.capabilities.streaks.civil import (
 from threadline.capabilities.streaks.course import Course, Run, run_course
 from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
-from threadline.capabilities.streaks.done import done_periods, progress
+from threadline.capabilities.streaks.done import reckon_done
 from threadline.capabilities.streaks.fold import HEAD, Plan, State, part
-from threadline.capabilities.streaks.told import AMNESTY, FREEZES, MILESTONES
+from threadline.capabilities.streaks.told import AMNESTY, FREEZES, MILESTONES, UNDATED
 from threadline.capabilities.streaks.whereabouts import CHANGES, LEAPS, ZONES, Head, empty_head, zone_at
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import LATEST, format_time
@@ -36,8 +36,12 @@ class Standing(NamedTuple):
     sets: list[Ranges]
     running: int
     """The period that the instant lies in."""
+    progress: int
+    """How much of what is asked for was done in it."""
     settled: bool
     """Whether everything up to the running period is done or excused, the running one included."""
+    to_come: bool
+    """Whether a freeze was granted on a day that has not begun where the person is."""
 
     @property
     def current(self) -> int:
@@ -63,8 +67,7 @@ class Reader:
         for streak in self.plan.streaks.streaks:
             standing = self.standing(streak, state, now)
             running = standing.running
-            begun = progress(streak, standing.sets, running, self.calendar.week_start)
-            if standing.current or begun:
+            if standing.current or standing.progress or standing.to_come:
                 ends = (self._ends(streak, zone, each, late) for each in (running - 1, running) for late in (0, 1))
                 instants += [at for at in ends if now < at < LATEST]
         return min(instants, default=None)
@@ -88,21 +91,22 @@ class Reader:
         """How a streak stands."""
         zone, week_start = self.zone(state, now), self.calendar.week_start
         sets = self.sets(streak, state)
-        done = done_periods(streak, sets, week_start)
         excused = self._excused(streak, state)
         running = self._running(streak, zone, now)
+        done, progress = reckon_done(streak, sets, running, week_start)
         closed = running - 1 if now >= self._ends(streak, zone, running - 1, 1) else running - 2
         granted = self._granted(streak, state)
-        course = run_course(done, excused, streak.freezes, granted, closed)
+        course = run_course(done, excused, streak.freezes, granted, closed, running)
         open_periods = range(closed + 1, running + 1)
         settled = all(holds(done, each) or holds(excused, each) for each in open_periods)
-        return Standing(course, sets, running, settled)
+        to_come = bool(granted) and granted[-1][0] > running
+        return Standing(course, sets, running, progress, settled, to_come)
 
     def sets(self, streak: Streak, state: State) -> list[Ranges]:
         """The sets of the tally that a streak is reckoned from."""
         name, tally = self.plan.streaks.parts[streak.name]
         kept = part(state, name)
-        return kept or [[] for _ in range(tally.levels * (2 if tally.grace else 1))]
+        return kept or [[] for _ in range(tally.sets)]
 
     def _running(self, streak: Streak, zone: str, now: int) -> int:
         today = local_day(zone, now, self.calendar.day_start)
@@ -114,9 +118,14 @@ class Reader:
         return day_begins(zone, following, self.calendar.day_start + (streak.grace if late else 0))
 
     def _granted(self, streak: Streak, state: State) -> list[tuple[int, int]]:
-        given = part(state, FREEZES) or {}
-        known = [each for name in ("", streak.name) for each in pairs(given.get(name, []))]
-        return sorted((period_of(streak.cadence, day, self.calendar.week_start), count) for day, count in known)
+        """Freezes that were granted, each with the period of its local day."""
+        calendar, names = self.calendar, ("", streak.name)
+        known = [each for name in names for each in pairs((part(state, FREEZES) or {}).get(name, []))]
+        undated = part(state, UNDATED) or {}
+        for name in names:
+            for at, count in pairs(undated.get(name, [])):
+                known.append((local_day(self.zone(state, at), at, calendar.day_start), count))
+        return sorted((period_of(streak.cadence, day, calendar.week_start), count) for day, count in known)
 
     def _excused(self, streak: Streak, state: State) -> Ranges:
         """The periods that nobody could be asked to do."""
@@ -179,7 +188,7 @@ class Reader:
             "at_risk": bool(current) and not standing.settled,
             "expires_at": expires_at,
             "last_active_on": self._last_active(streak, max(active)) if active else None,
-            "progress": progress(streak, sets, standing.running, self.calendar.week_start),
+            "progress": standing.progress,
             "times": streak.times,
             "cadence": streak.cadence,
             "freezes": course.held,
