@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -37,6 +38,7 @@ streaks:
 """
 ZONES = (
     "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "+05:30", "No/Where", None, 7,
+    "GMT", "Asia/Katmandu", "localtime",
 )  # fmt: skip
 TYPES = ("page", "page", "lesson_done", "lesson_done", "tag_added", "streak_freeze_granted", "streak_amnesty_granted")
 
@@ -46,6 +48,7 @@ def declared(text: str = "") -> Projection:
 
 
 SHIPPED, MANY = declared(), declared(DEFINITIONS)
+EARLY_RISERS = declared('calendar: {day_start: "04:00"}')
 
 
 def journeys(random: Random, count: int) -> list[Event]:
@@ -111,21 +114,23 @@ def test_nothing_changes_before_it_is_due(known: Projection, history: list[Event
     assert known.view(state, until, []) == known.view(state, now, [])
 
 
+@pytest.mark.parametrize(("known", "hours"), [(SHIPPED, 0), (EARLY_RISERS, 4)], ids=["midnight", "four"])
 @given(history=histories, before=st.integers(-10 * DAY, 10 * DAY))
-def test_the_auditor_says_the_same(history: list[Event], before: int) -> None:
+def test_the_auditor_says_the_same(known: Projection, hours: int, history: list[Event], before: int) -> None:
+    day_start = timedelta(hours=hours)
     now = scenarios.NOW - 20 * DAY + before
     told = sorted(scenarios.recorded(history), key=lambda each: (each.event.occurred_at, each.id))
     told = [each for each in told if each.event.occurred_at < now and each.event.type != "streak_amnesty_granted"]
-    state = SHIPPED.empty()
+    state = known.empty()
     for recorded in told:
-        state = SHIPPED.fold(state, recorded)
+        state = known.fold(state, recorded)
     plain = [scenarios.plain(each.event) for each in told if each.event.source_type != "internal"]
-    expected = audited.streaks(plain, now)
-    shown = SHIPPED.view(state, now, [])["daily"]
+    expected = audited.streaks(plain, now, day_start)
+    shown = known.view(state, now, [])["daily"]
     assert {name: shown[name] for name in audited.FIELDS} == expected
     parts = [part for name, part in state.items() if name.startswith("d")]
     counted = {date_of(part[place]): part[place + 2] for part in parts for place in range(0, len(part), RECORD_SIZE)}
-    assert counted == audited.days(plain)
+    assert counted == audited.days(plain, day_start)
 
 
 @pytest.mark.parametrize(("naming", "reads_max"), [(1, 0), (1_000, 0), (3, 8)])
@@ -211,3 +216,36 @@ def test_no_milestone_is_missed_by_the_glance_that_comes_first(history: list[Eve
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Watched, "may_have_reached", lambda self, state, head, at: True)
         assert told_milestones(history, size) == told
+
+
+@given(
+    days=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8),
+    times=st.integers(1, 3),
+    random=scenarios.randoms,
+)
+def test_what_counts_early_is_given_away_once_and_no_more(
+    days: list[tuple[int, int]], times: int, random: Random
+) -> None:
+    """``days`` are how many events each day has in its first two hours, and how many after them."""
+    known = declared(f"streaks: {{s: {{events: page, counting: events, times: {times}, grace: 2h}}}}")
+    told = [
+        Event(type="page", identifiers=(), occurred_at=scenarios.NOW // DAY * DAY + day * DAY + at, key=f"{day} {at}")
+        for day, (early, late) in enumerate(days)
+        for at in (*range(early), *range(12 * HOUR, 12 * HOUR + late))
+    ]
+    state = known.empty()
+    for recorded in scenarios.recorded(random.sample(told, len(told))):
+        state = known.fold(state, recorded)
+    # Day by day: what is there, less what the day before has taken of it.
+    done, taken, have = [False], 0, 0
+    for number, (early, late) in enumerate(days):
+        have = early + late - taken
+        following = days[number + 1][0] if number + 1 < len(days) else 0
+        lacks = times - have
+        taken = lacks if 0 < lacks <= following and (early + late or done[-1]) else 0
+        done.append(lacks <= taken)
+    shown = known.view(state, scenarios.NOW // DAY * DAY + len(days) * DAY - 1, [])["s"]
+    runs = "".join("x" if each else " " for each in done[1:]).split()
+    assert shown["longest"] == max(map(len, runs), default=0)
+    assert shown["progress"] == min(have, times)
+    assert (shown["current"] > 0) == (done[-1] or done[-2])

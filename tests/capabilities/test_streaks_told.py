@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -257,7 +258,34 @@ def test_what_does_not_count_brings_nothing_about_whatever_shares_its_call(
     for first in range(0, len(events), together):
         receipts = days.app.record(events[first : first + together])
         assert {receipt["status"] for receipt in receipts} == {"accepted"}
-    assert days.told(HOPPING) == []
+    # By the third lesson it is hopping; the tag adds nothing to that.
+    (flag,) = days.app.events("user_id:ada", type=HOPPING)["events"]
+    assert flag["cause"] == days.app.events("user_id:ada", type="lesson", order="desc")["events"][2]["id"]
+    assert flag["properties"]["zones"] == ["Asia/Kathmandu", "Europe/Rome", "UTC"]
+
+
+HOPS = {"A": (10, "Europe/Rome"), "B": (11, "Asia/Tokyo"), "C": (12, "America/New_York"), "D": (13, "UTC")}
+
+
+@pytest.mark.parametrize("order", ["".join(each) for each in permutations(HOPS)])
+def test_hopping_is_flagged_in_whatever_order_it_becomes_known(stage: Callable[..., Stage], order: str) -> None:
+    on = stage()
+    on.now = parse_time("2026-03-03T00:00:00Z")
+    for name in order:
+        hour, zone = HOPS[name]
+        on.tell("lesson", f"2026-03-02T{hour}:00:00Z", zone=zone, late=True)
+    (flag,) = on.app.events("user_id:ada", type=HOPPING)["events"]
+    assert flag["occurred_at"] == "2026-03-02T13:00:00.000000Z"
+    assert flag["properties"] == {"changes": 3, "zones": ["Asia/Tokyo", "America/New_York", "UTC"]}
+
+
+@pytest.mark.parametrize("names", [("Asia/Kolkata", "Asia/Calcutta"), ("UTC", "Etc/UTC", "GMT", "+00:00")])
+def test_another_name_of_the_same_zone_is_no_change(stage: Callable[..., Stage], names: tuple[str, ...]) -> None:
+    on = stage()
+    for hour in range(6):
+        on.tell("lesson", f"2026-03-02T{hour + 8:02}:00:00Z", zone=names[hour % len(names)])
+    assert on.told(HOPPING) == []
+    assert on.app.daily_activity("user_id:ada")["zone"] == names[0]
 
 
 def test_travelling_is_not_hopping(stage: Callable[..., Stage]) -> None:
@@ -292,6 +320,40 @@ def test_granted_freezes_are_spent_from_their_day_on(stage: Callable[..., Stage]
     for properties in ({"streak": "other"}, {"freezes": -1}, {"freezes": "3"}, {"streak": 7}):
         on.tell("streak_freeze_granted", "2026-03-05T19:00:00Z", properties=properties)
     assert on.streak()["freezes"] == 1
+
+
+def test_a_freeze_is_granted_for_the_day_where_the_person_is(stage: Callable[..., Stage]) -> None:
+    on = stage("streaks: {daily: {freezes: {max: 1}}}")
+    on.days(1, 2, 3, hour=20, zone="America/Los_Angeles")
+    # Six in the evening of the fourth, which is the day that nothing else is done on.
+    on.tell("streak_freeze_granted", "2026-03-05T02:00:00Z")
+    assert on.streak()["freezes"] == 1
+    on.days(5, hour=20)
+    shown = on.streak()
+    assert (shown["current"], shown["freezes"], shown["run"]["frozen"]) == (4, 0, 1)
+
+
+def test_a_freeze_granted_while_the_grace_runs_is_held_at_once(stage: Callable[..., Stage]) -> None:
+    on = stage("streaks: {daily: {grace: 2h, freezes: {max: 1}}}")
+    on.days(1, 2, 3)
+    on.tell("streak_freeze_granted", "2026-03-04T00:30:00Z")
+    for at in ("2026-03-04T01:00:00Z", "2026-03-04T02:00:00Z"):
+        shown = on.streak(at=at)
+        assert (shown["freezes"], shown["expires_at"]) == (1, "2026-03-06T02:00:00.000000Z")
+    assert on.streak(at="2026-03-05T12:00:00Z")["current"] == 3
+    assert on.streak(at="2026-03-06T02:00:00Z")["current"] == 0
+
+
+def test_a_freeze_granted_after_another_is_spent_is_foreseen_as_well(
+    stage: Callable[..., Stage],
+) -> None:
+    on = stage("streaks: {daily: {grace: 2h, freezes: {start: 1, max: 1}}}")
+    on.days(1, 2)
+    # The third is missed, and its freeze spent when the grace is over; the one of the fourth then saves the fourth.
+    on.tell("streak_freeze_granted", "2026-03-04T00:30:00Z")
+    assert (on.streak()["freezes"], on.streak()["expires_at"]) == (1, "2026-03-06T02:00:00.000000Z")
+    assert on.streak(at="2026-03-06T01:59:59.999999Z")["current"] == 2
+    assert on.streak(at="2026-03-06T02:00:00Z")["current"] == 0
 
 
 def test_amnesty_for_one_person(stage: Callable[..., Stage]) -> None:
@@ -333,6 +395,21 @@ def test_days_with_what_was_earned_on_them(stage: Callable[..., Stage]) -> None:
     for since, until in (("2026-03-03", "2026-03-02"), ("2020-01-01", "2026-03-01"), ("yesterday", "")):
         with pytest.raises(InvalidValue):
             on.app.daily_activity("user_id:ada", since=since, until=until)
+
+
+def test_points_go_with_the_day_of_what_earned_them(stage: Callable[..., Stage]) -> None:
+    on = stage()
+    zones = ("Etc/GMT+12", "UTC", "Pacific/Kiritimati")
+    for minutes, zone in enumerate(zones):
+        on.tell("conversation_started", f"2026-03-10T10:{minutes}0:00Z", zone=zone)
+    # In Kiritimati it is the eleventh, a third day, so what is done there still counts for the tenth.
+    days = on.app.daily_activity("user_id:ada")["days"]
+    assert [(day["date"], day["events"]) for day in days] == [("2026-03-09", 1), ("2026-03-10", 2)]
+    assert [day["points"] for day in days] == [10, 20]
+    on.tell("conversation_started", "2026-03-11T11:00:00Z")
+    days = on.app.daily_activity("user_id:ada")["days"]
+    assert [day["points"] for day in days] == [10, 20, 10]
+    assert days[2]["date"] == "2026-03-12"
 
 
 def test_days_of_more_than_a_year_ago_are_sets_only(stage: Callable[..., Stage]) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from importlib import resources
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import yaml
 
@@ -18,6 +17,7 @@ from threadline.capabilities.features.values import read_currency
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import FEATURES_MAX
 from threadline.kernel.time import DAY, parse_duration
+from threadline.kernel.zones import zone_names
 
 _RATE_MAX_DIGITS = 30
 
@@ -167,9 +167,7 @@ def _rate(document: Document, node: yaml.Node, code: str, total_in: str) -> str:
 
 def _read_timezone(document: Document, node: yaml.Node, declared: _Declared) -> None:
     name = document.text(node, "`timezone`")
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
+    if name not in zone_names():
         document.fail(node, f"{name!r} is no time zone; write an IANA name such as Europe/Rome")
     declared.timezone = name or "UTC"
 

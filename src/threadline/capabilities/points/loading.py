@@ -8,7 +8,6 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from importlib import resources
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import yaml
 
@@ -19,6 +18,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX, POINTS_RULES_MAX
 from threadline.kernel.time import DAY, HOUR, YEAR, parse_duration, parse_time
+from threadline.kernel.zones import zone_names
 
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
 
@@ -53,10 +53,7 @@ def _timezone(definitions: Definitions) -> str:
     # The features say what is wrong with this section; here an unusable name means UTC.
     for document, _, value in definitions.section("timezone"):
         name = document.literal(value)
-        try:
-            return ZoneInfo(name).key if isinstance(name, str) and name else "UTC"
-        except (KeyError, ValueError, OSError):
-            return "UTC"
+        return name if isinstance(name, str) and name in zone_names() else "UTC"
     return "UTC"
 
 

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND
-
-ZONE_LENGTH_MAX = 64
+from threadline.kernel.zones import zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_FIXED = re.compile(r"([+-])([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 _YEARS = range(1970, 2038)
 """Where leaps over a day are looked for: within the data of zones."""
-
-
-@lru_cache(maxsize=4_096)
-def zone_of(name: str) -> tzinfo | None:
-    """The zone of an IANA name such as ``Europe/Rome``, or of an offset such as ``+05:30``; None for any other text."""
-    if len(name) > ZONE_LENGTH_MAX:
-        return None
-    fixed = _FIXED.fullmatch(name)
-    if fixed is not None:
-        size = timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
-        return timezone(-size if fixed[1] == "-" else size)
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        return None
 
 
 def offset(zone: str, at: int) -> int:

@@ -9,10 +9,11 @@ import yaml
 from threadline.capabilities.definitions import Definitions, Document, Found, suggestion
 from threadline.capabilities.features.definition import Source
 from threadline.capabilities.features.reading import NAME, FeatureReader, Keys
-from threadline.capabilities.streaks.civil import day_of, time_of_day, zone_of
+from threadline.capabilities.streaks.civil import day_of, time_of_day
 from threadline.capabilities.streaks.definition import WEEKDAYS, Amnesty, Calendar, Streak, StreakSet
 from threadline.capabilities.streaks.reading import read_streak
 from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAKS_MAX
+from threadline.kernel.zones import zone_of
 
 _NONE = Source(())
 

@@ -16,8 +16,9 @@ from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.fold import DAYS_PER_PART, HEAD, RECORD_SIZE, Plan, State, part
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.view import Reader
-from threadline.capabilities.streaks.whereabouts import empty_head, zone_at
+from threadline.capabilities.streaks.whereabouts import Head, empty_head, enter, head_before, held_within, zone_at
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Recorded
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import DAY
@@ -168,22 +169,49 @@ def _first_event(plan: Plan, engine: Any, person: Any, at: int) -> str:
 
 
 def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, until: int) -> dict[int, int]:
-    """Points earned by local day."""
+    """Points earned by local day: that of the event that earned them."""
     calendar, head = plan.calendar, part(state, HEAD) or empty_head(0)
-    points: dict[int, int] = {}
-    after = None
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
-    while page := engine.events(
-        person, start=start, stop=stop, types=frozenset({POINTS_EARNED}), after=after, limit=EVENTS_PAGE_MAX
-    ):
-        for recorded in page:
-            event = recorded.event
-            if is_trusted(event):
-                zone = zone_at(head, event.occurred_at, calendar.timezone)
-                day = local_day(zone, event.occurred_at, calendar.day_start)
-                points[day] = points.get(day, 0) + (amount_of(event) or 0)
-        after = (page[-1].event.occurred_at, page[-1].id)
+    earned = [
+        (each.event.occurred_at, amount_of(each.event) or 0)
+        for each in _all_events(engine, person, start, stop, frozenset({POINTS_EARNED}))
+        if is_trusted(each.event)
+    ]
+    held = _held_back(plan, engine, person, head, [at for at, _ in earned])
+    points: dict[int, int] = {}
+    for at, amount in earned:
+        day = held.get(at)
+        if day is None:
+            day = local_day(zone_at(head, at, calendar.timezone), at, calendar.day_start)
+        points[day] = points.get(day, 0) + amount
     return points
+
+
+def _held_back(plan: Plan, engine: Any, person: Any, head: Head, instants: list[int]) -> dict[int, int]:
+    """The instants at which something was held back from a third day, and the day that it counts for.
+
+    The state keeps what each day came to, not which events were held back, so those around a change of zone that
+    matters for the ``instants`` are entered once more.
+    """
+    calendar, held = plan.calendar, dict[int, int]()
+    for first, stop in held_within(head):
+        if any(first <= at < stop for at in instants):
+            known = head_before(head, first)
+            for recorded in _all_events(engine, person, first - DAY, stop):
+                if plan.counts(recorded.event):
+                    day, into = enter(known, recorded.event, calendar.timezone, calendar.day_start)
+                    if into < 0:
+                        held[recorded.event.occurred_at] = day
+    return held
+
+
+def _all_events(
+    engine: Any, person: Any, start: int, stop: int, types: frozenset[str] = frozenset()
+) -> Iterator[Recorded]:
+    after = None
+    while page := engine.events(person, start=start, stop=stop, types=types, after=after, limit=EVENTS_PAGE_MAX):
+        yield from page
+        after = (page[-1].event.occurred_at, page[-1].id)
 
 
 def operations(streaks: StreakSet) -> list[Operation]:

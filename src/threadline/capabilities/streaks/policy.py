@@ -14,7 +14,14 @@ from threadline.capabilities.streaks.events import OURS, STREAK_MILESTONE_REACHE
 from threadline.capabilities.streaks.fold import HEAD, Plan, State, part
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.told import AMNESTY, HOPS, MILESTONES
-from threadline.capabilities.streaks.whereabouts import CHANGES, LEAPS, ZONES, Head, hops_within_a_day
+from threadline.capabilities.streaks.whereabouts import (
+    CHANGES,
+    LEAPS,
+    ZONES,
+    Head,
+    changes_within_a_day,
+    hops_within_a_day,
+)
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import Emit, Known, Policy, Wish
 from threadline.kernel.time import DAY
@@ -48,11 +55,14 @@ def _react(plan: Plan, watched: Sequence[Watched], recorded: Recorded, known: Kn
 
 
 def _hopping(head: Head, state: State, event: Event) -> Iterator[Wish]:
-    zones = hops_within_a_day(head, event.occurred_at)
     told_at = part(state, HOPS)
-    if len(zones) > HOPS_MAX and (told_at is None or abs(event.occurred_at - told_at) >= DAY):
-        said = {"changes": len(zones), "zones": zones}
-        yield Emit(type=ZONE_HOPPING_DETECTED, key="hopping", occurred_at=event.occurred_at, properties=said)
+    # An event that arrives late may be the one too many for a change that came up to a day after it.
+    for at in changes_within_a_day(head, event.occurred_at):
+        zones = hops_within_a_day(head, at)
+        if len(zones) > HOPS_MAX and (told_at is None or abs(at - told_at) >= DAY):
+            said = {"changes": len(zones), "zones": zones}
+            yield Emit(type=ZONE_HOPPING_DETECTED, key="hopping", occurred_at=at, properties=said)
+            return
 
 
 class Watched:

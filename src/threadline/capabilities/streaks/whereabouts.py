@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.streaks.civil import local_day, offset, zone_of
+from threadline.capabilities.streaks.civil import local_day, offset
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR
+from threadline.kernel.zones import canonical_zone
 
 Head = list[Any]
 """Part of the state: the lists and values that stand at the places below."""
@@ -40,9 +41,9 @@ def empty_head(sets: int) -> Head:
 
 
 def named_zone(event: Event) -> str | None:
-    """The zone that an event names; None if it names none that exists."""
+    """The zone that an event names, by the name that it goes by; None if it names none that exists."""
     name = event.context.get("timezone")
-    return name if type(name) is str and zone_of(name) is not None else None
+    return canonical_zone(name) if type(name) is str else None
 
 
 def zone_at(head: Head, at: int, default: str) -> str:
@@ -69,7 +70,7 @@ def enter(head: Head, event: Event, default: str, day_start: int) -> tuple[int, 
     zone: str = head[ZONES][changes[-2]] if changes else default
     named = event.context.get("timezone")
     if not changes or (named is not None and named != zone) or at < changes[-1]:
-        zone = _zone_of_event(head, event, default)
+        zone = _zone_of_event(head, event, default, day_start)
     local = at + offset(zone, at) - day_start
     day, into = divmod(local, DAY)
     recent = head[RECENT]
@@ -82,7 +83,7 @@ def enter(head: Head, event: Event, default: str, day_start: int) -> tuple[int, 
     return day, into
 
 
-def _zone_of_event(head: Head, event: Event, default: str) -> str:
+def _zone_of_event(head: Head, event: Event, default: str, day_start: int) -> str:
     """The zone of an event that is not simply in the zone in force, noting what it changes."""
     at, zones, changes = event.occurred_at, head[ZONES], head[CHANGES]
     name, place = named_zone(event), _place(changes, at)
@@ -100,18 +101,18 @@ def _zone_of_event(head: Head, event: Event, default: str) -> str:
         zones.append(name)
     changes[place:place] = (zones.index(name), at)
     if current is not None:
-        _note_leap(head[LEAPS], current, name, at)
+        _note_leap(head[LEAPS], current, name, at, day_start)
     if len(changes) > 2 * CHANGES_MAX:
         _forget_oldest(head)
     return name
 
 
-def _note_leap(leaps: list[int], before: str, after: str, at: int) -> None:
+def _note_leap(leaps: list[int], before: str, after: str, at: int, day_start: int) -> None:
     # Whoever flies from Los Angeles to Auckland has most of a date less in their life: the one before they land.
     if offset(after, at) - offset(before, at) < LEAP_FROM:
         return
-    day = local_day(after, at) - 1
-    if day >= local_day(before, at) and all(abs(day - other) >= LEAP_EVERY_DAYS for other in leaps):
+    day = local_day(after, at, day_start) - 1
+    if day >= local_day(before, at, day_start) and all(abs(day - other) >= LEAP_EVERY_DAYS for other in leaps):
         leaps.append(day)
         del leaps[:-LEAPS_MAX]
 
@@ -160,3 +161,29 @@ def hops_within_a_day(head: Head, at: int) -> list[str]:
     """The zones that were changed to in the 24 hours up to an instant, in order."""
     changes = head[CHANGES]
     return [head[ZONES][changes[i]] for i in range(2, len(changes), 2) if at - DAY < changes[i + 1] <= at]
+
+
+def changes_within_a_day(head: Head, at: int) -> list[int]:
+    """When the zone was changed in the 24 hours from an instant on, in order."""
+    return [each for each in head[CHANGES][3::2] if at <= each < at + DAY]
+
+
+def held_within(head: Head) -> list[tuple[int, int]]:
+    """From when to when an event may have been held back from a third day, in order.
+
+    Times that lie less than a day apart are one: what is held back in the later one may depend on the earlier.
+    """
+    spans: list[tuple[int, int]] = []
+    for at in head[CHANGES][3::2]:
+        if spans and at - DAY < spans[-1][1]:
+            spans[-1] = (spans[-1][0], at + DAY)
+        else:
+            spans.append((at, at + DAY))
+    return spans
+
+
+def head_before(head: Head, at: int) -> Head:
+    """What was known of a person's whereabouts before an instant, to enter the events of the day before it anew."""
+    before = empty_head(0)
+    before[ZONES], before[CHANGES] = list(head[ZONES]), head[CHANGES][: _place(head[CHANGES], at - 1)]
+    return before
