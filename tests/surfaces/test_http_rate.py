@@ -1,7 +1,17 @@
-"""Rate limits: a burst, a refill, debts that are paid, and a bounded memory."""
+"""Rate limits: a burst, a refill, debts that are paid, a bounded memory, and no way in that goes around them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from tests.surfaces.conftest import Keys, client_of
+from threadline.engine.engine import Engine
+from threadline.settings import Settings
 from threadline.surfaces.http import rate
 from threadline.surfaces.http.rate import Buckets
 
@@ -59,3 +69,61 @@ def test_memory_is_bounded_and_forgets_those_who_sent_longest_ago() -> None:
 
 def test_a_rate_of_nothing_is_no_limit() -> None:
     assert not Buckets(0.0, 1).on
+
+
+NOTHING_COMES_BACK = 0.001
+"""Events a second: none while a test runs."""
+
+
+@pytest.fixture(params=["source", "address"])
+def limited(request: pytest.FixtureRequest, engine: Engine) -> Iterator[TestClient]:
+    """A server that takes three new events of a source or of an address."""
+    limits: dict[str, Any] = {
+        f"{request.param}_events_per_second": NOTHING_COMES_BACK,
+        f"{request.param}_burst_events": 3,
+    }
+    with client_of(engine, Settings(access_log=False, **limits)) as client:
+        yield client
+
+
+def segment(client: TestClient, secret: str, names: list[str]) -> httpx.Response:
+    batch = [{"type": "track", "userId": "1", "event": "click", "messageId": name} for name in names]
+    return client.post("/v1/batch", json={"batch": batch}, headers={"authorization": f"Bearer {secret}"})
+
+
+def cloudevents(client: TestClient, secret: str, names: list[str]) -> httpx.Response:
+    common = {"specversion": "1.0", "source": "/shop", "type": "click", "subject": "1"}
+    headers = {"content-type": "application/cloudevents-batch+json", "authorization": f"Bearer {secret}"}
+    return client.post("/v1/cloudevents", json=[{**common, "id": name} for name in names], headers=headers)
+
+
+def native(client: TestClient, secret: str, names: list[str]) -> httpx.Response:
+    events = [{"type": "click", "identifiers": {"user_id": "1"}, "key": name} for name in names]
+    return client.post("/v1/events", json={"events": events}, headers={"authorization": f"Bearer {secret}"})
+
+
+@pytest.mark.parametrize("send", [segment, cloudevents, native])
+def test_every_way_in_is_limited(send: Any, limited: TestClient, keys: Keys) -> None:
+    first = [f"e{number}" for number in range(4)]
+    assert send(limited, keys.writer, first).status_code == 200
+    refused = send(limited, keys.writer, [*first, "new"])
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) >= 1
+    assert send(limited, keys.writer, first).status_code == 200, "a retry costs nothing"
+
+
+def test_the_ways_in_have_one_limit_together(limited: TestClient, keys: Keys, engine: Engine) -> None:
+    for number, send in enumerate((segment, cloudevents, native)):
+        assert send(limited, keys.writer, [f"e{number}"]).status_code == 200
+    assert {send(limited, keys.writer, ["new"]).status_code for send in (segment, cloudevents, native)} == {429}
+    assert engine.event_of_key("default", "writer", "new") is None
+
+
+def test_what_can_be_no_event_is_counted_too(limited: TestClient, keys: Keys) -> None:
+    headers = {"authorization": f"Bearer {keys.write}"}
+    bad = {"batch": [{"type": "track", "messageId": f"bad{number}"} for number in range(2)]}
+    assert len(limited.post("/v1/batch", json=bad, headers=headers).json()["rejected"]) == 2
+    assert limited.post("/v1/batch", content=b"no JSON", headers=headers).status_code == 400
+    assert limited.post("/v1/batch", content=b"no JSON either", headers=headers).status_code == 429
+    assert limited.post("/v1/batch", json=bad, headers=headers).status_code == 429
+    assert segment(limited, keys.write, ["good"]).status_code == 429

@@ -28,7 +28,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import problem, unexpected
-from threadline.surfaces.http.rate import Buckets, SharedLimits
+from threadline.surfaces.http.rate import Buckets, RateLimits, SharedLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
 from threadline.surfaces.http.whatif import Progress
@@ -73,11 +73,12 @@ class Application:
         access = Access(self.engine.credentials, self._looks)
         by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
         by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
-        ingest = Ingest(self.engine, self.writer, self.metrics, by_source, by_address, self._limits)
+        limits = RateLimits(self.engine, self.writer, by_source, by_address, self._limits)
+        ingest = Ingest(self.engine, self.writer, self.metrics, limits)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
-        yield from Operations(self.engine, access, self._threads).routes()
+        yield from Operations(self.engine, access, limits, self._threads).routes()
         yield from Progress(self.engine, access).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
         yield from Pages(self.engine.catalogue.operations).routes()

@@ -41,6 +41,7 @@ class CloudEvents:
         if credential is None:
             raise no_sender()
         secrets = tuple(secrets_of(request))
+        address = request.client.host if request.client else ""
         body = await read_body(request)
         work = partial(
             cloudevents.decode,
@@ -54,9 +55,8 @@ class CloudEvents:
         try:
             decoded = work() if len(body) <= DECODED_ASIDE_BYTES else await asyncio.to_thread(work)
         except MalformedBody as error:
-            await self._ingest.refuse_body(body, credential, error, secrets)
+            await self._ingest.refuse_body(body, credential, address, error, secrets)
             raise
-        address = request.client.host if request.client else ""
         outcome = await self._ingest.take(decoded.results, credential, address, "cloudevents", secrets=secrets)
         return Response(msgspec.json.encode(outcome), media_type="application/json")
 

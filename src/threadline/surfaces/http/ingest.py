@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,8 +14,7 @@ from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt, event_id
 from threadline.kernel.rejected import RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
-from threadline.surfaces.http.problem import RateLimited
-from threadline.surfaces.http.rate import Buckets, SharedLimits
+from threadline.surfaces.http.rate import RateLimits
 from threadline.surfaces.http.writer import Writer
 from threadline.wire.rejection import MASK, Rejection, kept
 
@@ -53,21 +50,11 @@ class Outcome(msgspec.Struct):
 class Ingest:
     """Takes decoded messages to the log."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        writer: Writer,
-        metrics: Metrics,
-        by_source: Buckets,
-        by_address: Buckets,
-        shared: SharedLimits | None = None,
-    ) -> None:
+    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, limits: RateLimits) -> None:
         self.engine = engine
         self.writer = writer
         self.metrics = metrics
-        self._by_source = by_source
-        self._by_address = by_address
-        self._shared = shared
+        self._limits = limits
 
     async def take(
         self,
@@ -87,7 +74,8 @@ class Ingest:
         if credential.kind == "write_key":
             results = [_claimed(result) for result in results]
         events = [result for result in results if type(result) is Event]
-        await self._charge(events, credential, address)
+        ids = {event_id(event.workspace, event.source, event.key) for event in events}
+        await self._limits.charge(ids, credential, address, rejected=len(results) - len(events))
         rejections = [result for result in results if type(result) is Rejection]
         if rejections:
             entries = self._entries(rejections, credential, form, kind, secrets)
@@ -98,40 +86,17 @@ class Ingest:
         return outcome
 
     async def refuse_body(
-        self, body: bytes, credential: Credential, error: MalformedBody, secrets: Sequence[str]
+        self, body: bytes, credential: Credential, address: str, error: MalformedBody, secrets: Sequence[str]
     ) -> None:
-        """Keep a body in which no message could be made out: it can never be recorded, but it can be looked at."""
+        """Keep a body in which no message could be made out: it can never be recorded, but it can be looked at.
+
+        Raises `RateLimited` with nothing kept.
+        """
+        await self._limits.charge((), credential, address, rejected=1)
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
         entries = self._entries([rejection], credential, "text", None, secrets)
         await self.writer.run(lambda: self.engine.reject(entries))
         self.metrics.events.add((credential.name, "rejected"))
-
-    async def _charge(self, events: Sequence[Event], credential: Credential, address: str) -> None:
-        source = f"source:{credential.workspace}/{credential.name}"
-        limits = [(self._by_source, source), (self._by_address, f"address:{address}")]
-        limits = [(buckets, name) for buckets, name in limits if buckets.on]
-        if not limits or not events:
-            return
-        ids = {event_id(event.workspace, event.source, event.key) for event in events}
-        known = await self.writer.run(lambda: self.engine.store.seen(list(ids)))
-        fresh = len(ids) - len(known)
-        # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again.
-        if not fresh:
-            return
-        together = await self._charge_together(limits, fresh)
-        wait = max(buckets.wait(name) for buckets, name in limits) if together is None else math.ceil(together)
-        if wait:
-            raise RateLimited(f"too many new events from here; come again in {wait} s", wait)
-        # Here as well, so that what follows is known should the others be out of reach then.
-        for buckets, name in limits:
-            buckets.charge(name, fresh)
-
-    async def _charge_together(self, limits: Sequence[tuple[Buckets, str]], fresh: int) -> float | None:
-        shared = self._shared
-        if shared is None:
-            return None
-        windows = [(name, buckets.per_second, buckets.burst) for buckets, name in limits]
-        return await asyncio.to_thread(shared.take, windows, fresh)
 
     def _entries(
         self,

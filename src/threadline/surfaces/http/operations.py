@@ -14,14 +14,18 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from threadline.capabilities.events.operations import RecordParams
 from threadline.engine.context import Context
+from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue, MalformedBody
+from threadline.kernel.event import event_id
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.rate import RateLimits
 from threadline.surfaces.http.routing import Route
 from threadline.wire.scan import depth, depth_bound
 
@@ -32,9 +36,10 @@ _NOT_PARAMETERS = frozenset({"access_token"})
 class Operations:
     """All operations that HTTP shows. They run beside the event loop, because any of them may read much."""
 
-    def __init__(self, engine: Engine, access: Access, threads: Executor) -> None:
+    def __init__(self, engine: Engine, access: Access, limits: RateLimits, threads: Executor) -> None:
         self._engine = engine
         self._access = access
+        self._limits = limits
         self._threads = threads
 
     def routes(self) -> Iterator[Route]:
@@ -60,6 +65,8 @@ class Operations:
         if twice := names.keys() & values.keys():
             raise InvalidValue(f"{min(twice)!r} stands in the path already")
         params = convert(operation, {**values, **names}, strict=operation.method == "POST")
+        if isinstance(params, RecordParams):
+            await self._charge(params, credential, request)
         context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
 
         def work() -> bytes:
@@ -70,6 +77,10 @@ class Operations:
             body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
+
+    async def _charge(self, params: RecordParams, credential: Credential, request: Request) -> None:
+        ids = {event_id(credential.workspace, credential.name, native.key) for native in params.events}
+        await self._limits.charge(ids, credential, request.client.host if request.client else "")
 
 
 def many_valued(operation: Operation) -> frozenset[str]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
+
+from threadline.engine.credentials import Credential
+from threadline.engine.engine import Engine
+from threadline.surfaces.http.problem import RateLimited
+from threadline.surfaces.http.writer import Writer
 
 NAMES_MAX = 20_000
 """Names that are remembered; beyond it those that have not sent for longest start afresh."""
@@ -55,3 +61,52 @@ class Buckets:
     def _level(self, name: str) -> float:
         level, at = self._levels.get(name, (float(self.burst), self._seconds()))
         return min(float(self.burst), level + (self._seconds() - at) * self.per_second)
+
+
+class RateLimits:
+    """What every way in of events is counted under: its source, and the address it comes from."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        writer: Writer,
+        by_source: Buckets,
+        by_address: Buckets,
+        shared: SharedLimits | None = None,
+    ) -> None:
+        self._engine = engine
+        self._writer = writer
+        self._by_source = by_source
+        self._by_address = by_address
+        self._shared = shared
+
+    async def charge(self, ids: Collection[str], credential: Credential, address: str, rejected: int = 0) -> None:
+        """Count the events with these ids that are new, and messages that can be no events but are kept all the same.
+
+        Raises `RateLimited`; then nothing was counted, and nothing of the request may be recorded.
+        """
+        source = f"source:{credential.workspace}/{credential.name}"
+        limits = [(self._by_source, source), (self._by_address, f"address:{address}")]
+        limits = [(buckets, name) for buckets, name in limits if buckets.on]
+        if not limits:
+            return
+        asked = list(set(ids))
+        known = await self._writer.run(lambda: self._engine.store.seen(asked)) if asked else {}
+        count = len(asked) - len(known) + rejected
+        # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again.
+        if not count:
+            return
+        together = await self._charge_together(limits, count)
+        wait = max(buckets.wait(name) for buckets, name in limits) if together is None else math.ceil(together)
+        if wait:
+            raise RateLimited(f"too many new events from here; come again in {wait} s", wait)
+        # Here as well, so that what follows is known should the others be out of reach then.
+        for buckets, name in limits:
+            buckets.charge(name, count)
+
+    async def _charge_together(self, limits: Sequence[tuple[Buckets, str]], count: int) -> float | None:
+        shared = self._shared
+        if shared is None:
+            return None
+        windows = [(name, buckets.per_second, buckets.burst) for buckets, name in limits]
+        return await asyncio.to_thread(shared.take, windows, count)

@@ -46,13 +46,14 @@ class Segment:
     async def call(self, kind: str | None, request: Request, names: Mapping[str, str]) -> Response:
         """Answer one request: 200 when all that can be recorded is durable, with an outcome for each message."""
         body = await read_body(request)
+        address = request.client.host if request.client else ""
         credential = await self._access.sender(request)
         try:
             decoded = await self._decode(body, kind, credential)
         except MalformedBody as error:
             if credential is None:
                 raise no_sender() from error
-            await self._ingest.refuse_body(body, credential, error, tuple(secrets_of(request)))
+            await self._ingest.refuse_body(body, credential, address, error, tuple(secrets_of(request)))
             raise
         results: Sequence[Event | Rejection] = decoded.results
         if credential is None:
@@ -60,7 +61,6 @@ class Segment:
             if credential is None:
                 raise no_sender()
             results = [_of(result, credential) for result in results]
-        address = request.client.host if request.client else ""
         secrets = (*secrets_of(request), decoded.write_key)
         outcome = await self._ingest.take(results, credential, address, "segment", kind, secrets)
         return Response(msgspec.json.encode(outcome), media_type="application/json")
