@@ -38,7 +38,7 @@ from threadline.settings import (
 from threadline.surfaces.composition import Composition, Copied, Told
 from threadline.surfaces.http.rate import SharedLimits
 from threadline.surfaces.python import Threadline
-from threadline.surfaces.rereading import READERS
+from threadline.surfaces.rereading import readers
 
 MEMORY = "memory:"
 """Instead of a path: a store that lives as long as its process."""
@@ -91,7 +91,7 @@ def open_engine(
     # Definitions are read first: a mistake in them must not leave a store open, or create one.
     made = catalogue(definition_files(file), file)
     engine = Engine(_with_cache(_open_store(chosen, readonly), chosen, readonly), made, clock)
-    engine.readers.update(READERS)
+    engine.readers.update(readers(made.rules.kinds))
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:

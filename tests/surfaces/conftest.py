@@ -54,6 +54,11 @@ def engine(clock: Clock) -> Iterator[Engine]:
 
 @pytest.fixture
 def keys(engine: Engine) -> Keys:
+    return keys_of(engine)
+
+
+def keys_of(engine: Engine) -> Keys:
+    """Keys of every kind, made in this engine."""
     create = engine.credentials.create
     return Keys(
         write=create("default", "write_key", "shop")[1],

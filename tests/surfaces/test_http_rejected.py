@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from tests.surfaces.conftest import Clock, Keys
+from tests.surfaces.conftest import NOW, Clock, Keys, client_of, keys_of
+from threadline.app import open_engine
 from threadline.engine.engine import Engine
-from threadline.kernel.event import Event
+from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import SECOND
+from threadline.settings import Settings
 
 
 def basic(secret: str) -> dict[str, str]:
@@ -112,3 +115,55 @@ def test_what_the_engine_refused_comes_back_whole(client: TestClient, keys: Keys
     assert person["groups"].keys() == {"acme"}
     again = client.post("/v1/group", json={**message, "userId": "ada"}, headers=basic(keys.write)).json()
     assert (again["duplicates"], again["conflicts"]) == (1, 0)
+
+
+def test_what_a_batch_said_for_all_is_said_again(client: TestClient, keys: Keys, engine: Engine) -> None:
+    message = {"type": "track", "userId": "1", "messageId": "m", "timestamp": "2026-02-01T00:00:00.000Z"}
+    said = {"sentAt": "2026-02-01T00:00:10.000Z", "context": {"ip": "::1"}, "integrations": {"All": False}}
+    client.post("/v1/batch", json={**said, "batch": [message]}, headers=basic(keys.write))
+    (entry,) = entries(client, keys)
+    assert entry["envelope"]["context"] == {"ip": "::1"}
+    resubmit(client, keys, entry, payload={**entry["payload"], "event": "click"})
+    (event,) = recorded(engine)
+    assert (event.occurred_at, event.marks) == (NOW - 10 * SECOND, ("clock_corrected",))
+    assert (event.context, event.wire["segment"]["integrations"]) == ({"ip": "::1"}, {"All": False})
+    retried = {**said, "sentAt": "2026-02-01T00:00:20.000Z", "batch": [{**message, "event": "click"}]}
+    assert client.post("/v1/batch", json=retried, headers=basic(keys.write)).json()["duplicates"] == 1
+
+
+@pytest.mark.parametrize(("path", "type_"), [("/v1/group", "track"), ("/v1/group", None), ("/v1/group", ...)])
+def test_the_call_that_the_path_named_stays(
+    path: str, type_: Any, client: TestClient, keys: Keys, engine: Engine
+) -> None:
+    message = {"userId": "1", "messageId": "m"} | ({} if type_ is ... else {"type": type_})
+    client.post(path, json=message, headers=basic(keys.write))
+    (entry,) = entries(client, keys)
+    assert (entry["code"], entry["payload"]) == ("no_group_id", message)
+    resubmit(client, keys, entry, payload={**message, "groupId": "acme"})
+    (event,) = recorded(engine)
+    assert (event.type, event.object_ref) == ("group", "acme")
+
+
+def test_a_type_that_is_put_right_is_what_is_meant(client: TestClient, keys: Keys, engine: Engine) -> None:
+    client.post("/v1/track", json={"userId": "1", "messageId": "m", "traits": {"a": 1}}, headers=basic(keys.write))
+    (entry,) = entries(client, keys)
+    resubmit(client, keys, entry, payload={**entry["payload"], "type": "identify"})
+    (event,) = recorded(engine)
+    assert (event.type, event.properties) == ("identify", {"a": 1})
+
+
+def test_a_cloudevent_goes_to_the_person_that_it_names(tmp_path: Path) -> None:
+    definitions = tmp_path / "threadline.yaml"
+    definitions.write_text("identifiers:\n  crm: {priority: 5, limit: 2}\n")
+    engine = open_engine("memory:", Settings(), definitions=definitions)
+    keys = keys_of(engine)
+    message = {"specversion": "1.0", "id": "o-1", "source": "/shop", "type": "click", "subject": "crm:77"}
+    headers = {**keys.bearer("write"), "Content-Type": "application/cloudevents+json"}
+    with client_of(engine) as client:
+        client.post("/v1/cloudevents", json={**message, "time": "soon"}, headers=headers)
+        (entry,) = entries(client, keys)
+        resubmit(client, keys, entry, payload=message)
+        assert client.post("/v1/cloudevents", json=message, headers=headers).json()["duplicates"] == 1
+    (event,) = recorded(engine)
+    assert event.identifiers == (Identifier("crm", "77"),)
+    engine.close()

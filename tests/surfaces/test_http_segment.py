@@ -213,7 +213,7 @@ def test_junk_identifiers_are_an_outcome_too(client: TestClient, keys: Keys) -> 
 def test_what_was_rejected_can_be_corrected_and_sent_again(client: TestClient, keys: Keys, engine: Engine) -> None:
     client.post("/v1/track", json={"userId": "1", "messageId": "m", "properties": {"a": 1}}, headers=basic(keys.write))
     entry = rejected(client, keys)[0]
-    assert (entry["code"], entry["form"], entry["payload"]["type"]) == ("no_event_name", "segment", "track")
+    assert (entry["code"], entry["form"], entry["envelope"]["kind"]) == ("no_event_name", "segment", "track")
     path = f"/v1/rejected/{entry['id']}/resubmit"
     corrected = {"payload": {**entry["payload"], "event": "click"}}
     answer = client.post(path, json=corrected, headers=keys.bearer("admin"))

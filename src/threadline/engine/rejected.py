@@ -17,7 +17,7 @@ from threadline.kernel.store import Batch, Key, Put, Store
 REJECTED = "rejected"
 REJECTED_BY_TIME = "rejected_time"
 
-ENTRY_BYTES_MAX = 300_000
+ENTRY_BYTES_MAX = 160_000
 """An entry as it is stored; what is larger is kept as text, cut. No event of that size could ever be recorded."""
 TEXT_LENGTH_MAX = 32_768
 MESSAGE_MAX = 2_000
@@ -84,7 +84,9 @@ def keep(store: Store, entries: Iterable[RejectedEntry]) -> None:
 def _puts(entry: RejectedEntry) -> list[Put]:
     value = msgspec.json.encode(entry)
     if len(value) > ENTRY_BYTES_MAX:
-        value = msgspec.json.encode(msgspec.structs.replace(entry, payload=_text(entry.payload), form="text"))
+        value = msgspec.json.encode(
+            msgspec.structs.replace(entry, payload=_text(entry.payload), form="text", envelope=None)
+        )
     at = Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
     return [Put(Key(REJECTED, entry.workspace, entry.id), value), Put(at, entry.id.encode())]
 

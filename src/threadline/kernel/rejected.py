@@ -11,6 +11,18 @@ from threadline.kernel.typed import prepared
 Status = Literal["open", "resubmitted", "dismissed"]
 
 
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a request said for all its messages, and without which one of them would be read as another event."""
+
+    kind: str = ""
+    """The call that the request's path named; empty for a batch, whose messages name their own."""
+    sent: int | None = None
+    """The producer's clock when it sent, microseconds."""
+    context: dict[str, Any] | None = None
+    integrations: dict[str, Any] | None = None
+    historical: bool = False
+
+
 @prepared
 class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An event that was not recorded, why, and what became of it since."""
@@ -25,6 +37,8 @@ class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The event as it came: the wire's JSON, or Threadline's own form for events that were read already."""
     form: str = "event"
     """How to read `payload` again: ``segment``, ``cloudevents``, ``event`` or ``text`` for what is not JSON."""
+    envelope: Envelope | None = None
+    """What was said beside the payload; None if the wire has no such thing, or it was read already."""
     event_id: str = ""
     """For a conflict: the event that holds the same key with another payload."""
     status: Status = "open"

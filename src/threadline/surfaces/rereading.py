@@ -2,48 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event
-from threadline.kernel.rejected import RejectedEntry
+from threadline.kernel.rejected import Envelope, RejectedEntry
 from threadline.wire import cloudevents, segment
-from threadline.wire.rejection import Decoded
+from threadline.wire.cloudevents_event import person_kinds
+from threadline.wire.rejection import Rejection
+
+Reader = Callable[[Any, RejectedEntry], Event]
+
+
+def readers(kinds: Iterable[str]) -> dict[str, Reader]:
+    """Form of an entry -> its reader, where these kinds of identifiers are declared."""
+    known = person_kinds(kinds)
+    return {
+        "segment": read_segment,
+        "cloudevents": lambda payload, entry: read_cloudevent(payload, entry, known),
+    }
 
 
 def read_segment(payload: Any, entry: RejectedEntry) -> Event:
-    """The event of a Segment message. Raises `EventRejected` if it still is none."""
+    """The event of a Segment message, in the envelope in which it came. Raises `EventRejected` if it still is none."""
     body = _body(payload)
-    kind = payload.get("type")
-    if kind not in segment.KINDS:
-        raise EventRejected("unknown_type", f"the message's `type` must be one of {', '.join(sorted(segment.KINDS))}")
-    return _only(
-        segment.decode(
-            body,
-            kind=kind,
-            source=entry.source,
-            workspace=entry.workspace,
-            received_at=entry.received_at,
-            # Always the same for an entry: a message without a messageId must not be recorded at each attempt.
-            fresh_key=lambda: f"resubmitted/{entry.id}",
-        )
+    result = segment.reread(
+        body,
+        _envelope(payload, entry),
+        source=entry.source,
+        workspace=entry.workspace,
+        received_at=entry.received_at,
+        # Always the same for an entry: a message without a messageId must not be recorded at each attempt.
+        fresh_key=lambda: f"resubmitted/{entry.id}",
     )
+    return _event(result)
 
 
-def read_cloudevent(payload: Any, entry: RejectedEntry) -> Event:
+def _envelope(payload: dict[str, Any], entry: RejectedEntry) -> Envelope:
+    envelope = entry.envelope or Envelope()
+    kept = entry.payload if isinstance(entry.payload, dict) else {}
+    given = payload.get("type")
+    # The path named the call, whatever `type` said beside it; a `type` that was put right is what is meant now.
+    if envelope.kind and given is not None and given != kept.get("type"):
+        return msgspec.structs.replace(envelope, kind="")
+    return envelope
+
+
+def read_cloudevent(payload: Any, entry: RejectedEntry, kinds: frozenset[str]) -> Event:
     """The event of a CloudEvent in the structured form. Raises `EventRejected` if it still is none."""
     headers = {"content-type": "application/cloudevents+json"}
-    return _only(
-        cloudevents.decode(
-            _body(payload), headers, source=entry.source, workspace=entry.workspace, received_at=entry.received_at
-        )
+    decoded = cloudevents.decode(
+        _body(payload),
+        headers,
+        source=entry.source,
+        workspace=entry.workspace,
+        received_at=entry.received_at,
+        kinds=kinds,
     )
-
-
-READERS = {"segment": read_segment, "cloudevents": read_cloudevent}
-"""Form of an entry -> its reader."""
+    return _event(decoded.results[0])
 
 
 def _body(payload: Any) -> bytes:
@@ -52,8 +71,7 @@ def _body(payload: Any) -> bytes:
     return msgspec.json.encode(payload)
 
 
-def _only(decoded: Decoded) -> Event:
-    result = decoded.results[0]
+def _event(result: Event | Rejection) -> Event:
     if isinstance(result, Event):
         return result
     raise EventRejected(result.code, result.message)

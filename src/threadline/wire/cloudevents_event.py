@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64decode
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from threadline.kernel.errors import EventRejected
@@ -14,6 +15,12 @@ from threadline.wire.message import check_identifiers, check_type, json_type, pl
 
 PERSON_KINDS = frozenset({"user_id", "anonymous_id", "email", "phone", "whatsapp", "external_id"})
 """Kinds of identifiers that a subject may name in front of a colon, unless others are declared."""
+
+
+def person_kinds(declared: Iterable[str]) -> frozenset[str]:
+    """The kinds that a subject may name where these are declared."""
+    return PERSON_KINDS | frozenset(declared)
+
 
 EXTENSION_NAME = re.compile(r"[a-z0-9]+")
 _PERSON_EXTENSIONS = {"userid": "user_id", "anonymousid": "anonymous_id", "email": "email", "phone": "phone"}

@@ -9,6 +9,7 @@ import msgspec
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event
 from threadline.kernel.limits import CLOUDEVENT_BYTES_MAX
+from threadline.kernel.rejected import Envelope
 
 CODES = {
     "batch_overflow": "the batch holds more messages than one may; this one stood after the last that was taken",
@@ -55,6 +56,8 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     raw: bytes
     """The message as it came, but for the write key, to be corrected and sent again; cut at `RAW_BYTES_MAX`."""
+    envelope: Envelope | None = None
+    """What the request said for all its messages."""
 
 
 class Decoded(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,11 +74,15 @@ MASK = "***"
 _WRITE_KEY = re.compile(rb"""(writeKey["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"',;&}\]]+)""", re.DOTALL)
 
 
-def rejection(index: int, raw: bytes, refusal: EventRejected, key: object = None) -> Rejection:
+def rejection(
+    index: int, raw: bytes, refusal: EventRejected, key: object = None, envelope: Envelope | None = None
+) -> Rejection:
     """The rejection of a message for what `refusal` says. A ``key`` that is not text counts as none."""
     assert refusal.code in CODES, f"{refusal.code} is not documented in CODES"
     name = key if type(key) is str else ""
-    return Rejection(index=index, key=name, code=refusal.code, message=str(refusal), raw=kept(raw))
+    return Rejection(
+        index=index, key=name, code=refusal.code, message=str(refusal), raw=kept(raw), envelope=envelope
+    )  # fmt: skip
 
 
 def kept(raw: bytes) -> bytes:

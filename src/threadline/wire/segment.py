@@ -14,13 +14,14 @@ import msgspec
 from threadline.kernel.errors import EventRejected, MalformedBody
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_EVENTS_MAX
+from threadline.kernel.rejected import Envelope
 from threadline.kernel.time import format_time
 from threadline.wire.message import is_no_message, read_object, time_field
 from threadline.wire.rejection import Decoded, Rejection, rejection
 from threadline.wire.scan import check_count, split_array
 from threadline.wire.segment_event import BODY_FIELD, CALLS, KINDS, Request, event_of
 
-__all__ = ["KINDS", "decode", "encode"]
+__all__ = ["KINDS", "decode", "encode", "reread"]
 
 
 class _Envelope(msgspec.Struct):
@@ -51,7 +52,7 @@ def decode(
     ``fresh_key`` gives an idempotency key to a message that came without a messageId; such a message is recorded
     again if it is sent again. Raises `MalformedBody` if no single message can be made out.
     """
-    request = Request(source, workspace, received_at, fresh_key, kind)
+    request = Request(source, workspace, received_at, fresh_key, kind, envelope=Envelope(kind=kind or ""))
     if kind is None:
         envelope, messages = _open(body)
         return Decoded(results=_batch(envelope, messages, request), write_key=_text(envelope.writeKey))
@@ -60,6 +61,23 @@ def decode(
     if type(result) is Rejection and is_no_message(body, result.code):
         raise MalformedBody(result.message)
     return Decoded(results=[result], write_key=_write_key(body))
+
+
+def reread(
+    message: bytes,
+    envelope: Envelope,
+    *,
+    source: str,
+    workspace: str,
+    received_at: int,
+    fresh_key: Callable[[], str],
+) -> Event | Rejection:
+    """What a message says that was rejected before, in the envelope in which it came."""
+    request = Request(
+        source, workspace, received_at, fresh_key, envelope.kind or None, envelope.sent, envelope.context,
+        envelope.integrations, envelope.historical, envelope,
+    )  # fmt: skip
+    return _result(0, message, request)
 
 
 def _write_key(body: bytes) -> str:
@@ -77,19 +95,14 @@ def _text(value: Any) -> str:
 
 
 def _batch(envelope: _Envelope, messages: list[bytes], request: Request) -> list[Event | Rejection]:
-    fault: EventRejected | None = None
-    try:
-        request = _shared(envelope, request)
-    except EventRejected as refusal:
-        # What all share is wrong. Each message is rejected for it, so that all are kept and can be sent again.
-        fault = refusal
+    # Where what all share is wrong, each message is rejected for it, so that all are kept and can be sent again.
+    request, fault = _shared(envelope, request)
     overflow = EventRejected("batch_overflow", f"a batch holds at most {BATCH_EVENTS_MAX} messages")
     results: list[Event | Rejection] = []
     for index, raw in enumerate(messages):
-        if index >= BATCH_EVENTS_MAX:
-            results.append(rejection(index, raw, overflow, _message_id(raw)))
-        elif fault is not None:
-            results.append(rejection(index, raw, fault, _message_id(raw)))
+        refusal = overflow if index >= BATCH_EVENTS_MAX else fault
+        if refusal is not None:
+            results.append(rejection(index, raw, refusal, _message_id(raw), request.envelope))
         else:
             results.append(_result(index, raw, request))
     return results
@@ -111,13 +124,21 @@ def _open(body: bytes) -> tuple[_Envelope, list[bytes]]:
         raise MalformedBody(f"the body is not a batch: {reason}") from None
 
 
-def _shared(envelope: _Envelope, request: Request) -> Request:
-    return request._replace(
-        sent=time_field({"sentAt": envelope.sentAt}, "sentAt"),
-        context=_shared_object(envelope.context, "context"),
-        integrations=_shared_object(envelope.integrations, "integrations"),
-        historical=envelope.historical is True or envelope.historical_migration is True,
-    )
+def _shared(envelope: _Envelope, request: Request) -> tuple[Request, EventRejected | None]:
+    """The request with what its envelope says for all, and what is wrong with that, which is left out."""
+    fault: EventRejected | None = None
+    found: dict[str, Any] = {"historical": envelope.historical is True or envelope.historical_migration is True}
+    readers: dict[str, Callable[[], Any]] = {
+        "sent": lambda: time_field({"sentAt": envelope.sentAt}, "sentAt"),
+        "context": lambda: _shared_object(envelope.context, "context"),
+        "integrations": lambda: _shared_object(envelope.integrations, "integrations"),
+    }
+    for name, read in readers.items():
+        try:
+            found[name] = read()
+        except EventRejected as refusal:
+            fault = fault or refusal
+    return request._replace(**found, envelope=Envelope(**found)), fault
 
 
 def _shared_object(raw: msgspec.Raw | msgspec.UnsetType, field: str) -> dict[str, Any] | None:
@@ -133,7 +154,7 @@ def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
     try:
         return event_of(read_object(raw), request)
     except EventRejected as refusal:
-        return rejection(index, raw, refusal, _message_id(raw))
+        return rejection(index, raw, refusal, _message_id(raw), request.envelope)
 
 
 def _message_id(raw: bytes) -> object:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.kernel.rejected import Envelope
 from threadline.wire.message import (
     check_identifiers,
     check_type,
@@ -43,6 +44,8 @@ class Request(NamedTuple):
     context: dict[str, Any] | None = None
     integrations: dict[str, Any] | None = None
     historical: bool = False
+    envelope: Envelope | None = None
+    """The same again, as it is kept with a message that is rejected."""
 
 
 def event_of(message: dict[str, Any], request: Request) -> Event:

@@ -8,7 +8,17 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
-from threadline.kernel.rejected import RejectedEntry
+from threadline.kernel.rejected import Envelope, RejectedEntry
+
+
+class EnvelopeView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a request said for all its messages."""
+
+    kind: Annotated[str, Meta(description="The call that its path named; empty for a batch.")] = ""
+    sent_at: Annotated[Instant | None, Meta(description="The producer's clock when it sent.")] = None
+    context: dict[str, Any] | None = None
+    integrations: dict[str, Any] | None = None
+    historical: bool = False
 
 
 class RejectedView(msgspec.Struct, kw_only=True):
@@ -24,6 +34,9 @@ class RejectedView(msgspec.Struct, kw_only=True):
     form: Annotated[str, Meta(description="How to read the payload: event, segment, cloudevents, table, text …")]
     payload: Annotated[Any, Meta(description="As it came.")]
     status: Annotated[str, Meta(description="open, resubmitted or dismissed.")]
+    envelope: Annotated[
+        EnvelopeView | None, Meta(description="What came beside it, and is read with it when it is re-submitted.")
+    ] = None
     event_id: Annotated[str, Meta(description="For a conflict the event that holds the key.")] = ""
     resolution: Annotated[str, Meta(description="The event that came of a re-submission, or why it was dismissed.")] = (
         ""
@@ -39,5 +52,13 @@ def rejected_view(entry: RejectedEntry) -> RejectedView:
     return RejectedView(
         id=entry.id, source=entry.source, code=entry.code, message=entry.message,
         received_at=instant(entry.received_at), form=entry.form, payload=payload, status=entry.status,
-        event_id=entry.event_id, resolution=entry.resolution,
+        envelope=None if entry.envelope is None else _envelope_view(entry.envelope), event_id=entry.event_id,
+        resolution=entry.resolution,
+    )  # fmt: skip
+
+
+def _envelope_view(envelope: Envelope) -> EnvelopeView:
+    return EnvelopeView(
+        kind=envelope.kind, sent_at=None if envelope.sent is None else instant(envelope.sent),
+        context=envelope.context, integrations=envelope.integrations, historical=envelope.historical,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.routing import PREFLIGHT, Route
 from threadline.surfaces.http.segment import DECODED_ASIDE_BYTES
 from threadline.wire import cloudevents
-from threadline.wire.cloudevents_event import PERSON_KINDS
+from threadline.wire.cloudevents_event import person_kinds
 
 PATH = "/v1/cloudevents"
 
@@ -28,7 +28,7 @@ class CloudEvents:
     def __init__(self, ingest: Ingest, access: Access) -> None:
         self._ingest = ingest
         self._access = access
-        self._kinds = PERSON_KINDS | frozenset(ingest.engine.catalogue.rules.kinds)
+        self._kinds = person_kinds(ingest.engine.catalogue.rules.kinds)
 
     def routes(self) -> Iterator[Route]:
         """Delivery and its handshake."""
@@ -57,7 +57,7 @@ class CloudEvents:
         except MalformedBody as error:
             await self._ingest.refuse_body(body, credential, address, error, secrets)
             raise
-        outcome = await self._ingest.take(decoded.results, credential, address, "cloudevents", secrets=secrets)
+        outcome = await self._ingest.take(decoded.results, credential, address, "cloudevents", secrets)
         return Response(msgspec.json.encode(outcome), media_type="application/json")
 
     async def permit(self, request: Request, names: Mapping[str, str]) -> Response:

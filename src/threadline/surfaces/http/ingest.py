@@ -62,14 +62,12 @@ class Ingest:
         credential: Credential,
         address: str,
         form: str,
-        kind: str | None = None,
         secrets: Sequence[str] = (),
     ) -> Outcome:
         """Record what became an event, keep the rest in the rejected log, and answer when both are durable.
 
-        ``kind`` is the call that the path named, which a message that is kept would otherwise lose. ``secrets`` came
-        with the request, and are kept nowhere. Raises `RateLimited` with nothing recorded, `Unavailable` when some of
-        it may be: sending it all again is safe.
+        ``secrets`` came with the request, and are kept nowhere. Raises `RateLimited` with nothing recorded,
+        `Unavailable` when some of it may be: sending it all again is safe.
         """
         if credential.kind == "write_key":
             results = [_claimed(result) for result in results]
@@ -78,7 +76,7 @@ class Ingest:
         await self._limits.charge(ids, credential, address, rejected=len(results) - len(events))
         rejections = [result for result in results if type(result) is Rejection]
         if rejections:
-            entries = self._entries(rejections, credential, form, kind, secrets)
+            entries = self._entries(rejections, credential, form, secrets)
             await self.writer.run(lambda: self.engine.reject(entries))
         receipts = await self.writer.record(events)
         outcome = _outcome(results, receipts)
@@ -94,7 +92,7 @@ class Ingest:
         """
         await self._limits.charge((), credential, address, rejected=1)
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
-        entries = self._entries([rejection], credential, "text", None, secrets)
+        entries = self._entries([rejection], credential, "text", secrets)
         await self.writer.run(lambda: self.engine.reject(entries))
         self.metrics.events.add((credential.name, "rejected"))
 
@@ -103,15 +101,14 @@ class Ingest:
         rejections: Sequence[Rejection],
         credential: Credential,
         form: str,
-        kind: str | None,
         secrets: Sequence[str],
     ) -> list[RejectedEntry]:
         now = self.engine.clock()
-        entries = [_entry(each, credential, form, kind, now, secrets) for each in rejections[:REJECTED_KEPT_MAX]]
+        entries = [_entry(each, credential, form, now, secrets) for each in rejections[:REJECTED_KEPT_MAX]]
         if len(rejections) > REJECTED_KEPT_MAX:
             message = f"{len(rejections) - REJECTED_KEPT_MAX} more messages of the same request were rejected"
             last = msgspec.structs.replace(rejections[REJECTED_KEPT_MAX], message=message)
-            entries.append(_entry(last, credential, form, kind, now, secrets))
+            entries.append(_entry(last, credential, form, now, secrets))
         return entries
 
     def _count(self, outcome: Outcome, source: str) -> None:
@@ -151,13 +148,13 @@ def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) 
     return outcome
 
 
-def _entry(
-    rejection: Rejection, credential: Credential, form: str, kind: str | None, now: int, secrets: Sequence[str]
-) -> RejectedEntry:
-    payload, form = _payload(rejection.raw, form, kind, secrets)
-    text = rejection.raw.decode("utf-8", "backslashreplace")
+def _entry(rejection: Rejection, credential: Credential, form: str, now: int, secrets: Sequence[str]) -> RejectedEntry:
+    payload, form = _payload(rejection.raw, form, secrets)
+    text, said = rejection.raw.decode("utf-8", "backslashreplace"), rejection.envelope
     return RejectedEntry(
-        id=short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind or "", text),
+        id=short_hash(
+            credential.workspace, credential.name, rejection.code, rejection.key, said.kind if said else "", text
+        ),
         workspace=credential.workspace,
         source=credential.name,
         code=rejection.code,
@@ -165,10 +162,11 @@ def _entry(
         received_at=now,
         payload=payload,
         form=form,
+        envelope=said if form != "text" else None,
     )
 
 
-def _payload(raw: bytes, form: str, kind: str | None, secrets: Sequence[str]) -> tuple[Any, str]:
+def _payload(raw: bytes, form: str, secrets: Sequence[str]) -> tuple[Any, str]:
     """The message as JSON if it can be kept as that, or else as text."""
     try:
         payload = msgspec.json.decode(raw) if form != "text" else None
@@ -181,6 +179,4 @@ def _payload(raw: bytes, form: str, kind: str | None, secrets: Sequence[str]) ->
             if len(secret) >= SECRET_LENGTH_MIN:
                 text = text.replace(secret, MASK)
         return text, "text"
-    if kind is not None:
-        payload.setdefault("type", kind)
     return payload, form

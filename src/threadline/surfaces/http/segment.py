@@ -62,7 +62,7 @@ class Segment:
                 raise no_sender()
             results = [_of(result, credential) for result in results]
         secrets = (*secrets_of(request), decoded.write_key)
-        outcome = await self._ingest.take(results, credential, address, "segment", kind, secrets)
+        outcome = await self._ingest.take(results, credential, address, "segment", secrets)
         return Response(msgspec.json.encode(outcome), media_type="application/json")
 
     async def _decode(self, body: bytes, kind: str | None, credential: Credential | None) -> Decoded:
