@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.engine.record import Recorder
 from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.store import Batch, Delete, scan_pages
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 
 
@@ -268,6 +271,39 @@ def test_a_message_is_found_under_the_credential_it_came_through() -> None:
     asked.engine.credentials.create("default", "write_key", "web")
     asked.ask("record", source="web", events=[purchase("from-the-web")])
     assert asked.ask("message", source="operator", message_id="from-the-web")["event"]["source"] == "web"
+
+
+def test_a_message_is_found_after_its_credential_is_gone() -> None:
+    asked = Asked()
+    credential, _ = asked.engine.credentials.create("default", "write_key", "web")
+    asked.ask("record", source="web", events=[purchase("from-the-web")])
+    asked.ask("record", source="web", events=[purchase("another")])
+    asked.engine.credentials.revoke("default", credential.id)
+    assert asked.ask("message", source="operator", message_id="from-the-web")["event"]["source"] == "web"
+    with pytest.raises(NotFound):
+        asked.ask("message", workspace="theirs", source="operator", message_id="from-the-web")
+
+
+def test_a_message_is_found_whatever_its_source_is_called() -> None:
+    asked = Asked()
+    for source in ("", "a/b", "\0", "é" * 2_000):
+        (receipt,) = asked.engine.record([Event(
+            type="page", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT, key=f"by {source[:9]}",
+            source=source,
+        )])  # fmt: skip
+        assert receipt.status == "accepted"
+        assert asked.ask("message", message_id=f"by {source[:9]}")["event"]["id"] == receipt.id
+
+
+def test_a_source_is_known_although_the_engine_died_before_its_row_was_written() -> None:
+    asked = Asked()
+    asked.ask("record", source="web", events=[purchase("a")])
+    (row,) = scan_pages(asked.engine.store, "source")
+    asked.engine.store.commit([Batch(writes=[Delete(row.key)])])
+    asked.engine.recorder = Recorder(asked.engine.store, asked.engine.catalogue, asked.engine.clock)
+    # The producer had no answer, and sends it again.
+    assert asked.ask("record", source="web", events=[purchase("a")])["duplicates"] == 1
+    assert asked.ask("message", source="operator", message_id="a")["outcome"] == "accepted"
 
 
 def test_a_rejected_message_says_why() -> None:

@@ -49,8 +49,9 @@ def test_an_action_of_a_user_keeps_every_scope_under_its_one_id(ux: TestClient, 
     scopes = [{"topic": "category", "value": "A"}, {"topic": "article", "value": "trail"}, {"topic": "tag"}]
     body = {"topic": "Article", "applicationId": "web", "actionId": "a-1", "scopes": scopes}
     answer = ux.post(USER, json=body, headers=as_user(clock))
-    assert (answer.status_code, answer.json()) == (200, {"actionId": "a-1", "status": "accepted"})
     (recorded,) = events(engine, "user_id:42")
+    receipt = {"actionId": "a-1", "status": "accepted", "messageId": recorded.event.key}
+    assert (answer.status_code, answer.json()) == (200, receipt)
     assert recorded.event.type == "app_action"
     assert recorded.event.properties == {
         "topic": "Article", "application_id": "web", "action_id": "a-1",

@@ -7,6 +7,7 @@ from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -167,3 +168,37 @@ def test_a_cloudevent_goes_to_the_person_that_it_names(tmp_path: Path) -> None:
     (event,) = recorded(engine)
     assert event.identifiers == (Identifier("crm", "77"),)
     engine.close()
+
+
+# --- what became of a message ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["/shop", "https://shop.example/" + "a" * 400])
+def test_a_cloudevent_is_found_by_its_pair_whether_it_was_taken_or_not(
+    source: str, client: TestClient, keys: Keys
+) -> None:
+    event = {"specversion": "1.0", "id": "o-9", "source": source, "type": "click", "subject": "1"}
+    batch = [event, {**event, "id": "o-10", "time": "soon"}, {**event, "id": "o-11", "subject": "undefined"}]
+    headers = {**basic(keys.write), "Content-Type": "application/cloudevents-batch+json"}
+    told = client.post("/v1/cloudevents", content=json.dumps(batch), headers=headers).json()["rejected"]
+    for id, outcome in (("o-9", "accepted"), ("o-10", "rejected"), ("o-11", "rejected")):
+        path = "/v1/messages/" + quote(f"{source} {id}", safe="")
+        said = client.get(path, headers=keys.bearer("read"))
+        assert said.status_code == 200, said.text
+        assert said.json()["outcome"] == outcome
+    for each in told:
+        path = "/v1/messages/" + quote(each["messageId"], safe="")
+        assert client.get(path, headers=keys.bearer("read")).json()["outcome"] == "rejected"
+
+
+def test_a_message_with_a_number_for_an_id_is_found(client: TestClient, keys: Keys) -> None:
+    for message in ({"event": "click", "messageId": 1}, {"messageId": 2}, {"messageId": 3.0}):
+        client.post("/v1/track", json={"userId": "1", **message}, headers=basic(keys.write))
+    found = [client.get(f"/v1/messages/{id}", headers=keys.bearer("read")).json()["outcome"] for id in (1, 2, 3)]
+    assert found == ["accepted", "rejected", "rejected"]
+
+
+def test_what_is_not_found_is_not_said_to_be_unrecorded(client: TestClient, keys: Keys) -> None:
+    said = client.get("/v1/messages/m", headers=keys.bearer("read"))
+    assert said.status_code == 404
+    assert "not recorded" not in said.text

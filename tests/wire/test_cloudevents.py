@@ -333,10 +333,22 @@ def test_what_a_batch_holds_beyond_the_limit_is_rejected_one_by_one() -> None:
     assert all(isinstance(result, Event) for result in results[:BATCH_EVENTS_MAX])
     overflow = [result for result in results[BATCH_EVENTS_MAX:] if isinstance(result, Rejection)]
     assert [(result.code, result.key) for result in overflow] == [
-        ("batch_overflow", "2500"),
-        ("batch_overflow", "2501"),
+        ("batch_overflow", "/shop 2500"),
+        ("batch_overflow", "/shop 2501"),
     ]
     assert send([], BATCH).results == []
+
+
+@pytest.mark.parametrize("source", ["/shop", "/" + "s" * 300])
+def test_what_is_rejected_has_the_key_that_it_would_have_had(source: str) -> None:
+    event = one(ce(source=source))
+    (refusal,) = send(ce(source=source, time="soon")).results
+    assert isinstance(refusal, Rejection)
+    assert refusal.key == event.key
+    headers = {name: str(value) for name, value in ce(source=source, time="soon").items() if name != "data"}
+    (binary,) = send(b"{}", "application/json", **{f"ce-{name}": value for name, value in headers.items()}).results
+    assert isinstance(binary, Rejection)
+    assert binary.key == event.key
 
 
 # --- anything at all -------------------------------------------------------------------------------------------------

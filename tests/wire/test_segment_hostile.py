@@ -121,7 +121,8 @@ def test_the_cases_cover_every_code_of_this_format() -> None:
 
 def test_the_rejection_names_the_message() -> None:
     assert refused(track(event="", messageId="m7")).key == "m7"
-    assert refused(track(event="", messageId=7)).key == ""
+    assert refused(track(event="", messageId=7)).key == "7"
+    assert refused(track(event="", messageId=[7])).key == ""
 
 
 def test_the_limits_are_inclusive() -> None:

@@ -18,6 +18,7 @@ from threadline.engine.rebuilding import refold_everybody
 from threadline.engine.record import Recorder
 from threadline.engine.screen import Request
 from threadline.engine.shared import SharedValues
+from threadline.engine.sources import sources_of
 from threadline.engine.trials import Running, Trials
 from threadline.engine.whatif import Done, Way, run, trial
 from threadline.engine.wishes import effect_of, pending_timers
@@ -133,6 +134,16 @@ class Engine:
         """The event that a source told under an idempotency key."""
         id = event_id(workspace, source, key)
         return self.asker.event(workspace, id) if self.store.seen([id]) else None
+
+    def event_of_keys(self, workspace: str, sources: Sequence[str], keys: Sequence[str]) -> Recorded | None:
+        """The event that the first of these sources told under one of these keys."""
+        ids = [event_id(workspace, source, key) for source in sources for key in keys]
+        known = self.store.seen(ids)
+        return next((self.asker.event(workspace, id) for id in ids if id in known), None)
+
+    def sources(self, workspace: str) -> list[str]:
+        """Every source that has recorded in a workspace or has a credential for it."""
+        return list(dict.fromkeys([*self.credentials.sources(workspace), *sources_of(self.store, workspace)]))
 
     def rejected_entry(self, workspace: str, id: str) -> StoredEntry:
         """One entry of the rejected log; raises `NotFound`."""

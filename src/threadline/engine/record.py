@@ -20,6 +20,7 @@ from threadline.engine.person import Packed, person_key
 from threadline.engine.right_of_way import RightOfWay
 from threadline.engine.screen import Request, Screened, checked_request, screen
 from threadline.engine.shared import SharedValues
+from threadline.engine.sources import Sources
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
 from threadline.kernel.event import Receipt, Recorded, is_workspace
 from threadline.kernel.policy import Known
@@ -59,6 +60,7 @@ class Recorder:
         stale, so they are read anew, when it is this process's turn."""
         self._names = Names(catalogue.rules)
         self.shared = SharedValues(store, catalogue, clock)
+        self.sources = Sources(store)
         self.watchers: list[Callable[[Sequence[Batch] | None], None]] = []
         """Told of the batches that were committed, before the next commit is made; of None if nobody knows which."""
 
@@ -212,6 +214,9 @@ class Recorder:
                 screened.append(screen(index, checked, self._names, group.now, requests[index].event.sent_time))
             except EventRejected as error:
                 refused[index] = error
+        # Of what is known as well: the first attempt at it may have died between the event and the row of its source.
+        for put in self.sources.missing({(one.event.workspace, one.event.source) for one in screened}):
+            group.loose[put.key] = put
         known = self.store.seen([one.id for one in screened], certain=certain)
         first: dict[str, int] = dict(known)
         fresh = []
@@ -233,6 +238,7 @@ class Recorder:
     ) -> dict[int, Receipt]:
         batches = group.seal_all(self.way.give)
         outcomes = self._committed(batches)
+        self.sources.written(group.loose)
         lost: set[int] = set()
         overtaken: set[str] = set()
         for (draft, _), refusal in zip(group.sealed, outcomes, strict=False):

@@ -11,7 +11,7 @@ from threadline.engine.packing import time_key
 from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import Conflict, EventRejected, NotFound
 from threadline.kernel.event import Event
-from threadline.kernel.rejected import RejectedEntry, Status, StoredEntry
+from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, Status, StoredEntry
 from threadline.kernel.store import Batch, Key, Put, Store
 
 REJECTED = "rejected"
@@ -33,7 +33,7 @@ def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
     return RejectedEntry(
         id=short_hash(event.workspace, event.source, event.key, error.code, _shown(said)[:4_096]),
         workspace=event.workspace, source=_writable(event.source), code=error.code, message=str(error)[:MESSAGE_MAX],
-        received_at=event.received_at or now, payload=payload, form=form,
+        received_at=event.received_at or now, payload=payload, form=form, key=_writable(event.key[:KEY_LENGTH_MAX]),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from threadline.kernel.limits import WORKSPACE_LENGTH_MAX
+from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, WORKSPACE_LENGTH_MAX
 
 WORKSPACE_FORM = f"1 to {WORKSPACE_LENGTH_MAX} printable characters without /"
 """What a workspace may be named, in words."""
@@ -108,6 +108,14 @@ def event_id(workspace: str, source: str, key: str) -> str:
     """
     text = f"{workspace}\0{source}\0{key}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def pair_key(pair: str) -> str:
+    """The key of an event whose producer names it by a pair with a blank between; a long pair is hashed."""
+    if len(pair) <= EVENT_KEY_LENGTH_MAX:
+        return pair
+    # Without a blank, so that no hash is taken for a pair.
+    return "ce:" + hashlib.blake2b(pair.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def thread_id(workspace: str, identifier: Identifier) -> str:

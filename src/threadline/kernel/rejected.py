@@ -8,6 +8,9 @@ import msgspec
 
 from threadline.kernel.typed import prepared
 
+KEY_LENGTH_MAX = 2_000
+"""Characters of a key by which an entry can be found; no event has one of that length."""
+
 Status = Literal["open", "resubmitted", "dismissed"]
 
 
@@ -37,6 +40,8 @@ class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The event as it came: the wire's JSON, or Threadline's own form for events that were read already."""
     form: str = "event"
     """How to read `payload` again: ``segment``, ``cloudevents``, ``event`` or ``text`` for what is not JSON."""
+    key: str = ""
+    """The key that the event has, or would have if it could be read; empty if it has none."""
     envelope: Envelope | None = None
     """What was said beside the payload; None if the wire has no such thing, or it was read already."""
     event_id: str = ""

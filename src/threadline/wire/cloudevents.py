@@ -24,6 +24,7 @@ from threadline.wire.cloudevents_event import (
     event_of,
     extension_value,
     is_json,
+    key_of,
 )
 from threadline.wire.message import is_no_message, read_json, read_object
 from threadline.wire.rejection import Decoded, Rejection, rejection
@@ -88,7 +89,7 @@ def _structured(body: bytes, request: Request) -> Event | Rejection:
 def _batch(body: bytes, request: Request) -> list[Event | Rejection]:
     overflow = EventRejected("batch_overflow", f"a batch holds at most {BATCH_EVENTS_MAX} events")
     return [
-        _result(index, raw, request) if index < BATCH_EVENTS_MAX else rejection(index, raw, overflow, _id(raw))
+        _result(index, raw, request) if index < BATCH_EVENTS_MAX else rejection(index, raw, overflow, _key(raw))
         for index, raw in enumerate(_elements(body))
     ]
 
@@ -112,14 +113,22 @@ def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
         attributes = read_object(raw, CLOUDEVENT_BYTES_MAX)
         return event_of(attributes, request)
     except EventRejected as refusal:
-        return rejection(index, raw, refusal, _id(raw))
+        return rejection(index, raw, refusal, _key(raw))
 
 
-def _id(raw: bytes) -> object:
+def _key(raw: bytes) -> str:
     try:
-        return read_object(raw, CLOUDEVENT_BYTES_MAX).get("id")
+        return _key_in(read_object(raw, CLOUDEVENT_BYTES_MAX))
     except EventRejected:
-        return None
+        return ""
+
+
+def _key_in(attributes: Mapping[str, Any]) -> str:
+    """The key that the event has, or would have if it were one; without a source that is the id alone."""
+    source, id = attributes.get("source"), attributes.get("id")
+    if type(id) is not str or not id:
+        return ""
+    return key_of(source, id) if type(source) is str and source else id
 
 
 def _binary(body: bytes, content_type: str, headers: Mapping[str, str], request: Request) -> Event | Rejection:
@@ -148,7 +157,7 @@ def _binary(body: bytes, content_type: str, headers: Mapping[str, str], request:
             raise fault
         return event_of(dict(message), request)
     except EventRejected as refusal:
-        return rejection(0, _encode_json(message), refusal, attributes.get("id"))
+        return rejection(0, _encode_json(message), refusal, _key_in(attributes))
 
 
 def _header_value(name: str, value: str) -> str:

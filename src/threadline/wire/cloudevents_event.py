@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from base64 import b64decode
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from threadline.kernel.errors import EventRejected
-from threadline.kernel.event import Event, Identifier
-from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX
+from threadline.kernel.event import Event, Identifier, pair_key
 from threadline.wire.message import check_identifiers, check_type, json_type, place_in_time, time_field
 
 PERSON_KINDS = frozenset({"user_id", "anonymous_id", "email", "phone", "whatsapp", "external_id"})
@@ -54,7 +52,7 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
     Raises `EventRejected` with one of `rejection.CODES`.
     """
     _check(message)
-    key = _key(message["source"], message["id"])
+    key = key_of(message["source"], message["id"])
     type_ = check_type(message.pop("type"))
     del message["specversion"]
     said = time_field(message, "time")
@@ -141,13 +139,9 @@ def _check_form(message: dict[str, Any], name: str, form: re.Pattern[str], expec
 # --- what it means ---------------------------------------------------------------------------------------------------
 
 
-def _key(source: str, id: str) -> str:
+def key_of(source: str, id: str) -> str:
     """(source, id) names the event in all the world, so both make the key. No source holds a blank, so pairs differ."""
-    key = f"{source} {id}"
-    if len(key) <= EVENT_KEY_LENGTH_MAX:
-        return key
-    # Without a blank, so that no hash is taken for a pair.
-    return "ce:" + hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+    return pair_key(f"{source} {id}")
 
 
 def _person(message: dict[str, Any], kinds: frozenset[str]) -> tuple[tuple[Identifier, ...], str]:

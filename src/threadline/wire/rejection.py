@@ -50,7 +50,7 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     """Its place in the request, from 0."""
     key: str
-    """The producer's own key of it, such as the messageId; empty if it has none that could be read."""
+    """The key that the event would have, such as the messageId; empty if it has none that could be read."""
     code: str
     """One of `CODES`."""
     message: str
@@ -75,13 +75,12 @@ _WRITE_KEY = re.compile(rb"""(writeKey["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|'[^']*
 
 
 def rejection(
-    index: int, raw: bytes, refusal: EventRejected, key: object = None, envelope: Envelope | None = None
+    index: int, raw: bytes, refusal: EventRejected, key: str = "", envelope: Envelope | None = None
 ) -> Rejection:
-    """The rejection of a message for what `refusal` says. A ``key`` that is not text counts as none."""
+    """The rejection of a message for what `refusal` says."""
     assert refusal.code in CODES, f"{refusal.code} is not documented in CODES"
-    name = key if type(key) is str else ""
     return Rejection(
-        index=index, key=name, code=refusal.code, message=str(refusal), raw=kept(raw), envelope=envelope
+        index=index, key=key, code=refusal.code, message=str(refusal), raw=kept(raw), envelope=envelope
     )  # fmt: skip
 
 

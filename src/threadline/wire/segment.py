@@ -16,7 +16,7 @@ from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.kernel.rejected import Envelope
 from threadline.kernel.time import format_time
-from threadline.wire.message import is_no_message, read_object, time_field
+from threadline.wire.message import is_no_message, read_object, text_field, time_field
 from threadline.wire.rejection import Decoded, Rejection, rejection
 from threadline.wire.scan import check_count, split_array
 from threadline.wire.segment_event import BODY_FIELD, CALLS, KINDS, Request, event_of
@@ -157,11 +157,12 @@ def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
         return rejection(index, raw, refusal, _message_id(raw), request.envelope)
 
 
-def _message_id(raw: bytes) -> object:
+def _message_id(raw: bytes) -> str:
+    """The key that the message has, or would have if it were an event."""
     try:
-        return read_object(raw).get("messageId")
+        return text_field(read_object(raw), "messageId")
     except EventRejected:
-        return None
+        return ""
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

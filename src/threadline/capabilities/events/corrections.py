@@ -122,7 +122,7 @@ def _resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
 
 def _corrected(native: NativeEvent, entry: RejectedEntry) -> Event:
     if not native.key:
-        native = msgspec.structs.replace(native, key=_free_key(entry, _key_of(entry.payload)))
+        native = msgspec.structs.replace(native, key=_free_key(entry, entry.key or _key_of(entry.payload)))
     # It reached us when it was rejected, so that is when it occurred where it tells no time of its own.
     return native_event(native, workspace=entry.workspace, source=entry.source, received_at=entry.received_at)
 

@@ -10,9 +10,10 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import EventView, event_view
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import NotFound
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Recorded, pair_key
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.rejected import KEY_LENGTH_MAX
 
 REJECTED_LOOKED_AT_MAX = 5_000
 """Entries of the rejected log, newest first, that are looked through for a message."""
@@ -23,7 +24,13 @@ class MessageParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which message: by the key that its producer gave it."""
 
     message_id: Annotated[
-        str, Meta(description="The messageId, or whatever key the event was sent with.", min_length=1, max_length=400)
+        str,
+        Meta(
+            description="The messageId, or whatever key the event was sent with; of a CloudEvent its source, a blank "
+            "and its id.",
+            min_length=1,
+            max_length=KEY_LENGTH_MAX,
+        ),
     ]
     source: Annotated[
         str,
@@ -60,7 +67,7 @@ def _message(context: Context, params: MessageParams) -> Message:
             where = f"from source {params.source!r}" if params.source else "from any source known here"
             raise NotFound(
                 f"no message {params.message_id[:64]!r} came {where}",
-                hint="name the source it came through, or send it again: it was not recorded",
+                hint="name the source it came through; ask for a CloudEvent by its source, a blank and its id",
             )
         return Message(message_id=params.message_id, outcome="rejected", rejected=refused)
     engine = context.engine
@@ -78,29 +85,31 @@ def _message(context: Context, params: MessageParams) -> Message:
     )
 
 
+def _keys(message_id: str) -> list[str]:
+    """The keys that a message of this name may have been recorded under."""
+    return list(dict.fromkeys([message_id, pair_key(message_id)]))
+
+
 def _accepted(context: Context, params: MessageParams) -> Recorded | None:
-    for source in [params.source] if params.source else _sources(context):
-        recorded: Recorded | None = context.engine.event_of_key(context.workspace, source, params.message_id)
-        if recorded is not None:
-            return recorded
-    return None
+    sources = [params.source] if params.source else _sources(context)
+    found: Recorded | None = context.engine.event_of_keys(context.workspace, sources, _keys(params.message_id))
+    return found
 
 
 def _sources(context: Context) -> list[str]:
-    """The sources that this workspace knows, the caller's own first: each credential is one."""
-    names = context.engine.credentials.sources(context.workspace)
-    return list(dict.fromkeys([context.source, "direct", *names]))
+    """The sources that this workspace knows, the caller's own first."""
+    return list(dict.fromkeys([context.source, "direct", *context.engine.sources(context.workspace)]))
 
 
 def _refused(context: Context, params: MessageParams) -> list[RejectedView]:
     found: list[RejectedView] = []
-    cursor = ""
+    keys, cursor = _keys(params.message_id), ""
     for _ in range(REJECTED_LOOKED_AT_MAX // _REJECTED_PAGE):
         page = context.engine.rejected_page(context.workspace, cursor, _REJECTED_PAGE)
         found += [
             rejected_view(entry)
             for _, entry in page
-            if params.source in ("", entry.source) and params.message_id in _keys(entry.payload)
+            if params.source in ("", entry.source) and (entry.key in keys or params.message_id in _told(entry.payload))
         ]
         if len(page) < _REJECTED_PAGE:
             break
@@ -108,8 +117,8 @@ def _refused(context: Context, params: MessageParams) -> list[RejectedView]:
     return found
 
 
-def _keys(payload: Any) -> list[Any]:
-    # The names under which the wires tell their key: Threadline's own, Segment's, CloudEvents'.
+def _told(payload: Any) -> list[Any]:
+    # Entries of older versions have no key of their own: these are the names under which the wires tell theirs.
     return [payload.get(name) for name in ("key", "messageId", "id")] if isinstance(payload, dict) else []
 
 

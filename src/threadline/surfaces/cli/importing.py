@@ -15,7 +15,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event
-from threadline.kernel.rejected import RejectedEntry
+from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.typed import prepared
 from threadline.surfaces.cli.rows import BadRow, RowFile, open_rows
@@ -205,13 +205,15 @@ def _screened(engine: Engine, plan: Plan, row: Row | BadRow, number: int, now: i
 def _entry(plan: Plan, number: int, refusal: Rejection | BadRow, now: int) -> RejectedEntry:
     raw = refusal.raw if isinstance(refusal, BadRow) else refusal.raw.decode("utf-8", "backslashreplace")
     payload: dict[str, Any] = {"file": plan.name, "row": number, "cells": _cells(raw)}
-    if isinstance(refusal, Rejection) and refusal.key:
-        payload["key"] = _unicode(refusal.key)
+    key = _unicode(refusal.key) if isinstance(refusal, Rejection) else ""
+    if key:
+        payload["key"] = key
     # The same row rejected for the same reason is the same entry, however often the import is run.
     id = short_hash("row", plan.workspace, plan.source, plan.name, str(number), refusal.code, raw)
     return RejectedEntry(
         id=id, workspace=plan.workspace, source=plan.source, code=refusal.code,
         message=f"row {number}: {_unicode(refusal.message)}", received_at=now, payload=payload, form=ROW_FORM,
+        key=key[:KEY_LENGTH_MAX],
     )  # fmt: skip
 
 

@@ -68,6 +68,8 @@ class AppActionReceipt(msgspec.Struct, rename="camel"):
     action_id: str
     status: str
     """accepted, duplicate, or conflict: the same id was used before for another action, which stands."""
+    message_id: str
+    """What to ask ``/v1/messages`` for: an action's id is its actor's own, and another's may have the same."""
 
 
 class WeighedValue(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -184,7 +186,8 @@ class AppActions:
         if outcome.rejected:
             raise InvalidValue(f"{outcome.rejected[0].code}: {outcome.rejected[0].message}")
         status = "duplicate" if outcome.duplicates else "conflict" if outcome.conflicts else "accepted"
-        return Response(msgspec.json.encode(AppActionReceipt(action.action_id, status)), media_type="application/json")
+        receipt = AppActionReceipt(action.action_id, status, event.key)
+        return Response(msgspec.json.encode(receipt), media_type="application/json")
 
     async def _limit(self, event: Event, name: str) -> None:
         id = event_id(event.workspace, event.source, event.key)

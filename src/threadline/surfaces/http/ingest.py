@@ -12,7 +12,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt, event_id
-from threadline.kernel.rejected import RejectedEntry
+from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import RateLimits
 from threadline.surfaces.http.writer import Writer
@@ -162,6 +162,7 @@ def _entry(rejection: Rejection, credential: Credential, form: str, now: int, se
         received_at=now,
         payload=payload,
         form=form,
+        key=rejection.key[:KEY_LENGTH_MAX],
         envelope=said if form != "text" else None,
     )
 

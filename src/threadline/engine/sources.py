@@ -1,0 +1,63 @@
+"""Which sources have ever recorded in a workspace, so that a message is found whoever brought it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from threadline.engine.memo import Memo
+from threadline.engine.wishes import short_hash
+from threadline.kernel.store import Key, Put, Store
+
+SOURCE = "source"
+"""Table of sources: one row for each of a workspace, written with its first event and never again."""
+SOURCES_READ_MAX = 10_000
+"""Sources of one workspace that are listed."""
+_CACHED = 10_000
+_PAGE = 1_000
+
+
+class Sources:
+    """The sources of one store, as one recorder knows them. Not thread-safe: used under the recorder's lock."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: Memo[Key, bool] = Memo(_CACHED)
+
+    def missing(self, pairs: Iterable[tuple[str, str]]) -> list[Put]:
+        """The rows to be written for those (workspace, source) that have none yet."""
+        wanted = {key: source for workspace, source in pairs if self._known.get(key := _key(workspace, source)) is None}
+        if not wanted:
+            return []
+        found = self._store.get(list(wanted))
+        self.written(item.key for item in found if item is not None)
+        return [
+            Put(key, msgspec.json.encode(source))
+            for (key, source), item in zip(wanted.items(), found, strict=True)
+            if item is None
+        ]
+
+    def written(self, keys: Iterable[Key]) -> None:
+        """Remember of these rows that they are there."""
+        for key in keys:
+            if key.table == SOURCE:
+                self._known.put(key, True)
+
+
+def sources_of(store: Store, workspace: str) -> list[str]:
+    """The names of the sources that have recorded in a workspace, in a stable order."""
+    found: list[str] = []
+    start = ""
+    while len(found) < SOURCES_READ_MAX:
+        page = store.query(SOURCE, workspace, start=start, limit=_PAGE)
+        found += [msgspec.json.decode(item.value, type=str) for item in page]
+        if len(page) < _PAGE:
+            break
+        start = page[-1].key.sort + "\0"
+    return found
+
+
+def _key(workspace: str, source: str) -> Key:
+    # By its hash: a source may be of any length, and a key may not.
+    return Key(SOURCE, workspace, short_hash(source))
