@@ -203,3 +203,26 @@ def test_what_no_entry_can_hold_is_kept_in_part_and_stops_no_neighbour(unfit: Ev
     assert (entry.code, entry.form) == (said[0], "text")
     with pytest.raises(InvalidValue, match="give the correction as `event`"):
         asked(on, "resubmit", id=entry.id)
+
+
+@given(steps=st.lists(st.sampled_from(["again", "dismiss", "resubmit"]), max_size=8), conflict=st.booleans())
+def test_an_entry_stands_once_at_its_last_time_whatever_comes_again(steps: list[str], conflict: bool) -> None:
+    """The model: dismissed and sent again is open; re-submitted it is settled for good."""
+    on = staging.engine(clock=staging.ticking())
+    if conflict:
+        on.record([event("page", WHO, "k", properties={"n": 1})])
+    unfit = event("page", WHO if conflict else {"user_id": "null"}, "k")
+    on.record([unfit])
+    status = "open"
+    for step in steps:
+        [(_, entry)] = on.rejected_page("default")
+        assert entry.status == status
+        if step == "again":
+            on.record([unfit])
+            status = "open" if status == "dismissed" else status
+        elif status == "open":
+            status = {"dismissed": "dismissed", "accepted": "resubmitted"}[
+                decide(on, on.rejected_entry("default", entry.id), "" if step == "dismiss" else "put right")
+            ]
+    [(_, entry)] = on.rejected_page("default")
+    assert entry.status == status

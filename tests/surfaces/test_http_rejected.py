@@ -16,8 +16,9 @@ from tests.surfaces.conftest import NOW, Clock, Keys, client_of, keys_of
 from threadline.app import open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import SECOND, format_time
 from threadline.settings import Settings
+from threadline.surfaces.http.ingest import REPEATS_AT_ONCE_MAX
 
 
 def basic(secret: str) -> dict[str, str]:
@@ -202,3 +203,50 @@ def test_what_is_not_found_is_not_said_to_be_unrecorded(client: TestClient, keys
     said = client.get("/v1/messages/m", headers=keys.bearer("read"))
     assert said.status_code == 404
     assert "not recorded" not in said.text
+
+
+# --- the same again ----------------------------------------------------------------------------
+
+
+def test_a_message_without_an_id_is_another_one_each_time(client: TestClient, keys: Keys, engine: Engine) -> None:
+    message = {"userId": "many", "properties": {"plan": "pro"}}
+    for _ in range(3):
+        client.post("/v1/track", json=message, headers=basic(keys.write))
+    client.post("/v1/batch", json={"batch": [{"type": "track", **message}] * 2}, headers=basic(keys.write))
+    found = entries(client, keys)
+    assert len(found) == 5
+    for entry in found:
+        resubmit(client, keys, entry, payload={**entry["payload"], "event": "click"})
+    assert len(recorded(engine)) == 5
+
+
+def test_what_was_dismissed_and_comes_again_is_open(client: TestClient, keys: Keys, clock: Clock) -> None:
+    for message in ({"userId": "1"}, {"userId": "1", "messageId": "m"}):
+        for _ in range(2):
+            client.post("/v1/track", json=message, headers=basic(keys.write))
+            clock.now += SECOND
+            (entry,) = entries(client, keys, status="open")
+            assert entry["received_at"] == format_time(clock.now - SECOND)
+            client.post(f"/v1/rejected/{entry['id']}/dismiss", json={}, headers=keys.bearer("admin"))
+            assert entries(client, keys, status="open") == []
+    assert [entry["payload"].get("messageId") for entry in entries(client, keys)] == ["m", None, None]
+
+
+def test_a_retry_of_what_was_put_right_opens_nothing(client: TestClient, keys: Keys, engine: Engine) -> None:
+    message = {"userId": "1", "messageId": "m"}
+    client.post("/v1/track", json=message, headers=basic(keys.write))
+    (entry,) = entries(client, keys)
+    resubmit(client, keys, entry, payload={**message, "event": "click"})
+    client.post("/v1/track", json=message, headers=basic(keys.write))
+    assert [each["status"] for each in entries(client, keys)] == ["resubmitted"]
+
+
+def test_a_flood_of_the_same_text_ends_in_one_entry(client: TestClient, keys: Keys) -> None:
+    batch = {"batch": [{"type": "track", "userId": "1"}] * (REPEATS_AT_ONCE_MAX + 50)}
+    client.post("/v1/batch", json=batch, headers=basic(keys.write))
+    found = entries(client, keys, limit="1000") + entries(client, keys, limit="1000", cursor=page_end(client, keys))
+    assert len(found) == len({each["id"] for each in found}) == REPEATS_AT_ONCE_MAX + 1
+
+
+def page_end(client: TestClient, keys: Keys) -> str:
+    return str(client.get("/v1/rejected", params={"limit": 1000}, headers=keys.bearer("read")).json()["next"])

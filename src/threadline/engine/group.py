@@ -25,7 +25,7 @@ from threadline.kernel.limits import (
     EVENT_TYPE_LENGTH_MAX,
 )
 from threadline.kernel.policy import TIMER_FIRED
-from threadline.kernel.store import Batch, Check, Item, Key, LogEntry, Put, Store
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, LogEntry, Put, Store
 
 
 class Poisoned(Exception):
@@ -83,7 +83,7 @@ class Group:
         """Those who were merged away, and into whom."""
         self.put_off: set[str] = set()
         """Ids of events that wait for an attempt of their own."""
-        self.loose: dict[Key, Put] = {}
+        self.loose: dict[Key, Put | Delete] = {}
         """Writes that belong to no person, such as what is set aside for review."""
         self.placing = -1
         """Position of the request being placed: every draft that it touches decides on it."""
@@ -340,7 +340,7 @@ class Group:
             self._seal(draft)
         batches = [batch for _, batch in self.sealed]
         loose = list(self.loose.values())
-        return batches + [Batch(writes=[put]) for put in loose]
+        return batches + [Batch(writes=[write]) for write in loose]
 
     def answers(self) -> dict[int, Receipt]:
         """The receipts that are left; people who were merged meanwhile under the survivor's id."""

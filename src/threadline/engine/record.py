@@ -229,8 +229,8 @@ class Recorder:
                 same = digest == one.digest
                 group.receipts[one.position] = Receipt(status="duplicate" if same else "conflict", id=one.id)
                 if not same:
-                    for put in rejected.conflict_puts(self.store, one.event, one.id, one.digest, group.now):
-                        group.loose[put.key] = put
+                    for write in rejected.conflict_writes(self.store, one.event, one.id, one.digest, group.now):
+                        group.loose[write.key] = write
         return fresh
 
     def _commit(

@@ -12,7 +12,7 @@ from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import Conflict, EventRejected, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, Status, StoredEntry
-from threadline.kernel.store import Batch, Key, Put, Store
+from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store
 
 REJECTED = "rejected"
 REJECTED_BY_TIME = "rejected_time"
@@ -63,32 +63,52 @@ def _shown(value: Any) -> str:
         return "(nested too deeply to be shown)"
 
 
-def conflict_puts(store: Store, event: Event, id: str, digest: int, now: int) -> list[Put]:
+def conflict_writes(store: Store, event: Event, id: str, digest: int, now: int) -> list[Put | Delete]:
     """Keep the second payload that came under a key: the first is in the log, so both are kept, however often sent."""
     error = EventRejected("conflict", "the same key was used before with another payload; the first one stands")
     own = short_hash("conflict", id, str(digest))
     entry = msgspec.structs.replace(entry_of(event, error, now), id=own, event_id=id)
-    known = store.get([Key(REJECTED, entry.workspace, entry.id)])[0]
-    return _puts(entry) if known is None else []
+    return _writes(entry, store.get([_key(entry)])[0])
 
 
 def keep(store: Store, entries: Iterable[RejectedEntry]) -> None:
-    """Write entries to the rejected log. The same rejection again is the same entry, so retries add nothing."""
+    """Write entries to the rejected log.
+
+    The same entry again adds nothing, so that retries may come; but one that was dismissed is open again, at its new
+    time. One that was re-submitted stays settled: what it told of is in the log.
+    """
     unique = {entry.id: entry for entry in entries}
-    found = store.get([Key(REJECTED, e.workspace, e.id) for e in unique.values()])
-    fresh = [e for e, item in zip(unique.values(), found, strict=True) if item is None]
-    if fresh:
-        store.commit([Batch(writes=_puts(entry)) for entry in fresh])
+    found = store.get([_key(entry) for entry in unique.values()])
+    batches = [Batch(writes=_writes(entry, item)) for entry, item in zip(unique.values(), found, strict=True)]
+    if batches := [batch for batch in batches if batch.writes]:
+        # One that is refused was written by another process at this moment.
+        store.commit(batches)
 
 
-def _puts(entry: RejectedEntry) -> list[Put]:
+def _writes(entry: RejectedEntry, item: Item | None) -> list[Put | Delete]:
+    """What keeps an entry where there is this one of its id already."""
     value = msgspec.json.encode(entry)
     if len(value) > ENTRY_BYTES_MAX:
-        value = msgspec.json.encode(
-            msgspec.structs.replace(entry, payload=_text(entry.payload), form="text", envelope=None)
-        )
-    at = Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
-    return [Put(Key(REJECTED, entry.workspace, entry.id), value), Put(at, entry.id.encode())]
+        cut = msgspec.structs.replace(entry, payload=_text(entry.payload), form="text", envelope=None)
+        value = msgspec.json.encode(cut)
+    writes: list[Put | Delete] = [
+        Put(_key(entry), value, 0 if item is None else item.version),
+        Put(_place(entry), entry.id.encode()),
+    ]
+    if item is None:
+        return writes
+    known = msgspec.json.decode(item.value, type=RejectedEntry)
+    if known.status != "dismissed":
+        return []
+    return writes if _place(known) == _place(entry) else [*writes, Delete(_place(known))]
+
+
+def _key(entry: RejectedEntry) -> Key:
+    return Key(REJECTED, entry.workspace, entry.id)
+
+
+def _place(entry: RejectedEntry) -> Key:
+    return Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
 
 
 def read(store: Store, workspace: str, id: str) -> StoredEntry:
@@ -108,8 +128,7 @@ def settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[Rejec
     if entry.status != "open":
         raise Conflict(f"entry {entry.id} is {entry.status} already")
     decided = msgspec.structs.replace(entry, status=status, resolution=resolution)
-    key = Key(REJECTED, entry.workspace, entry.id)
-    return decided, Put(key, msgspec.json.encode(decided), stored.version)
+    return decided, Put(_key(entry), msgspec.json.encode(decided), stored.version)
 
 
 def settle(store: Store, stored: StoredEntry, status: Status, resolution: str) -> RejectedEntry:

@@ -7,19 +7,23 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.credentials import Credential
+from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
 from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt, event_id
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
-from threadline.surfaces.http.rate import RateLimits
+from threadline.surfaces.http.rate import Buckets, RateLimits
 from threadline.surfaces.http.writer import Writer
 from threadline.wire.rejection import MASK, Rejection, kept
 
 REJECTED_KEPT_MAX = 2_500
 """Rejections of one request that the rejected log keeps; one more entry says how many there were besides."""
+REPEATS_AT_ONCE_MAX = 1_000
+REPEATS_PER_SECOND = 0.1
+"""Messages without a key, of one source, each of which has an entry of its own, though it may be the same text as one
+before: so many at once, and then so many a second. Of what comes beyond that, the same text is one entry."""
 
 SECRET_LENGTH_MIN = 8
 """A secret that is shorter is a name in a test, and may stand anywhere in a text that says nothing of it."""
@@ -55,6 +59,7 @@ class Ingest:
         self.writer = writer
         self.metrics = metrics
         self._limits = limits
+        self._repeats = Buckets(REPEATS_PER_SECOND, REPEATS_AT_ONCE_MAX)
 
     async def take(
         self,
@@ -104,12 +109,32 @@ class Ingest:
         secrets: Sequence[str],
     ) -> list[RejectedEntry]:
         now = self.engine.clock()
-        entries = [_entry(each, credential, form, now, secrets) for each in rejections[:REJECTED_KEPT_MAX]]
+        entries = [self._entry(each, credential, form, now, secrets) for each in rejections[:REJECTED_KEPT_MAX]]
         if len(rejections) > REJECTED_KEPT_MAX:
             message = f"{len(rejections) - REJECTED_KEPT_MAX} more messages of the same request were rejected"
             last = msgspec.structs.replace(rejections[REJECTED_KEPT_MAX], message=message)
-            entries.append(_entry(last, credential, form, now, secrets))
+            entries.append(self._entry(last, credential, form, now, secrets))
         return entries
+
+    def _entry(
+        self, rejection: Rejection, credential: Credential, form: str, now: int, secrets: Sequence[str]
+    ) -> RejectedEntry:
+        payload, form = _payload(rejection.raw, form, secrets)
+        return RejectedEntry(
+            id=self._id(rejection, credential), workspace=credential.workspace, source=credential.name,
+            code=rejection.code, message=rejection.message, received_at=now, payload=payload, form=form,
+            key=rejection.key[:KEY_LENGTH_MAX], envelope=rejection.envelope if form != "text" else None,
+        )  # fmt: skip
+
+    def _id(self, rejection: Rejection, credential: Credential) -> str:
+        """The entry's id: by its key a message is known again; without one it is another each time it comes."""
+        source = f"{credential.workspace}/{credential.name}"
+        if not rejection.key and not self._repeats.wait(source):
+            self._repeats.charge(source, 1)
+            return fresh_key()
+        kind = rejection.envelope.kind if rejection.envelope else ""
+        text = rejection.raw.decode("utf-8", "backslashreplace")
+        return short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind, text)
 
     def _count(self, outcome: Outcome, source: str) -> None:
         counts = (
@@ -146,25 +171,6 @@ def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) 
             assert type(result) is Event
             outcome.rejected.append(RejectedMessage(index, result.key, receipt.code, receipt.message))
     return outcome
-
-
-def _entry(rejection: Rejection, credential: Credential, form: str, now: int, secrets: Sequence[str]) -> RejectedEntry:
-    payload, form = _payload(rejection.raw, form, secrets)
-    text, said = rejection.raw.decode("utf-8", "backslashreplace"), rejection.envelope
-    return RejectedEntry(
-        id=short_hash(
-            credential.workspace, credential.name, rejection.code, rejection.key, said.kind if said else "", text
-        ),
-        workspace=credential.workspace,
-        source=credential.name,
-        code=rejection.code,
-        message=rejection.message,
-        received_at=now,
-        payload=payload,
-        form=form,
-        key=rejection.key[:KEY_LENGTH_MAX],
-        envelope=said if form != "text" else None,
-    )
 
 
 def _payload(raw: bytes, form: str, secrets: Sequence[str]) -> tuple[Any, str]:
