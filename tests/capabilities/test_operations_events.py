@@ -237,6 +237,29 @@ def test_the_catalogue_names_what_is_in_force() -> None:
     assert "purchase_completed" in catalogue["event_types"]
 
 
+TYPES = ["Signed, sealed", "Signed", "sealed", " page", "page ", "page", ",", " "]
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_events_of_any_type_can_be_listed(type: str) -> None:
+    asked = Asked()
+    for name in TYPES:
+        asked.tell(name, user_id="ada")
+    assert [e["type"] for e in asked.ask("events", id="user_id:ada", types=[type])["events"]] == [type]
+    assert type in [e["type"] for e in asked.ask("events", id="user_id:ada", type=type)["events"]]
+    both = asked.ask("events", id="user_id:ada", types=["page ", type])["events"]
+    assert {e["type"] for e in both} == {"page ", type}
+
+
+def test_types_are_listed_with_commas_and_blanks_between_them() -> None:
+    asked = Asked()
+    for name in ("a", "b", "c"):
+        asked.tell(name, user_id="ada")
+    for type in ("a,c", "a, c", " a ,c,"):
+        assert [e["type"] for e in asked.ask("events", id="user_id:ada", type=type)["events"]] == ["c", "a"]
+    assert len(asked.ask("events", id="user_id:ada", type="", types=[])["events"]) == 3
+
+
 # --- what became of a message -----------------------------------------------------------------
 
 

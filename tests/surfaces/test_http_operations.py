@@ -315,3 +315,13 @@ def test_a_bad_message_never_loses_its_neighbours(world: World, batch: list[Any]
     assert 0 not in refused
     assert len(batch) + 1 not in refused
     assert outcome["accepted"] + outcome["duplicates"] + outcome["conflicts"] + len(refused) == len(batch) + 2
+
+
+def test_types_of_events_are_repeated_in_a_query(client: TestClient, keys: Keys, engine: Engine) -> None:
+    for key, type_ in enumerate(("Signed, sealed", "page ", "click")):
+        engine.record([Event(
+            type=type_, identifiers=(Identifier("user_id", "1"),), occurred_at=NOW - 1, key=f"{key}", source="shop",
+        )])  # fmt: skip
+    for query, count in (("types=Signed%2C+sealed", 1), ("types=page+&types=click", 2), ("type=click", 1)):
+        answer = client.get(f"/v1/people/user_id:1/events?{query}", headers=keys.bearer("read"))
+        assert len(answer.json()["events"]) == count, query

@@ -97,7 +97,17 @@ class EventsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which events of a person to read, and in which direction."""
 
     id: PersonRef
-    type: Annotated[str, Meta(description="Only these types; several with commas between them.", max_length=4_000)] = ""
+    type: Annotated[
+        str,
+        Meta(
+            description="Only this type; or several with commas between them, and blanks around them do not count.",
+            max_length=4_000,
+        ),
+    ] = ""
+    types: Annotated[
+        list[str],
+        Meta(description="Only these types, each exactly as it is, commas and blanks in it too.", max_length=100),
+    ] = []
     start: Annotated[Time | None, Meta(description="Only what occurred at or after this instant.")] = None
     stop: Annotated[Time | None, Meta(description="Only what occurred before this instant.")] = None
     order: Annotated[Literal["asc", "desc"], Meta(description="asc: oldest first; desc: newest first.")] = "desc"
@@ -120,13 +130,19 @@ def _events(context: Context, params: EventsParams) -> EventsPage:
         person,
         start=time_param(params.start),
         stop=time_param(params.stop),
-        types=frozenset(name.strip() for name in params.type.split(",") if name.strip()),
+        types=_types(params),
         after=read_cursor(params.cursor),
         limit=params.limit,
         reverse=params.order == "desc",
     )
     more = write_cursor(page[-1]) if len(page) == params.limit else ""
     return EventsPage(person=person.id, position=person.position, events=[event_view(r) for r in page], next=more)
+
+
+def _types(params: EventsParams) -> frozenset[str]:
+    """The types asked for. Any text can be a type: one with commas in it is taken as a list of them and as itself."""
+    listed = {name.strip() for name in params.type.split(",")}
+    return frozenset({*params.types, params.type, *listed} - {""})
 
 
 EVENTS = Operation(
