@@ -117,9 +117,17 @@ def test_workspaces_are_apart(engine: Engine) -> None:
     made, _ = engine.credentials.create("one", "write_key", "shop")
     engine.credentials.create("two", "write_key", "shop")
     assert [c.id for c in engine.credentials.entries("one")] == [made.id]
-    assert engine.credentials.workspaces() == ["one", "two"]
     with pytest.raises(NotFound):
         engine.credentials.revoke("two", made.id)
+
+
+def test_a_store_that_has_no_key_yet_says_so(engine: Engine, clock: Clock) -> None:
+    assert not engine.credentials.has_any()
+    made, _ = engine.credentials.create("default", "write_key", "shop")
+    assert engine.credentials.has_any()
+    engine.credentials.revoke("default", made.id)
+    assert engine.credentials.has_any(), "whoever revoked the last one does not want a new one printed"
+    assert open_engine("memory:", Settings(tokens="ops=tok"), clock).credentials.has_any()
 
 
 def test_what_cannot_be_is_refused(engine: Engine) -> None:
@@ -149,7 +157,7 @@ def test_the_settings_may_give_some(clock: Clock) -> None:
     assert (key.name, web.name, token.name) == ("default", "web", "ops")
     assert token.allows("admin")
     assert not web.scopes
-    assert engine.credentials.has_fixed
+    assert engine.credentials.has_any()
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,6 @@ class Credentials:
         made += [_fixed("token", name, secret, workspace, ("admin",)) for name, secret in tokens]
         self._fixed.update((credential.hash, credential) for credential in made)
 
-    @property
-    def has_fixed(self) -> bool:
-        """Whether the settings gave any."""
-        return bool(self._fixed)
-
     def find(self, secret: str) -> Credential | None:
         """What this secret opens, or None. A look-up by hash says nothing by the time it takes."""
         digest = hash_secret(secret)
@@ -162,9 +157,9 @@ class Credentials:
         fixed = [each for each in self._fixed.values() if each.workspace == workspace]
         return sorted({each.name for each in [*self.entries(workspace), *fixed]})
 
-    def workspaces(self) -> list[str]:
-        """Every workspace that was ever given a credential."""
-        return [item.key.sort for item in self.store.query(CREDENTIAL, _ALL_WORKSPACES)]
+    def has_any(self) -> bool:
+        """Whether any workspace was ever given a credential, those of the settings included."""
+        return bool(self._fixed) or bool(self.store.query(CREDENTIAL, _ALL_WORKSPACES, limit=1))
 
     def revoke(self, workspace: str, id: str) -> Credential:
         """Take a credential away, at once in this process; raises `NotFound`."""

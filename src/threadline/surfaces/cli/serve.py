@@ -47,7 +47,7 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
 def first_credentials(engine: Engine, settings: Settings) -> tuple[str, str] | None:
     """(write key, admin token) for a store that has no credentials and settings that give none, else None."""
     credentials = engine.credentials
-    if credentials.has_fixed or credentials.workspaces():
+    if credentials.has_any():
         return None
     _, write_key = credentials.create(settings.workspace, "write_key", "default")
     _, token = credentials.create(settings.workspace, "token", "admin", ["admin"])
