@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.laws import staging
 from tests.laws.staging import Engine, event
 from threadline.engine import rejected
 from threadline.engine.dispatch import Dispatcher
+from threadline.engine.packing import pack_body
 from threadline.engine.wishes import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
-from threadline.kernel.event import Recorded
-from threadline.kernel.limits import CASCADE_EVENTS_MAX
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.limits import CASCADE_EVENTS_MAX, LOGGED_EVENT_BYTES_MAX, LOGGED_KEY_LENGTH_MAX
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.store import scan_pages
@@ -109,7 +111,7 @@ def test_what_no_log_can_hold_is_rejected_alone() -> None:
         "reserved_type": event("threadline.person_merged", WHO, "3"),
         "invalid_key": event("page", WHO, ""),
         "invalid_time": event("page", WHO, "5", 2**62),
-        "too_large": event("page", WHO, "6", properties={"x": "x" * 70_000}),
+        "too_large": event("page", WHO, "6", properties={"x": "x" * LOGGED_EVENT_BYTES_MAX}),
         "invalid_value": event("page", WHO, "7", properties={"x": 2**70}),
         "too_many_identifiers": event("page", {f"kind{n}": "x" for n in range(17)}, "8"),
     }
@@ -174,6 +176,34 @@ def test_a_join_that_no_batch_can_hold_is_rejected_alone() -> None:
     assert len(staging.whole(on)) == len(before)
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
+
+
+def large(who: dict[str, str], key: str, more: int = 0) -> Event:
+    """The largest event that the log takes, or one of so many bytes more."""
+    empty = event("page", who, key, received_at=scenarios.NOW, properties={"x": ""})
+    room = LOGGED_EVENT_BYTES_MAX - len(pack_body(empty, scenarios.NOW))
+    return msgspec.structs.replace(empty, properties={"x": "x" * (room + more)})
+
+
+def test_the_limits_of_size_are_those_that_are_told() -> None:
+    on = staging.engine()
+    fits, refused = on.record([large(WHO, "1"), large(WHO, "2", more=1)])
+    assert (fits.status, refused.code) == ("accepted", "too_large")
+    assert f"{LOGGED_EVENT_BYTES_MAX + 1} bytes" in refused.message
+    assert f"at most {LOGGED_EVENT_BYTES_MAX} " in refused.message
+    longest = "k" * LOGGED_KEY_LENGTH_MAX
+    fits, refused = on.record([event("page", WHO, longest), event("page", WHO, longest + "k")])
+    assert (fits.status, refused.code) == ("accepted", "invalid_key")
+    assert f"1 to {LOGGED_KEY_LENGTH_MAX} characters" in refused.message
+
+
+@pytest.mark.parametrize("shipped", [True, False], ids=["with policies", "alone"])
+def test_any_number_of_the_largest_events_is_taken_at_once(seed: int, shipped: bool) -> None:
+    told = [large(who, f"{n}") for who, n in zip([WHO, OTHER] * 60, range(120), strict=True)]
+    told.insert(Random(seed).randrange(80, 120), event("page", {**WHO, **OTHER, "email": "u@example.com"}, "joins"))
+    on = staging.engine(shipped=shipped)
+    assert staging.statuses(on.record(told)) == ["accepted"] * 121
+    staging.assert_log_is_whole(on)
 
 
 def test_a_person_who_would_grow_too_large_keeps_what_fits() -> None:

@@ -12,19 +12,24 @@ from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put
 
 _RESERVE = 12
 """Writes kept free for what sealing adds: person items and index rows."""
+_LARGE_EVENT_BYTES = 64 * 1_024
+"""An event of more bytes counts as two: a draft full of such would exceed what a batch may hold."""
 
 
 class Draft:
     """Collects events and writes until it is sealed into a `Batch`. Sealing packs each person once."""
 
-    __slots__ = ("checks", "entries", "ids", "people", "requests", "rows_before", "rows_of", "rows_to_write",
-                 "writes")  # fmt: skip
+    __slots__ = ("_large", "_weighed", "checks", "entries", "ids", "people", "requests", "rows_before", "rows_of",
+                 "rows_to_write", "writes")  # fmt: skip
 
     def __init__(self) -> None:
         self.people: dict[str, Person] = {}
         self.ids: set[str] = set()
         """Everybody whose draft this is, those who were merged away in it included."""
         self.entries: list[LogEntry] = []
+        self._large = 0
+        self._weighed = 0
+        """Entries that were looked at to count the large ones among them."""
         self.writes: dict[Key, Put | Delete] = {}
         self.checks: dict[Key, Check] = {}
         self.requests: list[int] = []
@@ -37,8 +42,11 @@ class Draft:
 
     @property
     def size(self) -> int:
-        """Writes so far, as the store counts them."""
-        return 2 * len(self.entries) + len(self.writes) + len(self.checks) + len(self.people)
+        """Writes so far, as the store counts them, and two more for every large event."""
+        if self._weighed < len(self.entries):
+            self._large += sum(len(each.body) > _LARGE_EVENT_BYTES for each in self.entries[self._weighed :])
+            self._weighed = len(self.entries)
+        return 2 * (len(self.entries) + self._large) + len(self.writes) + len(self.checks) + len(self.people)
 
     def has_room(self, writes: int) -> bool:
         """Whether so many more writes fit beside what sealing may add."""

@@ -52,8 +52,10 @@ def checked_request(request: Request, now: int) -> Request:
         raise EventRejected("invalid_type", f"an event type has 1 to {limits.EVENT_TYPE_LENGTH_MAX} characters")
     if event.type.startswith(SYSTEM_PREFIX) and event.source_type != "internal":
         raise EventRejected("reserved_type", f"types that begin with {SYSTEM_PREFIX} are Threadline's own")
-    if not event.key or len(event.key) > limits.EVENT_KEY_LENGTH_MAX * 4:
-        raise EventRejected("invalid_key", "an event needs an idempotency key that is not too long")
+    if not event.key or len(event.key) > limits.LOGGED_KEY_LENGTH_MAX:
+        raise EventRejected(
+            "invalid_key", f"an event needs an idempotency key of 1 to {limits.LOGGED_KEY_LENGTH_MAX} characters"
+        )
     if len(event.identifiers) > limits.IDENTIFIERS_PER_EVENT_MAX:
         raise EventRejected(
             "too_many_identifiers", f"an event has at most {limits.IDENTIFIERS_PER_EVENT_MAX} identifiers"
@@ -93,8 +95,11 @@ def screen(position: int, request: Request, names: Names, now: int, sent_time: i
             event = unpack_body(body)
     except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
-    if len(body) > 2 * limits.EVENT_BYTES_MAX:
-        raise EventRejected("too_large", f"the event is {len(body)} bytes; the limit is {limits.EVENT_BYTES_MAX}")
+    if len(body) > limits.LOGGED_EVENT_BYTES_MAX:
+        raise EventRejected(
+            "too_large",
+            f"the event has {len(body)} bytes as the log keeps it; at most {limits.LOGGED_EVENT_BYTES_MAX} are taken",
+        )
     # Counting brackets is cheap and nearly always enough: without so many of them nothing is nested so deeply.
     if body.count(b"[") + body.count(b"{") > limits.JSON_DEPTH_MAX and nested_beyond(
         (event.properties, event.context, event.wire), limits.JSON_DEPTH_MAX + 1

@@ -15,6 +15,9 @@ EVENT_BYTES_MAX = 32 * 1_024
 """One event as it came, bytes; Segment's own limit."""
 CLOUDEVENT_BYTES_MAX = 64 * 1_024
 """One CloudEvent, bytes; the specification asks receivers to take this much."""
+LOGGED_EVENT_BYTES_MAX = CLOUDEVENT_BYTES_MAX * 4 // 3 + 16 * 1_024
+"""One event as the log keeps it, bytes, whichever way it came: the largest that a wire takes, in Base64 where it is no
+text, with whose it is and what was noted on the way in."""
 REQUEST_BYTES_MAX = 4 * 1_024 * 1_024
 """The body of any request, before and after decompression, bytes."""
 BATCH_EVENTS_MAX = 2_500
@@ -23,7 +26,9 @@ REQUEST_MESSAGES_MAX = 20_000
 client's, and is refused whole before it costs much."""
 JSON_DEPTH_MAX = 64
 EVENT_KEY_LENGTH_MAX = 100
-"""messageId and the like, characters."""
+"""messageId and the like, as a wire takes them, characters."""
+LOGGED_KEY_LENGTH_MAX = 400
+"""A key as the log takes it: those of Threadline's own events name a cause and more."""
 EVENT_TYPE_LENGTH_MAX = 200
 IDENTIFIER_LENGTH_MAX = 512
 WORKSPACE_LENGTH_MAX = 100
