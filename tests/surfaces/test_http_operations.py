@@ -154,6 +154,36 @@ def test_keys_are_made_and_revoked_over_http(client: TestClient, keys: Keys) -> 
     assert client.delete(f"/v1/keys/{made.json()['id']}", headers=keys.bearer("admin")).status_code == 404
 
 
+def test_metrics_tell_a_token_of_its_own_workspace_only(engine: Engine, keys: Keys) -> None:
+    _, elsewhere = engine.credentials.create("other", "write_key", "shop")
+    engine.credentials.add_fixed([], [("operator", "tk-operator")], "default")
+    with client_of(engine) as client:
+        for secret, count in ((keys.write, 2), (elsewhere, 3)):
+            batch = [{"type": "track", "event": "x", "userId": "1", "messageId": f"m{n}"} for n in range(count)]
+            bad = client.post("/v1/batch", content=b"[", headers={"Authorization": f"Bearer {secret}"})
+            assert bad.status_code == 400
+            sent = client.post("/v1/batch", json={"batch": batch}, headers={"Authorization": f"Bearer {secret}"})
+            assert sent.json()["accepted"] == count
+
+        def told(secret: str) -> tuple[set[str], str]:
+            page = client.get("/metrics", headers={"Authorization": f"Bearer {secret}"}).text
+            return {line for line in page.splitlines() if line.startswith("events_ingested_total{")}, page
+
+        one = {
+            'events_ingested_total{workspace="default",source="shop",outcome="accepted"} 2',
+            'events_ingested_total{workspace="default",source="shop",outcome="rejected"} 1',
+        }
+        other = {
+            'events_ingested_total{workspace="other",source="shop",outcome="accepted"} 3',
+            'events_ingested_total{workspace="other",source="shop",outcome="rejected"} 1',
+        }
+        assert told(keys.admin)[0] == one
+        assert told(keys.stranger)[0] == other
+        assert told("tk-operator")[0] == one | other
+        for secret in (keys.admin, keys.stranger, "tk-operator"):
+            assert "\nevents_waiting 0\n" in told(secret)[1]
+
+
 def test_events_recorded_by_a_token_have_its_name_as_source(client: TestClient, keys: Keys, engine: Engine) -> None:
     event = {"type": "click", "identifiers": {"user_id": "1"}, "key": "k"}
     answer = client.post("/v1/events", json={"events": [event]}, headers=keys.bearer("writer"))

@@ -84,6 +84,10 @@ class Credentials:
         made += [_fixed("token", name, secret, workspace, ("admin",)) for name, secret in tokens]
         self._fixed.update((credential.hash, credential) for credential in made)
 
+    def is_fixed(self, credential: Credential) -> bool:
+        """Whether the settings gave it: then it is of whoever runs the process."""
+        return credential.hash in self._fixed
+
     def find(self, secret: str) -> Credential | None:
         """What this secret opens, or None. A look-up by hash says nothing by the time it takes."""
         digest = hash_secret(secret)

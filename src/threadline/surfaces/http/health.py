@@ -50,7 +50,7 @@ class Health:
         self._started_at = time.time()
 
     def routes(self) -> Iterator[Route]:
-        """Four addresses; only the metrics need a token, because they name sources of every workspace."""
+        """Four addresses; only the metrics need a token, because they name sources."""
         yield Route("GET", "/livez", self._live)
         yield Route("GET", "/readyz", self._ready)
         yield Route("GET", "/version", self._version)
@@ -71,7 +71,7 @@ class Health:
         return _json(Version("threadline", package_version()))
 
     async def _page(self, request: Request, names: Mapping[str, str]) -> Response:
-        await self._access.token(request, "admin")
+        credential = await self._access.token(request, "admin")
         gauges = {
             "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
@@ -85,7 +85,9 @@ class Health:
         for name, (shown, meaning) in meanings.items():
             if name in stats:
                 gauges[shown] = (meaning, float(stats[name]))
-        return Response(self._metrics.text(gauges), headers={"content-type": MEDIA_TYPE})
+        # Who runs the server wrote the settings, and sees every workspace; whoever was given a key sees one.
+        workspace = None if self._engine.credentials.is_fixed(credential) else credential.workspace
+        return Response(self._metrics.text(gauges, workspace), headers={"content-type": MEDIA_TYPE})
 
 
 def package_version() -> str:

@@ -85,7 +85,7 @@ class Ingest:
             await self.writer.run(lambda: self.engine.reject(entries))
         receipts = await self.writer.record(events)
         outcome = _outcome(results, receipts)
-        self._count(outcome, credential.name)
+        self._count(outcome, credential)
         return outcome
 
     async def refuse_body(
@@ -99,7 +99,7 @@ class Ingest:
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
         entries = self._entries([rejection], credential, "text", secrets)
         await self.writer.run(lambda: self.engine.reject(entries))
-        self.metrics.events.add((credential.name, "rejected"))
+        self.metrics.events.add((credential.workspace, credential.name, "rejected"))
 
     def _entries(
         self,
@@ -136,14 +136,14 @@ class Ingest:
         text = rejection.raw.decode("utf-8", "backslashreplace")
         return short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind, text)
 
-    def _count(self, outcome: Outcome, source: str) -> None:
+    def _count(self, outcome: Outcome, credential: Credential) -> None:
         counts = (
             ("accepted", outcome.accepted), ("duplicate", outcome.duplicates), ("conflict", outcome.conflicts),
             ("rejected", len(outcome.rejected)),
         )  # fmt: skip
         for name, count in counts:
             if count:
-                self.metrics.events.add((source, name), count)
+                self.metrics.events.add((credential.workspace, credential.name, name), count)
 
 
 def _claimed(result: Event | Rejection) -> Event | Rejection:

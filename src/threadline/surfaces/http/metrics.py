@@ -25,10 +25,11 @@ class Counter:
         """Count more of what these labels name."""
         self.values[values] = self.values.get(values, 0) + count
 
-    def lines(self) -> Iterable[str]:
-        """The samples, one a line."""
+    def lines(self, first: str | None = None) -> Iterable[str]:
+        """The samples, one a line: all, or those whose first label has this value."""
         for values, count in sorted(self.values.items()):
-            yield f"{self.name}{_braces(zip(self.labels, values, strict=True))} {count}"
+            if first is None or values[0] == first:
+                yield f"{self.name}{_braces(zip(self.labels, values, strict=True))} {count}"
 
 
 class Histogram:
@@ -64,17 +65,21 @@ class Metrics:
 
     def __init__(self) -> None:
         self.events = Counter(
-            "events_ingested_total", "Events that came in, by what became of them.", ("source", "outcome")
+            "events_ingested_total", "Events that came in, by what became of them.", ("workspace", "source", "outcome")
         )
         self.append = Histogram("append_seconds", "Time that one group commit took.")
         self.requests = Counter("http_requests_total", "Requests answered.", ("method", "route", "status"))
         self.request_seconds = Histogram("http_request_seconds", "Time from a request to its answer.", ("route",))
 
-    def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """The page; ``gauges`` are values of this moment: name -> (meaning, value)."""
+    def text(self, gauges: Mapping[str, tuple[str, float]], workspace: str | None) -> str:
+        """The page, with the events of one workspace or, for None, of all.
+
+        ``gauges`` are values of this moment: name -> (meaning, value).
+        """
         lines = []
         for metric in (self.events, self.append, self.requests, self.request_seconds):
-            lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
+            samples = metric.lines(workspace) if metric is self.events else metric.lines()
+            lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *samples]
         for name, (meaning, value) in gauges.items():
             lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", f"{name} {value:g}"]
         return "\n".join(lines) + "\n"

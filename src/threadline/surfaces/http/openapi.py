@@ -200,7 +200,8 @@ _HEALTH_PATHS: dict[str, Any] = {
     "/metrics": {
         "get": {
             "operationId": "metrics", "summary": "Counts and durations for Prometheus.", "tags": ["health"],
-            "description": "Needs the scope `admin`, because it names the sources of every workspace.",
+            "description": "Needs the scope `admin`, because it names sources: those of the token's workspace, or of "
+            "every one for a token of the settings.",
             "security": [{"token": []}],
             "responses": {"200": {"description": "Text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
             "x-without": ("409", "413", "415", "429"),
