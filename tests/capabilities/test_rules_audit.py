@@ -296,6 +296,33 @@ def test_an_audit_goes_from_the_cause_of_the_cause_to_what_came_of_it() -> None:
         asked.ask("audit", decision=page)
 
 
+def test_a_call_that_was_given_up_on_is_not_done() -> None:
+    class Gone(Crm):
+        """Says that there is nobody any more."""
+
+        def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+            return Outcome(type="called", parked="it answered 410, gone")
+
+    asked = people()
+    applied(asked)
+    (decision,) = asked.ask("decisions", rule="score")["decisions"]
+
+    def standing() -> str:
+        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        return str(call["status"])
+
+    asked.now += HOUR
+    Dispatcher(asked.engine, {"webhook": Gone()}, "test").run_once()
+    assert standing() == "parked"
+    assert asked.engine.redrive(asked.engine.parked("default"), "ops") == 1
+    assert standing() == "retrying"
+    asked.now += HOUR
+    Dispatcher(asked.engine, {"webhook": Crm()}, "test").run_once()
+    asked.now += HOUR
+    Dispatcher(asked.engine, {"webhook": Gone()}, "test").run_once()
+    assert standing() == "parked", "what was given up on again"
+
+
 def test_why_and_why_not() -> None:
     asked = people()
     applied(asked, 91)

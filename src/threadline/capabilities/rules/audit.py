@@ -6,7 +6,7 @@ import base64
 import binascii
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -45,6 +45,8 @@ from threadline.kernel.time import parse_time
 LOOKED_AT_MAX = 10_000
 """Index rows or events looked at for one page, where a filter leaves few of them."""
 CAUSES_MAX = 64
+EFFECT_PARKED = "threadline.effect_parked"
+"""Type of the outcome that says an effect was given up on, as the dispatcher records it."""
 
 
 # --- finding ----------------------------------------------------------------------------------
@@ -212,8 +214,11 @@ class Consequence(msgspec.Struct, kw_only=True):
     action: str
     wished: Annotated[dict[str, Any], Meta(description="What it was filled in with.")]
     status: Annotated[
-        Literal["decided", "recorded", "waiting", "done", "retrying", "cut", "not carried out"],
-        Meta(description="cut: what came of the event was too much, and this was left out."),
+        Literal["decided", "recorded", "waiting", "done", "retrying", "parked", "cut", "not carried out"],
+        Meta(
+            description="parked: it was given up on, until somebody drives it again. "
+            "cut: what came of the event was too much, and this was left out."
+        ),
     ]
     event: Annotated[EventView | None, Meta(description="The event that it put into the thread.")] = None
     effect: Annotated[str, Meta(description="The id of what it sent, for the receiver the key of idempotency.")] = ""
@@ -272,10 +277,18 @@ def _consequence(context: Context, told: dict[str, Any], number: int, wished: di
     effect, waits, outcomes = context.engine.effect(
         context.workspace, POLICY, told["event_id"], key, parse_time(told["evaluated_at"])
     )
-    status: Any = "waiting" if waits and not outcomes else "retrying" if waits else "done" if outcomes else "cut"
     return Consequence(
-        action=name, wished=params, status=status, effect=effect, outcomes=[event_view(each) for each in outcomes]
+        action=name, wished=params, status=_standing(waits, outcomes), effect=effect,
+        outcomes=[event_view(each) for each in outcomes],
     )  # fmt: skip
+
+
+def _standing(waits: bool, outcomes: Sequence[Recorded]) -> Literal["waiting", "retrying", "cut", "parked", "done"]:
+    if waits:
+        return "retrying" if outcomes else "waiting"
+    if not outcomes:
+        return "cut"
+    return "parked" if outcomes[-1].event.type == EFFECT_PARKED else "done"
 
 
 AUDIT = Operation(
