@@ -1,8 +1,9 @@
-"""CloudEvents over HTTP: as large as the page promises, in every mode and form of data."""
+"""CloudEvents over HTTP: as large as the page promises, in every mode and form of data, and in JSON only."""
 
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from typing import Any
 
 import pytest
@@ -62,3 +63,42 @@ def test_the_largest_events_are_taken_in_a_batch(client: TestClient, keys: Keys)
     events = [structured(CLOUDEVENT_BYTES_MAX).replace(b'"large"', b'"%05d"' % number) for number in range(50)]
     answer = post(client, keys, b"[" + b",".join(events) + b"]", "application/cloudevents-batch+json").json()
     assert (answer["accepted"], answer["rejected"]) == (50, [])
+
+
+@pytest.mark.parametrize("form", ["+avro", "-batch+avro", "+protobuf", "-batch+xml", "-bundle+json"])
+def test_a_format_that_is_not_read_here_is_told_as_that(
+    form: str, client: TestClient, keys: Keys, engine: Engine
+) -> None:
+    answer = post(client, keys, b"\0\1", f"application/cloudevents{form}; charset=utf-8")
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_format")
+    assert "application/cloudevents+json" in answer.json()["hint"]
+    told = client.get("/openapi.json").json()["paths"]["/v1/cloudevents"]["post"]["responses"]
+    assert "format" in told["415"]["description"]
+    stranger = client.post("/v1/cloudevents", content=b"", headers={"content-type": f"application/cloudevents{form}"})
+    assert stranger.status_code == 401
+
+
+@pytest.mark.parametrize("form", ["", "+json", "+JSON; charset=utf-8"])
+def test_json_is_read_under_each_of_its_names(form: str, client: TestClient, keys: Keys) -> None:
+    event = json.dumps(ATTRIBUTES).encode()
+    assert post(client, keys, event, f"application/cloudevents{form}").json()["accepted"] == 1
+    assert post(client, keys, b"[" + event + b"]", f"application/cloudevents-batch{form}").json()["duplicates"] == 1
+
+
+def test_a_byte_order_mark_before_json_is_passed_over_and_in_data_is_kept(
+    client: TestClient, keys: Keys, engine: Engine
+) -> None:
+    event, headers = json.dumps(ATTRIBUTES).encode(), {f"ce-{name}": value for name, value in ATTRIBUTES.items()}
+    for content_type, body in (
+        ("application/cloudevents+json", event),
+        ("application/cloudevents", event),
+        ("application/cloudevents-batch+json", b"[" + event + b"]"),
+    ):
+        told = post(client, keys, BOM_UTF8 + body, content_type).json()
+        assert told["accepted"] + told["duplicates"] == 1, content_type
+    for id, content_type in (("json", "application/json"), ("", ""), ("text", "text/plain")):
+        sent = {**headers, "ce-id": f"binary {id}"}
+        assert post(client, keys, BOM_UTF8 + b"7", content_type, **sent).json()["accepted"] == 1, content_type
+    kept = engine.event_of_key("default", "shop", "/shop binary text")
+    assert kept is not None
+    assert kept.event.properties == {"data": "\ufeff7"}

@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from base64 import b64encode
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,16 @@ def test_a_packed_body_that_cannot_be_unpacked_is_malformed(client: TestClient, 
         assert (answer.status_code, answer.json()["code"]) == (400, "malformed_body")
     answer = client.post("/v1/track", content=packed, headers={**basic(keys.write), "Content-Encoding": "br"})
     assert answer.status_code == 415
+
+
+def test_a_byte_order_mark_is_passed_over(client: TestClient, keys: Keys) -> None:
+    body = BOM_UTF8 + json.dumps({"batch": [track("marked")]}).encode()
+    for sent, headers in ((body, {}), (gzip.compress(body), {"Content-Encoding": "gzip"})):
+        told = client.post("/v1/batch", content=sent, headers={**basic(keys.write), **headers}).json()
+        assert told["accepted"] + told["duplicates"] == 1
+    native = {"events": [{"type": "x", "identifiers": {"user_id": "1"}, "key": "native"}]}
+    marked = BOM_UTF8 + json.dumps(native).encode()
+    assert client.post("/v1/events", content=marked, headers=keys.bearer("writer")).json()["accepted"] == 1
 
 
 def test_a_bomb_is_refused_before_it_bursts(client: TestClient, keys: Keys) -> None:

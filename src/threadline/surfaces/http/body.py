@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from codecs import BOM_UTF8
 
 from starlette.requests import Request
 
@@ -36,6 +37,11 @@ async def read_body(request: Request, bytes_max: int = REQUEST_BYTES_MAX) -> byt
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise UnsupportedEncoding(f"Content-Encoding {encoding[:32]!r} is not read here; send gzip or plain JSON")
     return unpack(body, bytes_max)
+
+
+def without_mark(body: bytes) -> bytes:
+    """JSON without the byte order mark that some programs put in front; a reader may pass over it (RFC 8259, 8.1)."""
+    return body.removeprefix(BOM_UTF8)
 
 
 def unpack(body: bytes, bytes_max: int) -> bytes:

@@ -12,14 +12,18 @@ from starlette.responses import Response
 
 from threadline.kernel.errors import MalformedBody
 from threadline.surfaces.http.access import Access, no_sender, secrets_of
-from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.ingest import Ingest
+from threadline.surfaces.http.problem import UnsupportedFormat
 from threadline.surfaces.http.routing import PREFLIGHT, Route
 from threadline.surfaces.http.segment import DECODED_ASIDE_BYTES
 from threadline.wire import cloudevents
-from threadline.wire.cloudevents_event import person_kinds
+from threadline.wire.cloudevents_event import is_json, person_kinds
 
 PATH = "/v1/cloudevents"
+STRUCTURED = "application/cloudevents"
+_FORMATS = ("", "+json")
+"""What may follow the media type of an event or of a batch; nothing is taken for JSON."""
 
 
 class CloudEvents:
@@ -42,7 +46,11 @@ class CloudEvents:
             raise no_sender()
         secrets = tuple(secrets_of(request))
         address = request.client.host if request.client else ""
+        content_type = request.headers.get("content-type", "").strip()
+        structured = is_structured(content_type)
         body = await read_body(request)
+        if structured or is_json(content_type):
+            body = without_mark(body)
         work = partial(
             cloudevents.decode,
             body,
@@ -67,3 +75,18 @@ class CloudEvents:
             headers["webhook-allowed-origin"] = "*"
             headers["webhook-allowed-rate"] = "*"
         return Response(status_code=200, headers=headers)
+
+
+def is_structured(content_type: str) -> bool:
+    """Whether a body holds whole events, and not the data of one.
+
+    Raises `UnsupportedFormat` if they are in a format other than JSON (HTTP binding, 3.2).
+    """
+    media_type = content_type.partition(";")[0].strip().lower()
+    if not media_type.startswith(STRUCTURED):
+        return False
+    if media_type.removeprefix(STRUCTURED).removeprefix("-batch") not in _FORMATS:
+        raise UnsupportedFormat(
+            f"{media_type[:100]} is a format that is not read here", hint="send application/cloudevents+json"
+        )
+    return True

@@ -26,7 +26,7 @@ _PROBLEMS = {
     "405": "This address does not take that method.",
     "409": "The state is not the one that was expected.",
     "413": "Something is larger than its limit.",
-    "415": "The body is compressed in a way that is not read here.",
+    "415": "The body is compressed in a way, or comes in a format, that is not read here.",
     "429": "A rate limit is used up.",
     "500": "A fault of the server.",
     "503": "The store cannot answer now; the same request may succeed later.",

@@ -24,7 +24,7 @@ from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.access import Access
-from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.rate import RateLimits
 from threadline.surfaces.http.routing import Route
 from threadline.wire.scan import depth, depth_bound
@@ -118,6 +118,7 @@ def read_query(query: bytes, many: frozenset[str]) -> dict[str, Any]:
 
 def read_object(body: bytes) -> dict[str, Any]:
     """The JSON object of a body; an empty body is an empty object. Raises `MalformedBody`."""
+    body = without_mark(body)
     if not body:
         return {}
     if depth_bound(body) > JSON_DEPTH_MAX and depth(body) > JSON_DEPTH_MAX:

@@ -44,6 +44,12 @@ class UnsupportedEncoding(InvalidValue):
     code, status = "unsupported_encoding", 415
 
 
+class UnsupportedFormat(InvalidValue):
+    """The events come in a format that is not read here; send JSON."""
+
+    code, status = "unsupported_format", 415
+
+
 class HeadTooLarge(LimitExceeded):
     """The head of a request, its address and headers, is larger than any honest one; the connection is closed."""
 

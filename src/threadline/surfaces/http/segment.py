@@ -14,7 +14,7 @@ from threadline.engine.credentials import Credential, fresh_key
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event
 from threadline.surfaces.http.access import Access, no_sender, secrets_of
-from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.routing import Route
 from threadline.wire import segment
@@ -45,7 +45,7 @@ class Segment:
 
     async def call(self, kind: str | None, request: Request, names: Mapping[str, str]) -> Response:
         """Answer one request: 200 when all that can be recorded is durable, with an outcome for each message."""
-        body = await read_body(request)
+        body = without_mark(await read_body(request))
         address = request.client.host if request.client else ""
         credential = await self._access.sender(request)
         try:
