@@ -28,6 +28,12 @@ _NOT_OURS = "THREADLINE_TEST_"
 """Variables of the test suite, which a server that a test starts inherits."""
 
 
+SECRET = "secret"
+"""The unit of settings that nothing may show."""
+
+_LOGIN = re.compile(r"(?i)(?<=[?&])(?:password|sslpassword|passfile|oauth_client_secret|scram_\w+_key)=[^&]*&?")
+
+
 def _about(unit: str, reason: str, **limits: Any) -> Meta:
     return Meta(description=reason, extra={"unit": unit}, **limits)
 
@@ -57,13 +63,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     write_keys: Annotated[
         str,
         _about(
-            "list",
+            SECRET,
             "Write keys that need no store: `key` or `source=key`, separated by commas. They may only record.",
         ),
     ] = ""
     tokens: Annotated[
         str,
-        _about("list", "API tokens with every scope that need no store: `token` or `name=token`, separated by commas."),
+        _about(SECRET, "API tokens with every scope that need no store: `token` or `name=token`, separated by commas."),
     ] = ""
     host: Annotated[
         str, _about("address", "Only this machine by default; `0.0.0.0` opens the server to the network.")
@@ -77,7 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = "127.0.0.1"
     jwt_secret: Annotated[
         str,
-        _about("secret", "Checks users' web tokens of algorithm HS256; at least 32 bytes. Empty: none are taken."),
+        _about(SECRET, "Checks users' web tokens of algorithm HS256; at least 32 bytes. Empty: none are taken."),
     ] = ""
     jwt_keys: Annotated[
         str,
@@ -239,7 +245,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     webhook_secrets: Annotated[
         str,
         _about(
-            "secret",
+            SECRET,
             "Sign webhooks to addresses that rules name themselves: `whsec_…`, separated by commas, the newest first.",
         ),
     ] = ""
@@ -290,6 +296,11 @@ class Described(NamedTuple):
     default: Any
     unit: str
     reason: str
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its value may be shown nowhere."""
+        return self.unit == SECRET
 
     @property
     def variable(self) -> str:
@@ -348,8 +359,15 @@ def from_environment(name: str) -> str:
 
 
 def without_secret(url: str) -> str:
-    """A URL as it may be shown: whoever logs in by it is left out. What is no URL stays as it is."""
-    return re.sub(r"(?<=://)[^/@]*@", "", url)
+    """A URL as it may be shown: whoever logs in by it, and how, is left out. What is no URL stays as it is.
+
+    A password may hold any sign, written as it should be or not: what stands before the last `@` goes, and if that is
+    more than it had to be, no harm is done.
+    """
+    scheme, there, rest = url.partition("://")
+    if not there:
+        return url
+    return f"{scheme}://{_LOGIN.sub('', rest).rpartition('@')[2].rstrip('?&')}"
 
 
 def cache_lifetimes(settings: Settings) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import threadline
 from threadline.app import composition, operations
 from threadline.engine.credentials import Credentials
 from threadline.kernel.time import system_clock
+from threadline.settings import PREFIX, describe
 from threadline.surfaces.calling import field_names, shown
 from threadline.surfaces.cli.program import COMMANDS, command_name, run
 from threadline.surfaces.composition import Composition
@@ -203,13 +205,70 @@ def test_the_doctor_creates_nothing(call, tmp_path: Path) -> None:  # type: igno
     assert list(tmp_path.iterdir()) == []
 
 
-def test_settings_show_no_secrets(store: Path, call, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setenv("THREADLINE_TOKENS", "tl_very_secret")
-    for arguments in (("settings",), ("settings", "--json")):
+SENTINEL = "c2VudGluZWwtc2VudGluZWw"
+"""Part of every secret that the settings below have."""
+
+SECRET_SETTINGS = {
+    each.name: f"whsec_{SENTINEL}{9 * 'A'}" if each.name == "webhook_secrets" else f"{SENTINEL}-long-enough-for-all"
+    for each in describe()
+    if each.is_secret
+}
+COMMANDS_THAT_TELL = (
+    ("settings",), ("settings", "--json"), ("settings", "--markdown"), ("doctor",), ("catalogue",), ("verify",),
+    ("migrate",), ("backup", "/nowhere/b.db"), ("move", "x.db", "memory:"), ("person", "user_id:42"), ("people",),
+)  # fmt: skip
+
+
+def test_the_settings_that_hold_secrets_are_declared_so() -> None:
+    assert set(SECRET_SETTINGS) >= {"write_keys", "tokens", "jwt_secret", "webhook_secrets"}
+    for each in describe():
+        if each.name.endswith(("_secret", "_secrets", "_token", "_password")):
+            assert each.is_secret, each.name
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        {},
+        {"store": f"postgresql://ada:{SENTINEL}/@%zz@127.0.0.1:1/d?password={SENTINEL}&sslpassword=@{SENTINEL}"},
+        {"store": f"postgresql://ada:{SENTINEL}/x@127.0.0.1:1/d"},
+        {"store": f"postgresql://127.0.0.1:1/d?password={SENTINEL}", "cache": f"redis://:{SENTINEL}@127.0.0.1:1/0"},
+        {"store": f"postgresql://ada:{SENTINEL}%zz@127.0.0.1:1/d", "jwt_keys": f"https://ada:{SENTINEL}@127.0.0.1:1/k"},
+        {"store": f"dynamodb://ada:{SENTINEL}@people"},
+        {"cache": f"http://ada:{SENTINEL}@127.0.0.1:1/0"},
+        {"port": "x"},
+    ],
+)
+def test_no_command_shows_a_secret(  # type: ignore[no-untyped-def]
+    addresses: dict[str, str], store: Path, call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law: whatever is declared a secret, and whoever logs in by an address, stands in no output of any command."""
+    for name, value in {**SECRET_SETTINGS, "retry_seconds": "0", **addresses}.items():
+        monkeypatch.setenv(PREFIX + name.upper(), value)
+    for arguments in COMMANDS_THAT_TELL:
         told = call(*arguments)
-        assert told.code == 0
-        assert "tl_very_secret" not in told.out
-        assert "hidden" in told.out
+        assert told.out + told.err, arguments
+        assert SENTINEL not in told.out + told.err, arguments
+    if "port" not in addresses:
+        shown = {each["setting"]: each["now"] for each in json.loads(call("settings", "--json").out)}
+        assert [name for name, now in shown.items() if now == "(hidden)"] == [
+            PREFIX + name.upper() for name in SECRET_SETTINGS
+        ]
+
+
+@pytest.mark.parametrize("command", ["serve", "work"])
+def test_what_runs_on_shows_no_secret_either(command: str, store: Path) -> None:
+    environment = os.environ | {PREFIX + name.upper(): value for name, value in SECRET_SETTINGS.items()}
+    program = [sys.executable, "-m", "threadline", command, *(("--port", "0") if command == "serve" else ())]
+    process = subprocess.Popen(
+        program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.terminate()
+    said = first + process.communicate(timeout=30)[0]
+    assert '"ready":true' in said
+    assert SENTINEL not in said
 
 
 def test_the_catalogue_is_listed(store: Path, call) -> None:  # type: ignore[no-untyped-def]

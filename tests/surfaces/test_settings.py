@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from threadline.app import open_engine
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting
@@ -123,3 +125,24 @@ def test_who_logs_in_by_a_url_is_not_shown() -> None:
     assert without_secret("postgresql://ada:s3cret@host/db") == "postgresql://host/db"
     assert without_secret("redis://:pw@127.0.0.1:1/0") == "redis://127.0.0.1:1/0"
     assert without_secret("data/a@b.db") == "data/a@b.db"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ada:s/3@cr?et@host:1/db?sslmode=require", "postgresql://host:1/db?sslmode=require"),
+        ("postgresql://ada@host/db", "postgresql://host/db"),
+        ("postgresql://h/d?password=s3cret", "postgresql://h/d"),
+        ("postgresql://h/d?a=1&password=s3@cret&b=2", "postgresql://h/d?a=1&b=2"),
+        ("postgresql://h/d?sslpassword=s3cret&PASSFILE=/s3cret&sslmode=require", "postgresql://h/d?sslmode=require"),
+        ("rediss://h:1/0?password=s3cret&timeout=1", "rediss://h:1/0?timeout=1"),
+        ("dynamodb://people?region=eu&endpoint=http://localhost:1", "dynamodb://people?region=eu&endpoint=http://localhost:1"),
+    ],
+)  # fmt: skip
+def test_a_password_is_left_out_whatever_signs_it_has_and_wherever_it_stands(url: str, shown: str) -> None:
+    assert without_secret(url) == shown
+
+
+@given(st.text(min_size=1), st.sampled_from(["?sslmode=require", "", "?a=b&c=d"]))
+def test_nothing_of_any_password_is_shown(filling: str, query: str) -> None:
+    assert without_secret(f"postgresql://ada:{filling}s3cret@host/db{query}") == f"postgresql://host/db{query}"

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.time import SECOND, parse_duration
+from threadline.settings import without_secret
 
 SCHEME = "dynamodb"
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
@@ -35,7 +36,9 @@ def parse(url: str) -> Address:
     parts = urlsplit(url)
     table = parts.netloc
     if parts.scheme != SCHEME or parts.path.strip("/") or _TABLE.fullmatch(table) is None:
-        raise InvalidSetting(f"store: {url!r:.200} is no DynamoDB table; write it like dynamodb://people?region=…")
+        raise InvalidSetting(
+            f"store: {without_secret(url)!r:.200} is no DynamoDB table; write it like dynamodb://people?region=…"
+        )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in options:
         if name not in _OPTIONS:

@@ -33,6 +33,7 @@ from threadline.stores.postgres_schema import MIGRATE_HINT
 T = TypeVar("T")
 
 SCHEMA = "threadline"
+_PORTS = frozenset("0123456789,")
 PAUSE_SECONDS_FIRST = 0.002
 PAUSE_SECONDS_MAX = 0.25
 
@@ -112,11 +113,15 @@ def place(url: str) -> Place:
     rest = "&".join(pair for pair in pairs if not pair.startswith("schema="))
     try:
         told = conninfo_to_dict(f"{head}?{rest}" if rest else head)
-        return Place({**_DEFAULTS, **told}, schemas[0] if schemas else SCHEMA)
     except psycopg.Error as error:
-        # The driver repeats what it was given, and a password may be in it.
-        said = str(error).partition('"postgres')[0].strip(" :\n")
+        # The driver repeats what it was given, whole or in part, and a password may be in it.
+        said = str(error).partition('"')[0].strip(" :\n")
         raise InvalidSetting(f"store: this is no URL of a PostgreSQL database: {said}") from None
+    if "@" in str(told.get("host", "")) or set(str(told.get("port", ""))) - _PORTS:
+        # Then a part of the password stands where the host or port does, and would be in every message.
+        hint = "In a user's name or password write / as %2F, @ as %40 and : as %3A."
+        raise InvalidSetting("store: the URL of a PostgreSQL database has no such host or port", hint=hint)
+    return Place({**_DEFAULTS, **told}, schemas[0] if schemas else SCHEMA)
 
 
 class Patience:

@@ -11,6 +11,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.settings import without_secret
 
 Key = str | bytes
 Argument = str | bytes | int | float
@@ -39,7 +40,9 @@ class RedisServer:
         # Valkey speaks the same protocol; the driver knows only the older name.
         address = "redis" + url.removeprefix("valkey") if url.startswith("valkey") else url
         if not address.startswith(_SCHEMES):
-            raise InvalidSetting(f"cache: {url!r:.80} is no address of a Redis; write it like redis://127.0.0.1:6379/0")
+            raise InvalidSetting(
+                f"cache: {without_secret(url)!r:.80} is no address of a Redis; write it like redis://127.0.0.1:6379/0"
+            )
         self._run_id = run_id
         try:
             pool = redis.ConnectionPool.from_url(

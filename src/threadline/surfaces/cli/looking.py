@@ -7,12 +7,10 @@ from typing import Any
 import click
 import msgspec
 
-from threadline.settings import Settings, describe, without_secret
+from threadline.settings import Described, describe, without_secret
 from threadline.surfaces.cli.printing import show
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.cli.tables import errors_table, operations_table, settings_table
-
-_SECRET = frozenset({"write_keys", "tokens"})
 
 
 @click.command()
@@ -25,15 +23,20 @@ def settings(session: Session, as_json: bool, markdown: bool) -> None:
     if markdown:
         click.echo(settings_table(), nl=False)
         return
-    in_force = _values(session.settings())
-    if as_json:
-        click.echo(msgspec.json.encode(in_force))
-        return
+    in_force = session.settings()
     rows = [
-        {"setting": each.variable, "now": in_force[each.name], "unit": each.unit, "reason": each.reason}
+        {
+            "setting": each.variable,
+            "now": _shown(each, getattr(in_force, each.name)),
+            "unit": each.unit,
+            "reason": each.reason,
+        }
         for each in describe()
     ]
-    show(rows, session.console)
+    if as_json:
+        click.echo(msgspec.json.encode(rows))
+    else:
+        show(rows, session.console)
 
 
 @click.command()
@@ -72,7 +75,8 @@ def catalogue(session: Session, markdown: bool) -> None:
     )
 
 
-def _values(found: Settings) -> dict[str, Any]:
-    values = {name: getattr(found, name) for name in Settings.__struct_fields__}
-    values |= {name: without_secret(values[name]) for name in ("store", "cache")}
-    return {name: "(hidden)" if name in _SECRET and value else value for name, value in values.items()}
+def _shown(each: Described, value: Any) -> Any:
+    """A value as it may be seen. Any text may be an address by which somebody logs in."""
+    if each.is_secret and value:
+        return "(hidden)"
+    return without_secret(value) if isinstance(value, str) else value
