@@ -119,7 +119,44 @@ def test_a_port_that_is_taken_is_a_message(tmp_path: Path, servers: list[Process
     command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "y.db"), "--port", port]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert told.returncode == 1
-    assert "in use" in told.stderr
+    assert f"127.0.0.1:{port} is taken; choose another with --port or THREADLINE_PORT" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"THREADLINE_HOST": "192.0.2.1"},
+        {"THREADLINE_WEBHOOK_SECRETS": "whsec_short"},
+        {"THREADLINE_CACHE": "http://no.redis"},
+    ],
+)
+def test_a_start_that_fails_makes_no_keys(environment: dict[str, str], tmp_path: Path, servers: list[Process]) -> None:
+    store = tmp_path / "x.db"
+    with pytest.raises(AssertionError, match="the server did not start: Error:"):
+        Process(store, environment)
+    servers.append(Process(store))
+    assert servers[0].secret("wk_")
+    assert servers[0].secret("tl_")
+
+
+def test_keys_are_still_told_after_the_port_was_taken(tmp_path: Path, servers: list[Process]) -> None:
+    servers.append(Process(tmp_path / "x.db"))
+    command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "y.db")]
+    told = subprocess.run(
+        [*command, "--port", servers[0].url.rpartition(":")[2]], capture_output=True, text=True, check=False
+    )
+    assert (told.returncode, told.stdout) == (1, "")
+    servers.append(Process(tmp_path / "y.db"))
+    assert servers[1].secret("wk_")
+
+
+def test_a_server_whose_keys_cannot_be_told_says_so_and_ends(tmp_path: Path, servers: list[Process]) -> None:
+    command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "x.db"), "--port", "0"]
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=30)
+    assert told.returncode == 1
+    assert "No space left" in told.stderr
     assert "Traceback" not in told.stderr
 
 

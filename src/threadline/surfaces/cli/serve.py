@@ -26,22 +26,24 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
     On a store without credentials it makes a write key and an admin token, and prints both this once. When it listens,
     it prints one line of JSON with its address. SIGTERM lets requests in flight end and closes the store.
     """
+    from threadline.surfaces.http.server import bound
     from threadline.surfaces.http.server import serve as run
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     session.given.update(_without_none(host=host, port=port))
     settings = session.settings()
-    with session.engine() as engine:
-        secrets = first_credentials(engine, settings)
+    # What can fail is done before keys are made: they are told once, and by then they must be of use.
+    with bound(settings.host, settings.port) as listening, session.engine() as engine:
 
         def ready(address: str) -> None:
-            if secrets:
+            if secrets := first_credentials(engine, settings):
                 click.echo(_welcome(address, *secrets))
             line = {"ready": True, "url": address, "store": without_secret(settings.store), "pid": os.getpid()}
             click.echo(msgspec.json.encode(line))
 
         composition = session.composition
-        run(engine, settings, ready, composition.open_dispatcher(engine, settings), composition.open_limits(settings))
+        dispatcher, limits = composition.open_dispatcher(engine, settings), composition.open_limits(settings)
+        run(engine, settings, listening, ready, dispatcher, limits)
 
 
 def first_credentials(engine: Engine, settings: Settings) -> tuple[str, str] | None:

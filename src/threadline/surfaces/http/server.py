@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import signal
 import socket
@@ -17,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.problem import HeadTooLarge, HeadTooSlow, problem
@@ -33,18 +34,19 @@ HEAD_SECONDS_MAX = 20.0
 def serve(
     engine: Engine,
     settings: Settings,
+    listening: socket.socket,
     ready: Callable[[str], None],
     dispatcher: Dispatcher | None = None,
     limits: SharedLimits | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT: then requests in flight are answered, and everything taken is committed.
 
-    ``ready`` is told the address once the server listens. Raises `OSError` if it cannot. The engine stays open.
+    ``listening`` comes from `bound` and is closed at the end. ``ready`` is told the address once the server answers;
+    what it raises ends the server and is raised here. The engine stays open.
     """
     # The writer must get the interpreter back soon after each call into SQLite, or commits crawl beside a busy loop.
     before = sys.getswitchinterval()
     sys.setswitchinterval(settings.switch_interval_seconds)
-    listening = _listen(settings.host, settings.port)
     stopping = threading.Event()
     working = _start(dispatcher, stopping)
     _keep_signals()
@@ -66,7 +68,10 @@ def serve(
             timeout_graceful_shutdown=settings.shutdown_seconds,
             backlog=BACKLOG,
         )
-        _Announcing(config, lambda: ready(_address(listening))).run(sockets=[listening])
+        server = _Announcing(config, lambda: ready(_address(listening)))
+        server.run(sockets=[listening])
+        if server.failure is not None:
+            raise server.failure
     finally:
         stopping.set()
         if working is not None:
@@ -74,6 +79,26 @@ def serve(
         listening.close()
         gc.unfreeze()
         sys.setswitchinterval(before)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at an address where nobody else listens; `serve` listens on it. Raises `InvalidSetting`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            hint = "choose another with --port or THREADLINE_PORT"
+            raise InvalidSetting(f"{_shown(host, port)} is taken; {hint}") from None
+        hint = "choose with --host and --port, or THREADLINE_HOST and THREADLINE_PORT"
+        raise InvalidSetting(f"one cannot listen at {_shown(host, port)}: {error.strerror}; {hint}") from None
+    except BaseException:
+        listening.close()
+        raise
+    return listening
 
 
 class Connection(HttpToolsProtocol):
@@ -144,16 +169,21 @@ class Connection(HttpToolsProtocol):
 
 
 class _Announcing(uvicorn.Server):
-    """Says once that it listens."""
+    """Says once that it listens; if that fails, it ends in good order and keeps why."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self.failure: Exception | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
+        if not self.started:
+            return
+        try:
             self._ready()
+        except Exception as error:  # noqa: BLE001 — it is raised again once the server has ended
+            self.failure, self.should_exit = error, True
 
 
 def _keep_signals() -> None:
@@ -172,21 +202,12 @@ def _start(dispatcher: Dispatcher | None, stopping: threading.Event) -> threadin
     return thread
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-    except BaseException:
-        listening.close()
-        raise
-    return listening
-
-
 def _address(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return "http://" + _shown(*listening.getsockname()[:2])
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _has_uvloop() -> bool:
