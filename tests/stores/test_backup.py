@@ -179,6 +179,25 @@ def test_a_store_in_use_is_not_replaced(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "copy.db.sha256", "x.db", "x.db.lock"]
 
 
+def test_a_link_to_a_store_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "x.db").symlink_to(tmp_path / "disk" / "real.db")
+    store = SqliteStore(tmp_path / "x.db")
+    record(store, entry(1))
+    back_up(tmp_path / "x.db", tmp_path / "copy.db", silent)
+    with pytest.raises(StoreBusy):
+        restore(tmp_path / "copy.db", tmp_path / "disk" / "real.db", silent, replace=True)
+    record(store, entry(2))
+    store.close()
+    restored = restore(tmp_path / "copy.db", tmp_path / "x.db", silent, replace=True)
+    assert restored.aside == tmp_path / "disk" / "real.db.replaced-1"
+    assert (tmp_path / "x.db").is_symlink()
+    for path, events in ((tmp_path / "x.db", 1), (restored.aside, 2)):
+        again = SqliteStore(path)
+        assert len(again.feed()) == events
+        again.close()
+
+
 @pytest.mark.parametrize("place", [100, 5_000, -3_000])
 def test_a_backup_that_is_not_whole_replaces_nothing(tmp_path: Path, place: int) -> None:
     store = SqliteStore(tmp_path / "x.db")

@@ -88,6 +88,51 @@ def test_a_second_writer_is_refused_at_once_and_told_who_holds_the_file(tmp_path
     SqliteStore(tmp_path / FILE).close()
 
 
+def test_a_second_writer_is_refused_under_whatever_name_it_knows_the_file(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    (tmp_path / "other.db").symlink_to(tmp_path / "there" / FILE)
+    (tmp_path / "again.db").symlink_to(tmp_path / "other.db")
+    names = [tmp_path / "there" / FILE, tmp_path / "link" / FILE, tmp_path / "other.db", tmp_path / "again.db"]
+    for held in names:
+        store = SqliteStore(held)
+        record(store, entry(len(store.feed()) + 1))
+        for name in names:
+            with pytest.raises(StoreBusy, match=rf"pid {os.getpid()}\b"):
+                SqliteStore(name)
+        store.close()
+    assert [each.name for each in tmp_path.rglob("*.lock")] == [f"{FILE}.lock"]
+
+
+def test_a_file_with_two_names_is_refused(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / FILE)
+    record(store, entry(1))
+    (tmp_path / "second.db").hardlink_to(tmp_path / FILE)
+    for readonly in (False, True):
+        with pytest.raises(InvalidSetting, match="has 2 names"):
+            SqliteStore(tmp_path / "second.db", readonly=readonly)
+    (tmp_path / "second.db").unlink()
+    store.close()
+    SqliteStore(tmp_path / FILE).close()
+
+
+def test_a_place_in_the_log_that_was_taken_meanwhile_is_no_damage(store: SqliteStore) -> None:
+    record(store, entry(1))
+    other = apsw.Connection(str(store.path))
+    # A second writer that the lock could not keep out, as on a file system whose locks are no locks.
+    others = "position, " + ", ".join(
+        str(row[1]) for row in other.execute("PRAGMA table_info(log)") if row[1] not in ("position", "id")
+    )
+    values = others.replace("position", "2")
+    other.execute(f"INSERT INTO log (id, {others}) SELECT randomblob(8), {values} FROM log WHERE position = 1")
+    with pytest.raises(StoreBusy, match="written to by another process"):
+        record(store, entry(2))
+    other.execute("DELETE FROM log WHERE position = 2")
+    other.close()
+    record(store, entry(2))
+    assert [page.entry for page in store.feed()] == [entry(1), entry(2)]
+
+
 def test_a_reader_beside_a_writer_sees_every_commit_and_writes_nothing(store: SqliteStore) -> None:
     reader = SqliteStore(store.path, readonly=True)
     for number in range(1, 6):

@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreDamaged
 from threadline.stores.sqlite_driver import Access, asking, checkpoint, connect, copy_database, transaction, translated
-from threadline.stores.sqlite_file import WriterLock, file_bytes, refuse_foreign, refuse_network, sync_folder
+from threadline.stores.sqlite_file import (
+    WriterLock,
+    file_bytes,
+    refuse_foreign,
+    refuse_network,
+    refuse_second_name,
+    sync_folder,
+)
 from threadline.stores.sqlite_log import EventLog
 from threadline.stores.sqlite_names import Names
 
@@ -40,6 +47,7 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
     """
     if not store.exists():
         raise InvalidSetting(f"there is no store at {store}")
+    refuse_second_name(store)
     if backup.exists():
         raise Conflict(f"{backup} is there already, and is not overwritten")
     partial = backup.with_name(backup.name + ".partial")
@@ -81,6 +89,8 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
     SHA-256 beside it says. SQLite itself sees damage to what holds the rows together, not to what stands in them.
     """
     refuse_network(store)
+    if store.is_symlink():
+        store = store.resolve()  # what is put in its place is the file, not the link to it
     if not backup.is_file():
         raise InvalidValue(f"there is no backup {backup}")
     if file_bytes(_beside(backup, "-wal")):

@@ -112,6 +112,9 @@ def _translation(error: apsw.Error, path: Path) -> ThreadlineError:
         case apsw.IOError() if sqlite_file.disk_is_full(path):
             # The shared index of the write-ahead log cannot grow on a full disk either; SQLite calls that I/O.
             return StoreFull(f"there is no room left for {path}", hint="Free space, then send the same events again.")
+        case apsw.ConstraintError() if "log.position" in str(error):
+            # The place was free when we looked: somebody has written who does not hold the lock. Nothing was written.
+            return StoreBusy(f"{path} was written to by another process meanwhile", hint="Stop that process.")
         case apsw.NotADBError():
             return StoreDamaged(f"{path} is not a Threadline store, or its first page is destroyed")
         case apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():

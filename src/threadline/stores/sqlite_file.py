@@ -19,10 +19,13 @@ class WriterLock:
     """The right to write, held as long as this process lives: the kernel takes it back even after ``kill -9``.
 
     A file ``<path>.lock`` stands for it and holds the process id of the holder, for the message. The file is
-    never removed: whoever removed it could remove it from under a new holder.
+    never removed: whoever removed it could remove it from under a new holder. It stands beside the file itself, so
+    that symbolic links to the store lead to one lock.
     """
 
     def __init__(self, path: Path) -> None:
+        refuse_second_name(path)
+        path = path.resolve()
         name = path.with_name(path.name + ".lock")
         try:
             self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -49,6 +52,23 @@ class WriterLock:
         # Unlocked explicitly because a forked child may still hold the same descriptor.
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
+
+
+def refuse_second_name(path: Path) -> None:
+    """Raise `InvalidSetting` for a file with several names (hard links).
+
+    Its write-ahead log stands beside one of them and is not found from the others, where the file looks older than it
+    is, or torn.
+    """
+    try:
+        names = path.stat().st_nlink
+    except OSError:
+        return
+    if names > 1:
+        raise InvalidSetting(
+            f"{path} has {names} names (hard links), and its write-ahead log stands beside one of them only",
+            hint="Remove the other names, or make a copy with `threadline backup` before there is a second one.",
+        )
 
 
 def refuse_network(path: Path, mounts: str | None = None) -> None:
