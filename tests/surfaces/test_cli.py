@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -290,6 +291,36 @@ def test_a_fault_of_the_program_is_a_message_too(call, monkeypatch: pytest.Monke
     assert "--traceback" in told.err
     with pytest.raises(RuntimeError, match="a bug"):
         call("--traceback", "person", "user_id:42")
+
+
+HOSTILE = "a\x1b[31mred\x07\x7f\x9b2J:x:[bold]"
+"""What clears a screen, rings, and looks like markup of ours."""
+
+
+def test_what_producers_send_does_not_steer_the_terminal(  # type: ignore[no-untyped-def]
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THREADLINE_STORE", str(tmp_path / "x.db"))
+    with threadline.open(tmp_path / "x.db") as tl:
+        tl.identify(HOSTILE, {"name": HOSTILE, HOSTILE: 1})
+        tl.track(HOSTILE, "click", {HOSTILE: HOSTILE, "nested": {HOSTILE: [HOSTILE]}})
+    rows = [{"who": HOSTILE, "when": "2025-01-01", "what": "click"}, {"who": "b", "when": HOSTILE, "what": HOSTILE}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "map.yaml").write_text("type: {column: what}\ntime: when\nuser_id: who\nproperties: '*'\n")
+    said = [
+        call("import", str(tmp_path / "rows.jsonl"), "--map", str(tmp_path / "map.yaml")),
+        *(call(name, f"user_id:{HOSTILE}") for name in ("person", "events", "features", "memory")),
+        call("rejected"), call("verify"), call("people"), call("feed"), call("person", f"user_id:{HOSTILE}x"),
+    ]  # fmt: skip
+    for told in said:
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", told.out + told.err), told.out + told.err
+    assert "a\\x1b[31mred\\x07\\x7f\\x9b2J:x:[bold]" in said[1].out
+    assert "a\\x1b[31mred" in said[0].out
+
+
+def test_messages_are_printed_as_they_are(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    told = call("person", "user_id:1", "--file", str(tmp_path / ":x: [red].db"))
+    assert ":x: [red].db" in told.err
 
 
 @pytest.mark.parametrize("module", ["threadline", "threadline.surfaces.cli"])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.composition import Told
 
@@ -29,7 +28,9 @@ def backup(session: Session, into: Path) -> None:
     with _bar("Copying") as told:
         events, size, _ = session.composition.back_up(session.settings(), into, told)
     seconds = time.monotonic() - began
-    session.console.print(f"{into}: {events:,} events, {size:,} bytes, whole; {seconds:.1f} s.", highlight=False)
+    session.console.print(
+        f"{into}: {events:,} events, {size:,} bytes, whole; {seconds:.1f} s.", highlight=False, markup=False
+    )
 
 
 @click.command()
@@ -45,15 +46,15 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
     settings = session.settings()
     with _bar("Copying") as told:
         events, size, aside = session.composition.restore(settings, backup, told, replace)
-    session.console.print(f"{settings.store}: {events:,} events, {size:,} bytes, whole.", highlight=False)
+    session.console.print(f"{settings.store}: {events:,} events, {size:,} bytes, whole.", highlight=False, markup=False)
     if aside is not None:
-        session.console.print(f"The store that was there is {aside} now.", highlight=False)
+        session.console.print(f"The store that was there is {aside} now.", highlight=False, markup=False)
 
 
 @contextmanager
 def _bar(what: str) -> Iterator[Told]:
     """On stderr, so that what is printed can be piped."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+    with Progress(*columns, console=terminal(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

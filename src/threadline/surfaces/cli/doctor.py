@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from threadline.kernel.errors import StoreBusy, ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, without_secret
+from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.http.health import package_version
 
@@ -43,7 +45,7 @@ def doctor(session: Session) -> None:
     findings = [*_surroundings(settings), *_definitions(settings), *_store(session, settings)]
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
-        table.add_row(_SIGNS[finding.sign], finding.what, finding.seen.replace("[", r"\["))
+        table.add_row(_SIGNS[finding.sign], finding.what, Text(visible(finding.seen)))
     session.console.print(table)
     if any(finding.sign == "fault" for finding in findings):
         raise click.exceptions.Exit(1)

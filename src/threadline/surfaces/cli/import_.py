@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
 from threadline.surfaces.cli.importing import Plan, Summary, import_file, preview
+from threadline.surfaces.cli.printing import terminal, visible
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 from threadline.wire.table import parse_mapping
 
@@ -149,12 +149,12 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _bar(path: Path) -> Iterator[Callable[[Summary, int], None]]:
     """A progress bar on stderr, so that what is printed can be piped."""
     columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
+        TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
     )  # fmt: skip
     began = time.monotonic()
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
-        task = progress.add_task(f"Importing {path.name}", total=_total(path), rate="")
+    with Progress(*columns, console=terminal(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"Importing {visible(path.name)}", total=_total(path), rate="")
 
         def advance(summary: Summary, done: int) -> None:
             rate = summary.rows / max(time.monotonic() - began, 1e-9)
@@ -196,7 +196,8 @@ def _show(console: Console, summary: Summary, seconds: float) -> None:
         highlight=False,
     )
     for problem in summary.problems:
-        console.print(f"  row {problem.row}: {problem.code}: {problem.message}", highlight=False, markup=False)
+        said = visible(f"  row {problem.row}: {problem.code}: {problem.message}")
+        console.print(said, highlight=False, markup=False)
     more = summary.rejected + summary.conflicts - len(summary.problems)
     if more > 0:
         console.print(f"  … and {more:,} more; `threadline rejected` lists them.", highlight=False)

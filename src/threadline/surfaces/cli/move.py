@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from threadline.engine.engine import Engine
@@ -19,6 +17,7 @@ from threadline.engine.moving import Move
 from threadline.engine.moving import Progress as Told
 from threadline.kernel.errors import InvalidSetting
 from threadline.settings import Settings, load, without_secret
+from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.cli.session import Session
 
 LEVEL_SECONDS = 60.0
@@ -101,7 +100,7 @@ def _bar(source: Engine) -> Iterator[Told]:
     """A bar on stderr for each thing that is done; how many there are in all is known of events only."""
     stats = source.store.stats()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(file=sys.stderr), transient=True) as progress:
+    with Progress(*columns, TimeElapsedColumn(), console=terminal(stderr=True), transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 
         def told(what: str, done: int) -> None:

@@ -25,6 +25,17 @@ _FIRST = (
     "unit", "currency", "address", "summary", "code", "message", "received_at", "reason",
 )  # fmt: skip
 """Columns that say most, in this order; where a table is too wide, it is others that go."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def visible(text: str) -> str:
+    """Text with its control characters written out as ``\\xNN``: what producers send must not steer a terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+
+
+def terminal(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
+    """Where answers, or messages, are printed: a name between colons stays what it is."""
+    return Console(stderr=stderr, soft_wrap=soft_wrap, emoji=False)
 
 
 def show(value: Any, console: Console) -> None:
@@ -49,7 +60,7 @@ def _mapping(value: Mapping[str, Any], width: int) -> RenderableType:
     parts: list[RenderableType] = [_lines(single)] if single else []
     for name, each in value.items():
         if _nested(each):
-            parts += [Text(name, style="bold"), Padding(_shown(each, width - INDENT), (0, 0, 0, INDENT))]
+            parts += [Text(visible(name), style="bold"), Padding(_shown(each, width - INDENT), (0, 0, 0, INDENT))]
     return Group(*parts) if parts else Text("nothing", style="dim")
 
 
@@ -74,7 +85,7 @@ def _lines(values: Mapping[str, Any]) -> Table:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in values.items():
-        grid.add_row(name, _text(value))
+        grid.add_row(Text(visible(name)), _text(value))
     return grid
 
 
@@ -91,11 +102,11 @@ def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim")
     for name in kept:
         number = all(isinstance(each.get(name), int | float | None) for each in entries)
-        table.add_column(name, justify="right" if number else "left", no_wrap=True, overflow="ellipsis")
+        table.add_column(Text(visible(name)), justify="right" if number else "left", no_wrap=True, overflow="ellipsis")
     for row in zip(*(cells[name] for name in kept), strict=True):
         table.add_row(*row)
     hidden = [name for name in names if name not in kept]
-    return Group(table, Text(f"with --json also: {', '.join(hidden)}", style="dim")) if hidden else table
+    return Group(table, Text(visible(f"with --json also: {', '.join(hidden)}"), style="dim")) if hidden else table
 
 
 def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -118,11 +129,11 @@ def _text(value: Any) -> Text:
     if value in _EMPTY:
         return Text("–", style="dim")
     if isinstance(value, list | tuple) and all(isinstance(each, str | int | float) for each in value):
-        return Text(", ".join(map(str, value)))
+        return Text(visible(", ".join(map(str, value))))
     if isinstance(value, list | tuple) and all(
         isinstance(each, Mapping) and set(each) == {"kind", "value"} for each in value
     ):
-        return Text(", ".join(f"{each['kind']}:{each['value']}" for each in value))
+        return Text(visible(", ".join(f"{each['kind']}:{each['value']}" for each in value)))
     if isinstance(value, list | tuple | Mapping):
-        return Text(json.dumps(value, ensure_ascii=False))
-    return Text(str(value))
+        return Text(visible(json.dumps(value, ensure_ascii=False)))
+    return Text(visible(str(value)))

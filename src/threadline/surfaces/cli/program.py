@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
-from rich.console import Console
+from rich.text import Text
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.calling import shown
+from threadline.surfaces.cli.printing import terminal, visible
 from threadline.surfaces.cli.session import Session
 from threadline.surfaces.composition import Composition
 
@@ -130,12 +131,8 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
 
 
 def _tell(message: str, hint: str) -> int:
-    console = Console(stderr=True, soft_wrap=True)
-    console.print(f"[bold red]Error:[/] {_plain(message)}", highlight=False)
+    told = terminal(stderr=True, soft_wrap=True)
+    told.print(Text.assemble(("Error:", "bold red"), " ", visible(message)))
     if hint:
-        console.print(f"[dim]Hint:[/] {_plain(hint)}", highlight=False)
+        told.print(Text.assemble(("Hint:", "dim"), " ", visible(hint)))
     return 1
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, load
+from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.composition import Composition
 
 PIPED_COLUMNS = 120
@@ -21,9 +22,11 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def _console() -> Console:
-    console = Console()
+    made = terminal()
     # In a file or a pipe there is no width to keep to, unless COLUMNS says so: 80 is what rich takes for want of one.
-    return console if console.is_terminal or console.width != 80 else Console(width=PIPED_COLUMNS)
+    if not made.is_terminal and made.width == 80:
+        made.width = PIPED_COLUMNS
+    return made
 
 
 @dataclass

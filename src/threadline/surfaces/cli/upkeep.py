@@ -10,9 +10,11 @@ from functools import partial
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from threadline.engine.engine import Engine
 from threadline.engine.rebuilding import Parts, refold_everybody
+from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, store_option
 
 SHOWN_MAX = 20
@@ -65,11 +67,11 @@ def verify(session: Session, jobs: int) -> None:
             )  # fmt: skip
         told = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]
     for fault in told[:SHOWN_MAX]:
-        session.console.print(f"[red]breach[/]  {fault}", highlight=False)
+        _tell(session.console, "breach", "red", fault)
     for fault in faults:
-        session.console.print(f"[red]file[/]    {fault}", highlight=False)
+        _tell(session.console, "file", "red", fault)
     for id in done.differing[:SHOWN_MAX]:
-        session.console.print(f"[yellow]person[/]  {id} differs from a fold of the log", highlight=False)
+        _tell(session.console, "person", "yellow", f"{id} differs from a fold of the log")
     session.console.print(
         f"{done.people:,} people with {done.events:,} events verified: "
         f"{len(faults)} faults of the file, {len(done.differing):,} people who differ, {len(told):,} breaches.",
@@ -81,6 +83,10 @@ def verify(session: Session, jobs: int) -> None:
         )
     if faults or done.differing or told:
         raise click.exceptions.Exit(1)
+
+
+def _tell(console: Console, what: str, style: str, fault: str) -> None:
+    console.print(Text.assemble((what.ljust(8), style), visible(fault)))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from threadline.capabilities.whatif.operations import keep
 from threadline.capabilities.whatif.showing import WhatIfView, view
@@ -22,6 +22,7 @@ from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Key
+from threadline.surfaces.cli.printing import terminal, visible
 from threadline.surfaces.cli.rendering import SOURCE
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 
@@ -158,7 +159,7 @@ def _bar(engine: Engine, done: int) -> Iterator[Callable[[int], None]]:
     """A bar on stderr, of events: how many there are in all the store may know."""
     stats = engine.store.stats()
     columns = (TextColumn("events"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))
-    console = Console(file=sys.stderr)
+    console = terminal(stderr=True)
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("", total=stats.get("log_entries"), completed=done)
         yield lambda events: progress.update(task, advance=events)
@@ -172,7 +173,7 @@ def _print(console: Console, found: WhatIfView) -> None:
         style = (
             "green" if line.startswith("+") else "red" if line.startswith("-") else "cyan" if line[:2] == "@@" else ""
         )
-        console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
+        console.print(visible(line), style=style, highlight=False, markup=False, soft_wrap=True)
     if found.diff:
         console.print()
     asked = sum(found.asked_of.values())
@@ -190,7 +191,7 @@ def _print(console: Console, found: WhatIfView) -> None:
         points = found.points
         console.print(f"\npoints of {points.people:,} people: {points.earned:+,} earned, {points.balance:+,} balance")
     for person, problem in found.failures.items():
-        console.print(f"[red]failed[/]  {person}: {problem}", highlight=False)
+        console.print(Text.assemble(("failed", "red"), "  ", visible(f"{person}: {problem}")))
 
 
 def _start(start: str) -> str:
@@ -226,7 +227,7 @@ def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
         number = all(row[index].replace(",", "").isdigit() for row in rows)
         table.add_column(name, justify="right" if number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(visible(cell)) for cell in row))
     return table
 
 
