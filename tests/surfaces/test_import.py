@@ -336,6 +336,49 @@ def test_a_file_that_cannot_be_read_says_why(name: str, content: bytes, said: st
         import_file(engine(), plan(path))
 
 
+def test_what_a_json_object_lacks_is_empty_unless_it_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [row(1), row(2), row(3), row(4), row(5)]
+    del rows[1]["dollars"], rows[2]["day"], rows[3]["customer"], rows[4]["order"]
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    made = engine()
+    summary = import_file(made, plan(path))
+    assert counts(summary) == (0, 2, 0, 0, 3)
+    assert {each.row: each.code for each in summary.problems} == {
+        3: "missing_column", 4: "no_identifier", 5: "missing_column",
+    }  # fmt: skip
+    kept = {entry.payload["row"]: entry.payload["cells"] for entry in asked(made, "rejected").entries}
+    assert kept == {3: rows[2], 4: rows[3], 5: rows[4]}
+    assert [getattr(each, "properties", None) for each in preview(plan(path), NOW, 2)] == [
+        {"total": 1.25, "currency": "USD"},
+        {"currency": "USD"},
+    ]
+
+
+@pytest.mark.parametrize("write", [write_csv_zipped, write_tsv, write_parquet])
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"time": "dya"}, "no column 'dya'; did you mean 'day'"),
+        ({"user_id": "who"}, "no column 'who'; it has "),
+        ({"identifiers": {"loyalty": "crad"}}, "no column 'crad'"),
+        ({"properties": {"total": "dolars"}}, "no column 'dolars'; did you mean 'dollars'"),
+        ({"key": ["oder"]}, "no column 'oder'; did you mean 'order'"),
+        ({"type": {"column": "kind"}}, "no column 'kind'"),
+    ],
+)
+def test_a_column_that_no_row_can_have_stops_the_import_before_any_row(
+    write: Callable[[Path], Path], changed: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    made = engine()
+    wrong = plan(write(tmp_path), **changed)
+    with pytest.raises(InvalidDefinition, match=said):
+        import_file(made, wrong)
+    with pytest.raises(InvalidDefinition, match=said):
+        preview(wrong, NOW)
+    assert asked(made, "rejected").entries == []
+
+
 def test_a_preview_shows_the_first_rows(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_bytes(BAD_CSV)

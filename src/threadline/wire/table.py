@@ -18,9 +18,17 @@ from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX, JSON
 from threadline.kernel.time import EARLIEST, LATEST, format_time, from_datetime, parse_time, to_datetime
 from threadline.wire.message import check_identifiers, check_type, place_in_time, read_json
 from threadline.wire.rejection import Rejection, rejection
-from threadline.wire.table_mapping import TIME_FORMATS, PropertyRule, TableMapping, TimeRule, TypeRule, parse_mapping
+from threadline.wire.table_mapping import (
+    TIME_FORMATS,
+    PropertyRule,
+    TableMapping,
+    TimeRule,
+    TypeRule,
+    check_columns,
+    parse_mapping,
+)
 
-__all__ = ["TableMapping", "decode", "decode_row", "parse_mapping"]
+__all__ = ["TableMapping", "check_columns", "decode", "decode_row", "parse_mapping"]
 
 Row = Mapping[str, Any]
 """Column -> cell. Cells are text (CSV), JSON values, or what Parquet holds: decimals, dates, lists."""
@@ -51,15 +59,26 @@ def decode(
 
 
 def decode_row(
-    row: Row, mapping: TableMapping, *, file: str, number: int, source: str, workspace: str, received_at: int
+    row: Row,
+    mapping: TableMapping,
+    *,
+    file: str,
+    number: int,
+    source: str,
+    workspace: str,
+    received_at: int,
+    sparse: bool = False,
 ) -> Event | Rejection:
-    """The event of one row, or why it is none; the rejection's index is ``number``.
+    """The event of one row, or why it is none; the rejection's index is ``number``. In a ``sparse`` row, such as an
+    object of JSON, a column that is not there is an empty cell; elsewhere it means that the row was cut off.
 
     The same row always has the same key: its key columns, or the file's name and the row's number where none are
     declared. So an import can be broken off and repeated.
     """
-    key = ""
+    key, given = "", row
     try:
+        if sparse:
+            row = {**dict.fromkeys((*mapping.named_columns, *mapping.key)), **row}
         if None in row:
             # So Python's CSV reader says it. A row that is out of step with its header cannot be trusted at all.
             raise EventRejected("invalid_value", "the row has more cells than the header has columns")
@@ -81,7 +100,7 @@ def decode_row(
             historical=True,
         )
     except EventRejected as refusal:
-        return rejection(number, _raw(row), refusal, key)
+        return rejection(number, _raw(given), refusal, key)
 
 
 def _raw(row: Row) -> bytes:

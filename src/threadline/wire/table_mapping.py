@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -97,6 +99,14 @@ def parse_mapping(declared: Any) -> TableMapping:
     )
 
 
+def check_columns(mapping: TableMapping, columns: Sequence[str], file: str) -> None:
+    """Raise `InvalidDefinition` for a column that the mapping names and the file has not."""
+    for column in sorted((mapping.named_columns | set(mapping.key)) - {"", *columns}):
+        near = difflib.get_close_matches(column, columns, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(columns)[:200]}"
+        raise InvalidDefinition(f"{file} has no column {column!r}; {hint}")
+
+
 def _type(declared: Any) -> TypeRule:
     if isinstance(declared, str):
         return TypeRule(constant=_name(declared, "type"))
@@ -123,11 +133,24 @@ def _time(declared: Any) -> TimeRule:
     if not isinstance(format, str) or (format not in TIME_FORMATS and "%" not in format):
         known = ", ".join(TIME_FORMATS)
         raise InvalidDefinition(f"`time.format` must be one of {known}, or a pattern such as %Y%m%d; not {format!r}")
+    if format not in TIME_FORMATS:
+        _check_pattern(format)
     try:
         return TimeRule(_column(fields.get("column"), "time"), format, None if zone is None else ZoneInfo(zone))
     except (ValueError, KeyError, TypeError, OSError):
         # An unknown name is a KeyError; a name that leads out of the data of the zones a ValueError or an OSError.
         raise InvalidDefinition(f"`time.zone` must be an IANA name such as Europe/Berlin, not {zone!r}") from None
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        # A pattern that can be read at all is only found not to fit this text, which no time looks like.
+        datetime.strptime("\0", pattern)  # noqa: DTZ007 — no time is read here
+    except (ValueError, re.error) as error:
+        if isinstance(error, ValueError) and "does not match format" in str(error):
+            return
+        raise InvalidDefinition(f"`time.format`: {pattern!r} is no pattern of a time: {error}") from None
+    raise InvalidDefinition(f"`time.format`: {pattern!r} names no part of a time")
 
 
 def _properties(declared: Any) -> tuple[dict[str, PropertyRule], bool]:

@@ -20,7 +20,7 @@ from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.typed import prepared
 from threadline.surfaces.cli.rows import BadRow, RowFile, open_rows
 from threadline.wire.rejection import Rejection
-from threadline.wire.table import Row, TableMapping, decode_row
+from threadline.wire.table import Row, TableMapping, check_columns, decode_row
 
 IMPORT = "import"
 """Table of checkpoints: how far each import has come."""
@@ -95,7 +95,8 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
     Broken off at any instant and started again it goes on where it was: after each batch a checkpoint says how far it
     has come, and rows that were recorded after the last checkpoint are recognised by their keys. ``again`` ignores
     the checkpoint. A row that cannot be recorded is kept in the rejected log with its number and stops no other.
-    Raises `InvalidValue` for a file that cannot be read; what was imported up to there stays.
+    Raises `InvalidDefinition` for a mapping that names a column which the file has not, before any row is read, and
+    `InvalidValue` for a file that cannot be read; what was imported up to there stays.
     """
     key = Key(IMPORT, plan.workspace, _digest(plan))
     checkpoint = None if again else _read(engine, key)
@@ -104,9 +105,10 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
         return summary
     file = open_rows(plan.path, plan.delimiter)
     try:
+        sparse = _sparse(plan, file)
         rows = file.rows(summary.skipped)
         while batch := list(islice(rows, BATCH_ROWS)):
-            _record(engine, plan, batch, summary)
+            _record(engine, plan, batch, summary, sparse)
             _write(engine, key, plan, summary, done=False)
             if advance is not None:
                 advance(summary, file.done())
@@ -120,8 +122,9 @@ def preview(plan: Plan, received_at: int, count: int = 5) -> list[Event | Reject
     """What the first rows would become. Records nothing."""
     file: RowFile = open_rows(plan.path, plan.delimiter)
     try:
+        sparse = _sparse(plan, file)
         return [
-            row if isinstance(row, BadRow) else _decoded(plan, row, number, received_at)
+            row if isinstance(row, BadRow) else _decoded(plan, row, number, received_at, sparse)
             for number, row in enumerate(islice(file.rows(), count), 1)
         ]
     finally:
@@ -152,19 +155,27 @@ def _write(engine: Engine, key: Key, plan: Plan, summary: Summary, *, done: bool
     engine.store.commit([Batch(writes=[Put(key, msgspec.json.encode(checkpoint))])])
 
 
-def _decoded(plan: Plan, row: Row, number: int, received_at: int) -> Event | Rejection:
+def _sparse(plan: Plan, file: RowFile) -> bool:
+    """Whether each row has columns of its own; where all have the same, the mapping may name no others."""
+    columns = file.columns()
+    if columns is not None:
+        check_columns(plan.mapping, columns, plan.name)
+    return columns is None
+
+
+def _decoded(plan: Plan, row: Row, number: int, received_at: int, sparse: bool) -> Event | Rejection:
     return decode_row(
         row, plan.mapping, file=plan.name, number=number, source=plan.source, workspace=plan.workspace,
-        received_at=received_at,
+        received_at=received_at, sparse=sparse,
     )  # fmt: skip
 
 
-def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summary) -> None:
+def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summary, sparse: bool) -> None:
     now = engine.clock()
     events: list[tuple[int, Event]] = []
     entries: list[RejectedEntry] = []
     for number, row in enumerate(batch, summary.skipped + summary.rows + 1):
-        read = _screened(engine, plan, row, number, now)
+        read = _screened(engine, plan, row, number, now, sparse)
         if isinstance(read, Event):
             events.append((number, read))
         else:
@@ -187,11 +198,13 @@ def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summ
             summary.note(number, receipt.code, receipt.message)
 
 
-def _screened(engine: Engine, plan: Plan, row: Row | BadRow, number: int, now: int) -> Event | Rejection | BadRow:
+def _screened(
+    engine: Engine, plan: Plan, row: Row | BadRow, number: int, now: int, sparse: bool
+) -> Event | Rejection | BadRow:
     """The event of a row. What names nobody is refused here already, where the number of its row is known."""
     if isinstance(row, BadRow):
         return row
-    read = _decoded(plan, row, number, now)
+    read = _decoded(plan, row, number, now, sparse)
     if isinstance(read, Event):
         rules = engine.catalogue.rules
         if not any((kept := rules.normalise(i)) is not None and rules.identifies(kept) for i in read.identifiers):

@@ -6,7 +6,8 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, cast
 
@@ -35,6 +36,10 @@ class RowFile(Protocol):
     """A file of rows. ``size`` and ``done`` are in one unit: bytes of the file, or rows where the file tells them."""
 
     size: int
+
+    def columns(self) -> Sequence[str] | None:
+        """The columns that every row has; None where each row brings its own, and what it lacks is empty."""
+        ...
 
     def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
         """Every row after the first ``skip``, in order. Raises `InvalidValue` if the file turns out to be damaged."""
@@ -85,8 +90,13 @@ class _BytesFile:
         self._raw.close()
 
     def _whole(self, rows: Iterator[Row | BadRow]) -> Iterator[Row | BadRow]:
-        try:
+        with self._damage_told():
             yield from rows
+
+    @contextmanager
+    def _damage_told(self) -> Iterator[None]:
+        try:
+            yield
         except (EOFError, OSError, zlib.error) as error:
             raise InvalidValue(f"{self.name} is damaged from here on: {error}") from None
 
@@ -102,13 +112,21 @@ class CsvFile(_BytesFile):
         text = io.TextIOWrapper(self._bytes, encoding="utf-8-sig", errors="surrogateescape", newline="")
         self._reader = csv.reader(text, delimiter=delimiter)
         self._text = text
+        self._columns: list[str] = []
+
+    def columns(self) -> list[str]:
+        """See `RowFile.columns`. Raises `InvalidValue` for a first line that does not name them."""
+        if not self._columns:
+            with self._damage_told():
+                self._columns = self._header()
+        return self._columns
 
     def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
         """See `RowFile.rows`. Lines without a single cell are no rows and are not counted."""
         return self._whole(self._rows(skip))
 
     def _rows(self, skip: int) -> Iterator[Row | BadRow]:
-        header = self._header()
+        header = self.columns()
         number = 0
         while True:
             bad = None
@@ -149,6 +167,9 @@ def _clean(cells: list[str]) -> list[str]:
 
 class JsonLinesFile(_BytesFile):
     """One JSON object a line."""
+
+    def columns(self) -> None:
+        """See `RowFile.columns`."""
 
     def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
         """See `RowFile.rows`. Empty lines are no rows and are not counted."""
@@ -201,6 +222,10 @@ class ParquetFile:
             raise InvalidValue(f"{path.name} is no Parquet file: {error}") from None
         self.size = int(self._file.metadata.num_rows)
         self._read = 0
+
+    def columns(self) -> list[str]:
+        """See `RowFile.columns`."""
+        return list(self._file.schema_arrow.names)
 
     def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
         """See `RowFile.rows`."""
