@@ -72,6 +72,16 @@ def test_a_campaign_ignored_by_a_merged_person_is_ignored_once() -> None:
     staging.assert_refold_changes_nothing(world.on)
 
 
+def test_a_campaign_that_two_ignored_before_they_were_joined_counts_once() -> None:
+    world = two_with_a_campaign()
+    world.after(10)
+    assert (world.ignored(A), world.ignored(B)) == (1, 1)
+    world.merge()
+    assert world.ignored(A) == 2
+    person = world.on.person("default", A)
+    assert world.on.views(person, world.now, names=["features"])["features"]["campaign_ignored"]["value"] == 1
+
+
 def test_engagement_of_the_one_counts_for_both() -> None:
     world = two_with_a_campaign()
     world.merge()

@@ -178,7 +178,7 @@ def _features(events: list[Told], now: int) -> dict[str, Answer]:
         "campaigns_received_30d": count("campaign_delivered", 30),
         "campaign_open_rate": _campaign_rate(of("campaign_engaged"), of("campaign_delivered"), "open"),
         "campaign_click_rate": _campaign_rate(of("campaign_engaged"), of("campaign_delivered"), "click"),
-        "campaign_ignored": count("campaign_ignored"),
+        "campaign_ignored": _different(of("campaign_ignored"), "campaign_id"),
     }
     answers["engagement_score"] = _score(answers)
     return answers
