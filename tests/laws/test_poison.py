@@ -114,6 +114,7 @@ def test_what_no_log_can_hold_is_rejected_alone() -> None:
         "too_large": event("page", WHO, "6", properties={"x": "x" * LOGGED_EVENT_BYTES_MAX}),
         "invalid_value": event("page", WHO, "7", properties={"x": 2**70}),
         "too_many_identifiers": event("page", {f"kind{n}": "x" for n in range(17)}, "8"),
+        "invalid_identifier": event("page", {**WHO, "a:b": "c"}, "9"),
     }
     for code, one in unfit.items():
         assert staging.statuses(on.record([event("page", WHO, f"a{code}"), one, event("page", OTHER, f"b{code}")])) == [
@@ -123,6 +124,21 @@ def test_what_no_log_can_hold_is_rejected_alone() -> None:
         ]
     assert {entry.code for _, entry in rejected.page(on.store, "default", "", 100)} == set(unfit)
     staging.assert_log_is_whole(on)
+
+
+@pytest.mark.parametrize("kind", ["", "user_id\0a", "a:b", "k" * 65])
+def test_a_kind_that_cannot_be_asked_for_is_rejected_whatever_is_known(kind: str) -> None:
+    on = staging.engine()
+    # The first two would lead to one thread, and to one entry of what is remembered of names.
+    told = [event("page", {"user_id": "a\0b"}, "1"), event("page", {kind: "b"}, "2"), event("page", WHO, "3")]
+    assert staging.statuses(on.record(told)) == ["accepted", "invalid_identifier", "accepted"]
+    assert len(list(on.all_people("default"))) == 2
+
+
+def test_no_two_sources_and_keys_are_one_event() -> None:
+    on = staging.engine()
+    told = [event("page", WHO, "b\0c", source="a"), event("page", WHO, "c", source="a\0b"), event("page", WHO, "d")]
+    assert staging.statuses(on.record(told)) == ["accepted", "invalid_value", "accepted"]
 
 
 # --- bounds ---------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ BAD = {
                       {"type": "identify", "traits": {"email": 5}}],
     "too_many_identifiers": [track(context={"externalIds": [{"type": f"k{n}", "id": "1"} for n in range(16)]})],
     "invalid_identifier": [
-        track(context={"externalIds": [{"type": kind, "id": "1"}]}) for kind in ("", "a\0b", "k" * 65)
+        track(context={"externalIds": [{"type": kind, "id": "1"}]}) for kind in ("", "a\0b", "a:b", "k" * 65)
     ],
     "no_group_id": [{"type": "group", "userId": "u"}, {"type": "group", "userId": "u", "groupId": ""}],
     "no_previous_id": [{"type": "alias", "userId": "u"}],

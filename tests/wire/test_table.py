@@ -308,6 +308,7 @@ def test_any_row_has_an_answer_and_the_same_each_time(row: dict[str, Any], readi
         ({**SMALL, "time": {"column": "at", "format": "%d/%d"}}, "no pattern of a time"),
         ({**SMALL, "time": {"column": "at", "formt": "iso"}}, "did you mean 'format'"),
         ({**SMALL, "user_id": 5}, "column"), ({**SMALL, "identifiers": ["a"]}, "object"),
+        ({**SMALL, "identifiers": {"a:b": "c"}}, "kind"),
         ({**SMALL, "properties": []}, "object"), ({**SMALL, "properties": {"*": 1}}, "true or false"),
         ({**SMALL, "properties": {"p": 5}}, "properties.p"),
         ({**SMALL, "properties": {"p": {"column": "x", "number": True, "json": True}}}, "one of"),

@@ -13,10 +13,10 @@ from threadline.engine.memo import Memo
 from threadline.engine.person import Person, pack_alias, person_key, thread_key
 from threadline.engine.refold import fold_events, refold_person, thread_events
 from threadline.engine.states import States
-from threadline.kernel.errors import Conflict
+from threadline.kernel.errors import Conflict, EventRejected
 from threadline.kernel.event import Event, Identifier, Recorded, event_id, thread_id
-from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
-from threadline.kernel.limits import THREADS_PER_PERSON_MAX
+from threadline.kernel.identity import MERGED, SPLIT, IdentityRules, is_kind
+from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, THREADS_PER_PERSON_MAX
 from threadline.kernel.store import Key, Put
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 QUARANTINE = "quarantine"
 NAMES_REMEMBERED = 30_000
+KINDS_REMEMBERED = 1_000
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
@@ -47,9 +48,12 @@ class Names:
         # Keyed by text and holding structs that the garbage collector does not track: tens of thousands of
         # remembered names must not lengthen its passes.
         self._known: Memo[str, Named] = Memo(NAMES_REMEMBERED)
+        self._kinds: set[str] = set()
 
     def of(self, workspace: str, identifier: Identifier) -> Named | None:
-        """Who is meant by an identifier, or None if it is junk."""
+        """Who is meant by an identifier, or None if it is junk. Raises `EventRejected` for a kind that cannot be."""
+        if identifier.kind not in self._kinds:
+            self._admit(identifier.kind)
         key = f"{workspace}\0{identifier.kind}\0{identifier.value}"
         named = self._known.get(key)
         if named is None:
@@ -60,6 +64,15 @@ class Names:
             named = Named(normal, thread_id(workspace, normal), priority, self._rules.identifies(normal))
             self._known.put(key, named)
         return named
+
+    def _admit(self, kind: str) -> None:
+        if not is_kind(kind):
+            text = f"{kind[:IDENTIFIER_KIND_LENGTH_MAX]!r} is no kind of identifier: up to"
+            text += f" {IDENTIFIER_KIND_LENGTH_MAX} printable characters without a colon"
+            raise EventRejected("invalid_identifier", text)
+        if len(self._kinds) >= KINDS_REMEMBERED:  # kinds are free, so that what is remembered has to be bounded
+            self._kinds.clear()
+        self._kinds.add(kind)
 
 
 def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Identifier], other: Person | None) -> str:

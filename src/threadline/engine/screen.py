@@ -56,6 +56,9 @@ def checked_request(request: Request, now: int) -> Request:
         raise EventRejected(
             "invalid_key", f"an event needs an idempotency key of 1 to {limits.LOGGED_KEY_LENGTH_MAX} characters"
         )
+    if "\0" in event.source:
+        # An event's id is made of both, with a NUL between them: so no other source and key have the same.
+        raise EventRejected("invalid_value", "the source of an event may hold no NUL")
     if len(event.identifiers) > limits.IDENTIFIERS_PER_EVENT_MAX:
         raise EventRejected(
             "too_many_identifiers", f"an event has at most {limits.IDENTIFIERS_PER_EVENT_MAX} identifiers"

@@ -7,12 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from threadline.kernel.event import Identifier
-from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
+from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
 
 MERGED = "threadline.person_merged"
 SPLIT = "threadline.person_split"
 SYSTEM_PREFIX = "threadline."
 """Types of events that Threadline itself puts in a thread; no producer may use them."""
+
+
+def is_kind(name: str) -> bool:
+    """Whether a kind of identifier may be named so."""
+    # Whoever is asked for as kind:value would never be found under a kind with a colon. A NUL would let two kinds and
+    # values share one thread, whose id is made of both.
+    return 0 < len(name) <= IDENTIFIER_KIND_LENGTH_MAX and ":" not in name and name.isprintable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +56,25 @@ class IdentityRules:
 
     def normalise(self, identifier: Identifier) -> Identifier | None:
         """The form under which it is stored, or None if it is junk and names nobody."""
-        value = _NORMALISE[self.kind(identifier.kind).normalise](identifier.value)
-        folded = value.casefold()
-        if not value or len(value) > IDENTIFIER_LENGTH_MAX or folded in self.junk or _ZEROS.fullmatch(folded):
+        told = identifier.value
+        form = self.kind(identifier.kind).normalise
+        value = _NORMALISE[form](told)
+        # Junk is looked for in both forms: of "-1" a phone's form leaves "1", which somebody may have.
+        if not 0 < len(value) <= IDENTIFIER_LENGTH_MAX or self._names_nobody(value):
             return None
-        return identifier if value == identifier.value else Identifier(identifier.kind, value)
+        if form != "strip" and value != told and self._names_nobody(told.strip()):
+            return None
+        return identifier if value == told else Identifier(identifier.kind, value)
+
+    def _names_nobody(self, value: str) -> bool:
+        return value.casefold() in self.junk or _ZEROS.fullmatch(value) is not None
 
     def identifies(self, identifier: Identifier) -> bool:
         """Whether this one may find and join people."""
         return self.kind(identifier.kind).identifying and identifier not in self.blocked
 
 
-_ZEROS = re.compile(r"[0\s.-]+")
+_ZEROS = re.compile(r"[+0\s.-]+")
 
 
 def _email(value: str) -> str:

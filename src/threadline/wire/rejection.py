@@ -16,7 +16,7 @@ CODES = {
     "event_name_too_long": "the event's name is longer than 200 characters",
     "invalid_attribute": "a CloudEvents attribute has a name or a value that the specification does not allow",
     "invalid_data": "the data of a CloudEvent is not what its content type says",
-    "invalid_identifier": "an external id has a kind that is empty, too long or holds control characters",
+    "invalid_identifier": "an identifier has a kind that is empty, too long, or holds a colon or control characters",
     "invalid_json": "the message is not JSON: a syntax error, NaN, bytes that are not UTF-8, a lone surrogate",
     "invalid_time": "a time is not an RFC 3339 instant, or the instant is not between the years 1 and 9999",
     "invalid_value": "a cell of a table does not have the form that the mapping asks for",

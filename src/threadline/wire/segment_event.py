@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.kernel.identity import is_kind
+from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, IDENTIFIER_KIND_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
 from threadline.kernel.rejected import Envelope
 from threadline.wire.message import (
     check_identifiers,
@@ -28,8 +29,6 @@ BODY_FIELD = {
     "identify": "traits", "group": "traits", "track": "properties", "page": "properties", "screen": "properties",
 }  # fmt: skip
 """Which field of a call holds what becomes `Event.properties`; an alias has none."""
-
-_KIND_LENGTH_MAX = 64
 
 
 class Request(NamedTuple):
@@ -245,8 +244,9 @@ def _add_external(found: list[Identifier], entries: Any) -> None:
         if entry.get("collection") not in (None, "users"):
             continue
         kind, value = text_field(entry, "type"), text_field(entry, "id")
-        if not 0 < len(kind) <= _KIND_LENGTH_MAX or not kind.isprintable():
-            raise EventRejected("invalid_identifier", f"context.externalIds[].type: {kind[:_KIND_LENGTH_MAX]!r}")
+        if not is_kind(kind):
+            text = f"context.externalIds[].type: {kind[:IDENTIFIER_KIND_LENGTH_MAX]!r}"
+            raise EventRejected("invalid_identifier", text)
         identifier = Identifier(kind, value)
         if value and identifier not in found:
             found.append(identifier)

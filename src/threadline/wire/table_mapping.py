@@ -11,6 +11,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from threadline.kernel.errors import EventRejected, InvalidDefinition
+from threadline.kernel.identity import is_kind
 from threadline.wire.message import check_type, json_type
 
 Reading = Literal["plain", "number", "boolean", "json"]
@@ -81,6 +82,8 @@ def parse_mapping(declared: Any) -> TableMapping:
             raise InvalidDefinition(f"the mapping needs `{field}`")
     kinds = {kind: _column(fields[kind], kind) for kind in _PERSON_FIELDS if kind in fields}
     for kind, column in _object(fields.get("identifiers", {}), "`identifiers`").items():
+        if not is_kind(kind):
+            raise InvalidDefinition(f"`identifiers`: {kind!r} is no kind; write up to 64 characters without a colon")
         kinds[kind] = _column(column, f"identifiers.{kind}")
     if not kinds:
         raise InvalidDefinition("the mapping must say whose event a row is: `user_id: <column>` or another identifier")
