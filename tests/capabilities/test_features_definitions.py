@@ -137,6 +137,29 @@ MISTAKES: dict[str, tuple[str, str]] = {
         ),
         "2: features are built on each other in a circle: a → b → a; break it",
     ),
+    "a ratio of itself": (
+        "features:\n  a: &a\n    aggregate: ratio\n    numerator: has_purchased\n    denominator: *a",
+        "5: feature 'a': a ratio cannot be its own `denominator`",
+    ),
+    "a ratio within itself": (
+        (
+            "features:\n  a: &a\n    aggregate: ratio\n    denominator: has_purchased\n    numerator:\n"
+            "      aggregate: ratio\n      numerator: has_purchased\n      denominator: *a"
+        ),
+        "8: feature 'a.numerator': a ratio cannot be its own `denominator`",
+    ),
+    "half a character in an event": (
+        'features:\n  a: {aggregate: count,\n    events: "\\ud800"}',
+        "3: this text holds half a character (\\ud800 to \\udfff); write the whole one",
+    ),
+    "half a character in what is empty": (
+        'features:\n  a: {aggregate: last, events: x, of: v, empty: "x\\udfff"}',
+        "2: this text holds half a character (\\ud800 to \\udfff); write the whole one",
+    ),
+    "half a character in a name": (
+        '"\\ud83d": {}',
+        "1: this text holds half a character (\\ud800 to \\udfff); write the whole one",
+    ),
     "a feature that another needs": (
         "features:\n  recency_days: false",
         (

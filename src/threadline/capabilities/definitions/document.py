@@ -31,6 +31,10 @@ class Document:
         except (yaml.YAMLError, RecursionError) as error:
             self.problems.append(f"{self.name}:1: this is not YAML: {str(error).splitlines()[0]}")
             return None
+        halved = None if root is None else _halved(root)
+        if halved is not None:
+            self.fail(halved, "this text holds half a character (\\ud800 to \\udfff); write the whole one")
+            return None
         return root
 
     def place(self, node: yaml.Node) -> str:
@@ -105,6 +109,23 @@ class Document:
             return float(value)
         self.fail(node, f"{what} must be a number above 0")
         return 1.0
+
+
+def _halved(root: yaml.Node) -> yaml.Node | None:
+    """The first text with a lone surrogate, which an escape can write but nothing can keep; None: there is none."""
+    waiting, seen = [root], {id(root)}
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.ScalarNode):
+            if not node.value.isascii() and any("\ud800" <= each <= "\udfff" for each in node.value):
+                return node
+            continue
+        inner = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
+        # An alias is the very node that it names: each is looked at once.
+        fresh = [each for each in reversed(inner) if id(each) not in seen]
+        seen.update(map(id, fresh))
+        waiting += fresh
+    return None
 
 
 def suggestion(name: str, allowed: Iterable[str]) -> str:

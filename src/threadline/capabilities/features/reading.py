@@ -56,6 +56,8 @@ class FeatureReader:
 
     def __init__(self, document: Document) -> None:
         self._document = document
+        self._around: list[yaml.Node] = []
+        """The ratios that are being read, the outermost first."""
         self.features: list[Feature] = []
 
     def read(self, name: str, node: yaml.Node, *, hidden: bool = False, window: int | None = None) -> None:
@@ -73,7 +75,9 @@ class FeatureReader:
             window = self._window(keys["window"][1], what)
         elif not rules.windowed:
             window = None
+        self._around.append(node)
         inside = {side: self._side(name, side, keys, node, window) for side in ("numerator", "denominator")}
+        self._around.pop()
         self.features.append(
             Feature(
                 name=name,
@@ -288,6 +292,10 @@ class FeatureReader:
             self._document.fail(node, text)
             return ""
         value = keys[side][1]
+        if any(value is each for each in self._around):
+            # An alias can lead back to what it stands in.
+            self._document.fail(keys[side][0], f"feature {name!r}: a ratio cannot be its own `{side}`")
+            return ""
         if isinstance(value, yaml.MappingNode):
             inner = f"{name}.{side}"
             self.read(inner, value, hidden=True, window=window)
