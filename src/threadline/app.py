@@ -26,13 +26,13 @@ from threadline.senders.console import ConsoleSender
 from threadline.senders.http_call import HttpCaller, read_networks
 from threadline.senders.webhook import Target, WebhookSender, read_secret
 from threadline.settings import (
+    SETTINGS_SECTION,
     Settings,
     cache_lifetimes,
     definition_files,
     definitions_file,
     from_environment,
     load,
-    section,
     without_secret,
 )
 from threadline.surfaces.composition import Composition, Copied, Told
@@ -89,7 +89,7 @@ def open_engine(
     chosen = _settings(store, settings, definitions)
     file = definitions_file(chosen)
     # Definitions are read first: a mistake in them must not leave a store open, or create one.
-    made = catalogue(definition_files(file), file)
+    made = catalogue(definition_files(file))
     engine = Engine(_with_cache(_open_store(chosen, readonly), chosen, readonly), made, clock)
     engine.readers.update(readers(made.rules.kinds))
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
@@ -106,14 +106,14 @@ def open_engine(
     return engine
 
 
-def catalogue(files: Sequence[Path] = (), root: Path | None = None) -> Catalogue:
+def catalogue(files: Sequence[Path] = ()) -> Catalogue:
     """Everything that ships, shaped by what these files of definitions declare."""
     definitions = Definitions.load(files)
-    for name in ("identifiers", "settings"):
-        definitions.section(name)  # read as plain data, by `section`
+    definitions.section(SETTINGS_SECTION.name)  # read before, by `load`
+    identity = rules(definitions)
     found = discover(definitions=definitions)
     definitions.refuse_unknown()
-    return Catalogue(found, rules(section(root, "identifiers")), definitions)
+    return Catalogue([*found, SETTINGS_SECTION], identity, definitions)
 
 
 def operations() -> tuple[Operation, ...]:

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import WORKSPACE_FORM, is_workspace
+from threadline.kernel.section import Section
 from threadline.kernel.typed import prepared
 
 PREFIX = "THREADLINE_"
@@ -288,6 +289,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 5.0
 
 
+_NOT_IN_FILES = ("store", "definitions")
+"""They say where the files are, so they cannot stand in one."""
+
+
+def _schema() -> dict[str, Any]:
+    declared = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]
+    properties = {
+        name: {key: value for key, value in each.items() if key != "title"}
+        for name, each in declared.items()
+        if name not in _NOT_IN_FILES
+    }
+    return {
+        "type": "object",
+        "description": "Settings by name; the environment beats what stands here.",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+SETTINGS_SECTION = Section("settings", _schema())
+
+
 class Described(NamedTuple):
     """A setting as documentation and `threadline settings` show it."""
 
@@ -391,21 +414,25 @@ def definition_files(path: Path | None) -> list[Path]:
     return sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml") and file.is_file())
 
 
-def section(path: Path | None, name: str) -> dict[str, Any]:
-    """One top-level section of all definition files together. Raises `InvalidSetting` for what is no mapping."""
-    merged: dict[str, Any] = {}
-    for file in definition_files(path):
-        try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InvalidSetting(f"{file} is not YAML: {error}") from None
-        except OSError as error:
-            raise InvalidSetting(f"{file} cannot be read: {error.strerror}") from None
-        body = content.get(name) if isinstance(content, dict) else None
-        if body is not None and not isinstance(body, dict):
-            raise InvalidSetting(f"{file}: `{name}:` must be a mapping, not {type(body).__name__}")
-        merged.update(body or {})
-    return merged
+def _declared_in(file: Path) -> dict[str, Any]:
+    """What stands under ``settings:`` in one file of definitions; all else in it is left to those who read it."""
+    try:
+        loader = yaml.SafeLoader(file.read_text(encoding="utf-8"))
+        root = loader.get_single_node()
+        sections = root.value if isinstance(root, yaml.MappingNode) else []
+        node = next((value for key, value in sections if key.value == SETTINGS_SECTION.name), None)
+        body = None if node is None else loader.construct_document(node)
+    except OSError as error:
+        raise InvalidSetting(f"{file} cannot be read: {error.strerror}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise InvalidSetting(f"{file}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidSetting(f"{file}:1: this is not YAML: {str(error).splitlines()[0]}") from None
+    if node is not None and body is not None and not isinstance(body, dict):
+        place = f"{file}:{node.start_mark.line + 1}"
+        raise InvalidSetting(f"{place}: `settings:` must be a mapping, not {type(body).__name__}")
+    return body or {}
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -416,9 +443,11 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:
-    found = section(path, "settings")
+    found: dict[str, Any] = {}
+    for file in definition_files(path):
+        found.update(_declared_in(file))
     _check_names(found, "`settings:` in the definitions")
-    if "definitions" in found or "store" in found:
+    if found.keys() & set(_NOT_IN_FILES):
         raise InvalidSetting("`store` and `definitions` say where this file is; set them in the environment instead")
     return found
 

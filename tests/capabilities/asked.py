@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import yaml
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
@@ -26,7 +27,8 @@ class Asked:
     def __init__(self, identifiers: dict[str, Any] | None = None, definitions: str = "") -> None:
         self.now = STARTS_AT
         found = discover(definitions=Definitions([("threadline.yaml", definitions)])) if definitions else _DISCOVERED
-        self.engine = Engine(MemoryStore(), Catalogue(found, rules(identifiers)), lambda: self.now)
+        written = Definitions([("threadline.yaml", yaml.safe_dump({"identifiers": identifiers or {}}))])
+        self.engine = Engine(MemoryStore(), Catalogue(found, rules(written)), lambda: self.now)
         self.operations = {operation.name: operation for operation in self.engine.catalogue.operations}
         self._keys = 0
 

@@ -128,7 +128,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
             f"features:\n  spend: {{aggregate: average, events: buy, of: v, empty: {10**400}}}\n"
             "  rate: {aggregate: ratio, numerator: spend, denominator: has_purchased}"
         ),
-        "2: feature 'rate' is built on 'spend', and reckons with its `empty`; write a number or null",
+        "2: feature 'rate' is built on 'spend', and reckons with its `empty`; write a smaller number or null",
     ),
     "a circle": (
         (

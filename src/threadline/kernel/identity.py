@@ -88,3 +88,5 @@ def _phone(value: str) -> str:
 
 
 _NORMALISE: Mapping[str, Callable[[str], str]] = {"strip": str.strip, "email": _email, "phone": _phone}
+FORMS = tuple(_NORMALISE)
+"""What `IdentifierKind.normalise` may be."""

@@ -12,7 +12,7 @@ from threadline.kernel.section import Section
 
 
 def schema(sections: Iterable[Section]) -> dict[str, Any]:
-    """JSON Schema 2020-12 of a file of definitions. Sections that are read as plain data are let through."""
+    """JSON Schema 2020-12 of a file of definitions that has no other sections than these."""
     properties: dict[str, Any] = {}
     defs: dict[str, Any] = {}
     for section in sections:
@@ -23,6 +23,7 @@ def schema(sections: Iterable[Section]) -> dict[str, Any]:
         "title": "Threadline definitions",
         "type": "object",
         "properties": properties,
+        "additionalProperties": False,
         "$defs": defs,
     }
 

@@ -235,6 +235,6 @@ def _unfit(feature: Feature, name: str, declared: _Declared) -> str:
     if isinstance(needed.empty, str) or abs(needed.empty or 0) >= _EMPTY_MAX:
         return (
             f"{needed.empty_place}: feature {owner!r} is built on {name!r}, and reckons with its `empty`; "
-            "write a number or null"
+            f"write a {'' if isinstance(needed.empty, str) else 'smaller '}number or null"
         )
     return ""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Mapping
 from typing import Any
 
-from threadline.kernel.errors import InvalidDefinition
+import yaml
+
+from threadline.capabilities.definitions import Definitions, Document
 from threadline.kernel.event import Identifier
-from threadline.kernel.identity import IdentifierKind, IdentityRules
+from threadline.kernel.identity import FORMS, IdentifierKind, IdentityRules, is_kind
+from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, THREADS_PER_PERSON_MAX
+from threadline.kernel.section import Section
 
 KINDS = (
     IdentifierKind("user_id", priority=0, limit=1),
@@ -28,53 +30,116 @@ JUNK = frozenset(
 )  # fmt: skip
 """Case-folded values that broken clients send for "nobody". Each of them would join strangers into one person."""
 
+PRIORITY_MAX = 1_000
 
-def rules(declared: Mapping[str, Any] | None = None) -> IdentityRules:
-    """Identity rules: what ships, changed by the ``identifiers`` section of the definitions.
 
-    ``declared`` maps a kind to any of priority, limit, normalise, identifying, shared; the special entries
-    ``junk`` (a list of values) and ``blocked`` (a list of ``kind:value``) add to the guards.
-    Raises `InvalidDefinition` with what to write instead.
-    """
+_OPTIONS = ("priority", "limit", "normalise", "identifying", "shared")
+
+
+def _schema() -> dict[str, Any]:
+    kind = {
+        "type": "object",
+        "properties": {
+            "priority": {
+                "type": "integer", "minimum": 0, "maximum": PRIORITY_MAX, "default": 50,
+                "description": "The lowest decides whose thread an event with several identifiers is kept in.",
+            },
+            "limit": {
+                "type": "integer", "minimum": 1, "maximum": THREADS_PER_PERSON_MAX, "default": 5,
+                "description": "How many of this kind one person may have.",
+            },
+            "normalise": {"enum": list(FORMS), "default": "strip"},
+            "identifying": {"type": "boolean", "default": True, "description": "Whether it finds and joins people."},
+            "shared": {"type": "boolean", "default": False, "description": "One human in every workspace."},
+        },
+        "additionalProperties": False,
+    }  # fmt: skip
+    texts = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
+    named = {"type": "array", "items": {"type": "string", "pattern": "^[^:]+:.+$"}, "examples": [["email:info@a.com"]]}
+    return {
+        "type": "object",
+        "description": "What identifies people: kinds by name, values that name nobody, identifiers that are shared.",
+        "properties": {"junk": texts, "blocked": named},
+        "propertyNames": {"pattern": f"^[^:]{{1,{IDENTIFIER_KIND_LENGTH_MAX}}}$"},
+        "additionalProperties": kind,
+    }
+
+
+SECTION = Section("identifiers", _schema())
+
+
+def rules(definitions: Definitions | None = None) -> IdentityRules:
+    """Identity rules: what ships, changed by the section ``identifiers``. Problems are noted there, not raised."""
     kinds = {kind.name: kind for kind in KINDS}
-    junk, blocked = set(JUNK), set()
-    for name, body in (declared or {}).items():
-        if name == "junk":
-            junk |= {str(value).strip().casefold() for value in _list(name, body)}
-        elif name == "blocked":
-            blocked |= {_identifier(value) for value in _list(name, body)}
-        else:
-            kinds[name] = _kind(kinds.get(name, IdentifierKind(name)), body)
+    junk, blocked = set(JUNK), list[Identifier]()
+    places: dict[str, str] = {}
+    for document, _, node in definitions.section(SECTION.name) if definitions is not None else ():
+        for name, (key, value) in document.mapping(node, "`identifiers`").items():
+            if name in places:
+                document.fail(key, f"`identifiers`: {name!r} is declared at {places[name]} already; keep one")
+                continue
+            places[name] = document.place(key)
+            if name == "junk":
+                junk |= {text.casefold() for _, text in _texts(document, value, name)}
+            elif name == "blocked":
+                blocked += _blocked(document, value)
+            elif is_kind(name):
+                kinds[name] = _kind(document, value, kinds.get(name, IdentifierKind(name)))
+            else:
+                text = f"up to {IDENTIFIER_KIND_LENGTH_MAX} printable characters without a colon"
+                document.fail(key, f"`identifiers`: {name!r} is no kind of identifier; write {text}")
     draft = IdentityRules(kinds, frozenset(junk))
     normalised = frozenset(n for i in blocked if (n := draft.normalise(i)) is not None)
     return dataclasses.replace(draft, blocked=normalised)
 
 
-def _list(name: str, body: Any) -> list[Any]:
-    if not isinstance(body, list):
-        raise InvalidDefinition(f"identifiers.{name} must be a list, e.g. `{name}: [...]`")
-    return body
+def _texts(document: Document, node: yaml.Node, name: str) -> list[tuple[yaml.Node, str]]:
+    """The entries of a list, each as it is written: YAML would read some junk as null or as a number."""
+    if not isinstance(node, yaml.SequenceNode):
+        document.fail(node, f"`identifiers`: {name!r} must be a list, such as `{name}: [...]`")
+        return []
+    found = []
+    for each in node.value:
+        text = each.value.strip() if isinstance(each, yaml.ScalarNode) else ""
+        if text:
+            found.append((each, text))
+        else:
+            document.fail(each, f"`identifiers`: what stands under {name!r} must be texts")
+    return found
 
 
-def _identifier(text: Any) -> Identifier:
-    kind, colon, value = str(text).partition(":")
-    if not colon or not value:
-        raise InvalidDefinition(f"identifiers.blocked: {text!r} must be kind:value, e.g. email:info@example.com")
-    return Identifier(kind, value)
+def _blocked(document: Document, node: yaml.Node) -> list[Identifier]:
+    found = []
+    for each, text in _texts(document, node, "blocked"):
+        kind, _, value = text.partition(":")
+        if value and is_kind(kind):
+            found.append(Identifier(kind, value))
+        else:
+            document.fail(each, f"`identifiers`: blocked {text!r} must be kind:value, such as email:info@example.com")
+    return found
 
 
-def _kind(known: IdentifierKind, body: Any) -> IdentifierKind:
-    fields = {f.name: f.type for f in dataclasses.fields(IdentifierKind) if f.name != "name"}
-    if not isinstance(body, Mapping):
-        raise InvalidDefinition(f"identifiers.{known.name} must be a mapping with any of {', '.join(fields)}")
-    for key, value in body.items():
-        if key not in fields:
-            near = difflib.get_close_matches(str(key), fields, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(fields)}"
-            raise InvalidDefinition(f"identifiers.{known.name}.{key} is not known{hint}")
-        expected = {"int": int, "str": str, "bool": bool}[str(fields[key])]
-        if type(value) is not expected:
-            raise InvalidDefinition(f"identifiers.{known.name}.{key} must be {expected.__name__}, not {value!r}")
-    if body.get("normalise", "strip") not in ("strip", "email", "phone"):
-        raise InvalidDefinition(f"identifiers.{known.name}.normalise must be strip, email or phone")
-    return dataclasses.replace(known, **body)
+def _kind(document: Document, node: yaml.Node, known: IdentifierKind) -> IdentifierKind:
+    what = f"`identifiers`, kind {known.name!r}"
+    keys = document.mapping(node, what)
+    document.known(keys, _OPTIONS, what)
+    values = {name: _option(document, name, keys[name][1], what) for name in _OPTIONS if name in keys}
+    return dataclasses.replace(known, **{name: value for name, value in values.items() if value is not None})
+
+
+def _option(document: Document, name: str, node: yaml.Node, what: str) -> Any:
+    value = document.literal(node)
+    match name:
+        case "priority":
+            fits, wanted = type(value) is int and 0 <= value <= PRIORITY_MAX, f"a whole number, 0 to {PRIORITY_MAX}"
+        case "limit":
+            fits = type(value) is int and 1 <= value <= THREADS_PER_PERSON_MAX
+            wanted = f"a whole number, 1 to {THREADS_PER_PERSON_MAX}"
+        case "normalise":
+            fits, wanted = isinstance(value, str) and value in FORMS, " or ".join(FORMS)
+        case _:
+            fits, wanted = type(value) is bool, "true or false"
+    if fits:
+        return value
+    document.fail(node, f"{what}: `{name}` must be {wanted}")
+    return None

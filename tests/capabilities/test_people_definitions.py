@@ -1,0 +1,177 @@
+"""What users declare of identifiers: what each mistake is told, what holds, and the schema of all sections."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from threadline.app import catalogue
+from threadline.capabilities.definitions import Definitions, schema
+from threadline.capabilities.people.definition import JUNK, KINDS, SECTION, rules
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.event import Identifier
+from threadline.kernel.identity import IdentifierKind, IdentityRules
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def declared(*texts: str) -> IdentityRules:
+    definitions = Definitions((f"{chr(97 + n)}.yaml", text) for n, text in enumerate(texts))
+    found = rules(definitions)
+    definitions.refuse_unknown()
+    return found
+
+
+# Each case: what is written, and the whole message.
+MISTAKES: dict[str, tuple[str, str]] = {
+    "no mapping": (
+        "identifiers:\n  - email",
+        "2: `identifiers` must be a mapping, `key: value` on lines of its own",
+    ),
+    "an unknown option": (
+        "identifiers:\n  email:\n    limitt: 3",
+        "3: `identifiers`, kind 'email': unknown key 'limitt'; did you mean 'limit'?",
+    ),
+    "a limit in words": (
+        "identifiers:\n  email: {limit: '3'}",
+        "2: `identifiers`, kind 'email': `limit` must be a whole number, 1 to 64",
+    ),
+    "a limit of none": (
+        "identifiers:\n  email: {limit: 0}",
+        "2: `identifiers`, kind 'email': `limit` must be a whole number, 1 to 64",
+    ),
+    "a limit below none": (
+        "identifiers:\n  email: {limit: -3}",
+        "2: `identifiers`, kind 'email': `limit` must be a whole number, 1 to 64",
+    ),
+    "a limit that is a switch": (
+        "identifiers:\n  email: {limit: true}",
+        "2: `identifiers`, kind 'email': `limit` must be a whole number, 1 to 64",
+    ),
+    "a priority below the strongest": (
+        "identifiers:\n  email: {priority: -5}",
+        "2: `identifiers`, kind 'email': `priority` must be a whole number, 0 to 1000",
+    ),
+    "a form": (
+        "identifiers:\n  email: {normalise: upper}",
+        "2: `identifiers`, kind 'email': `normalise` must be strip or email or phone",
+    ),
+    "a switch": (
+        "identifiers:\n  email: {identifying: 0}",
+        "2: `identifiers`, kind 'email': `identifying` must be true or false",
+    ),
+    "a kind of nothing": (
+        "identifiers:\n  email:",
+        "2: `identifiers`, kind 'email' must be a mapping, `key: value` on lines of its own",
+    ),
+    "a kind twice": (
+        "identifiers:\n  email: {limit: 1}\n  email: {limit: 2}",
+        "3: `identifiers`: 'email' stands there twice; keep one",
+    ),
+    "a kind that is a number": (
+        "identifiers:\n  5: {limit: 1}",
+        "2: `identifiers`: a key must be a text; write it in quotes",
+    ),
+    "a kind with a colon": (
+        "identifiers:\n  'a:b': {limit: 1}",
+        "2: `identifiers`: 'a:b' is no kind of identifier; write up to 64 printable characters without a colon",
+    ),
+    "junk that is no list": (
+        "identifiers:\n  junk: nobody",
+        "2: `identifiers`: 'junk' must be a list, such as `junk: [...]`",
+    ),
+    "junk that is no text": (
+        "identifiers:\n  junk: [nobody,\n    [x]]",
+        "3: `identifiers`: what stands under 'junk' must be texts",
+    ),
+    "somebody blocked without a kind": (
+        "identifiers:\n  blocked: [info@example.com]",
+        "2: `identifiers`: blocked 'info@example.com' must be kind:value, such as email:info@example.com",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_its_line_and_its_cure(mistake: str) -> None:
+    text, expected = MISTAKES[mistake]
+    with pytest.raises(InvalidDefinition) as caught:
+        declared(text)
+    assert str(caught.value) == f"a.yaml:{expected}"
+
+
+@pytest.mark.parametrize("name", ["junk: [x]", "blocked: ['email:a@b.c']", "email: {limit: 1}"])
+def test_what_two_files_declare_is_refused_and_none_is_lost(name: str) -> None:
+    text = f"identifiers:\n  {name}"
+    with pytest.raises(InvalidDefinition) as caught:
+        declared(text, "features: {}", text)
+    kind = name.partition(":")[0]
+    assert "unknown key 'features'" in str(caught.value)
+    assert f"c.yaml:2: `identifiers`: {kind!r} is declared at a.yaml:2 already; keep one" in str(caught.value)
+
+
+def test_files_are_read_together() -> None:
+    found = declared(
+        "identifiers: {junk: [Nobody, ~, 0123, no], email: {limit: 1, identifying: no}}",
+        "identifiers: {blocked: ['phone:+39 06 1234', 'email:null'], card: {priority: 7, shared: true}}",
+    )
+    assert found.junk == JUNK | {"nobody", "~", "0123", "no"}
+    assert found.kind("email") == IdentifierKind("email", priority=20, limit=1, normalise="email", identifying=False)
+    assert found.kind("card") == IdentifierKind("card", priority=7, shared=True)
+    assert found.blocked == {Identifier("phone", "+39061234")}
+    assert not found.identifies(Identifier("phone", "+39061234"))
+    assert {name: found.kind(name) for name in found.kinds if name not in ("email", "card")} == {
+        kind.name: kind for kind in KINDS if kind.name != "email"
+    }
+
+
+# --- the schema -------------------------------------------------------------------------------------
+
+WHOLE = jsonschema_rs.Draft202012Validator(schema(catalogue().sections))
+SCHEMA = jsonschema_rs.Draft202012Validator(schema([SECTION]))
+LOST = {"a kind twice", "a kind that is a number"}
+"""What YAML has lost before an editor looks."""
+
+
+@pytest.mark.parametrize("mistake", sorted(MISTAKES.keys() - LOST))
+def test_the_schema_refuses_what_an_editor_can_see(mistake: str) -> None:
+    assert not SCHEMA.is_valid(yaml.safe_load(MISTAKES[mistake][0]))
+
+
+def test_the_schema_knows_every_section_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "threadline.yaml").write_text("qqq: 1")
+    with pytest.raises(InvalidDefinition) as caught:
+        catalogue([tmp_path / "threadline.yaml"])
+    known = str(caught.value).partition("known are ")[2].split(", ")
+    assert known == sorted(section.name for section in catalogue().sections)
+    assert WHOLE.is_valid({"settings": {"port": 80}, "identifiers": {"junk": ["x", 0]}, "timezone": "UTC"})
+    for wrong in ({"feature": {}}, {"settings": {"prot": 1}}, {"settings": {"store": "x"}}):
+        assert not WHOLE.is_valid(wrong), wrong
+
+
+@pytest.mark.parametrize("page", ["people.md", "settings.md", "streaks.md", "features.md", "segments.md", "points.md"])
+def test_the_schema_takes_what_the_pages_show(page: str) -> None:
+    names = {section.name for section in catalogue().sections}
+    # Dates are texts to definitions.
+    written = [json.loads(json.dumps(yaml.safe_load(block), default=str)) for block in blocks(page)]
+    shown = [each for each in written if isinstance(each, dict) and each.keys() <= names]
+    assert shown
+    assert [error.message for each in shown for error in WHOLE.iter_errors(each)] == []
+
+
+def blocks(page: str) -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def test_what_the_page_declares_is_read() -> None:
+    (block,) = blocks("people.md")
+    found = declared(block)
+    assert not found.identifies(Identifier("email", "info@shop.example"))
+    assert found.normalise(Identifier("user_id", "Walk-In")) is None
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| `(\w+)` \|$", (DOCS / "people.md").read_text("utf-8"), re.M)
+    assert rows == [(kind.name, str(kind.priority), str(kind.limit), kind.normalise) for kind in KINDS]
