@@ -52,11 +52,11 @@ class Stage:
         [receipt] = self.engine.record([event])
         return receipt
 
-    def ask(self, operation: str, /, **params: Any) -> Any:
+    def ask(self, operation: str, /, *, source: str = "shop", **params: Any) -> Any:
         """Run an operation as a surface does, with plain values in and out, an instant later."""
         self.now += 1
         declared = self.operations[operation]
-        context = Context(self.engine, "default", self.now, "shop")
+        context = Context(self.engine, "default", self.now, source)
         result = declared.run(context, msgspec.convert(params, declared.params))
         # A result must be of the type that the documentation promises.
         return msgspec.to_builtins(msgspec.convert(msgspec.to_builtins(result), declared.result))

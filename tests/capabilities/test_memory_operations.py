@@ -118,6 +118,16 @@ def test_a_request_is_carried_out_once(shop: Asked) -> None:
     assert retried["receipt"]["id"] == taken["receipt"]["id"]
 
 
+def test_a_fact_is_taken_back_and_given_back_once_whoever_sends_it(shop: Asked) -> None:
+    remember(shop, "city", "Rome")
+    wish = {"id": ADA, "type": "fact", "key": "city", "request": "r"}
+    taken = shop.ask("retract", **wish)
+    assert shop.ask("retract", source="another", **wish)["receipt"]["status"] == "duplicate"
+    back = shop.ask("unretract", id=taken["receipt"]["id"])
+    again = shop.ask("unretract", source="another", id=taken["receipt"]["id"])
+    assert (back["receipt"]["status"], again["receipt"]["status"]) == ("accepted", "duplicate")
+
+
 def test_what_cannot_be_kept_is_refused_and_said(shop: Asked) -> None:
     for value, error in (
         (None, InvalidValue),

@@ -155,6 +155,16 @@ def test_a_named_request_is_carried_out_once() -> None:
     assert again["tags"] == []
 
 
+def test_a_named_request_is_carried_out_once_whoever_sends_it() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    asked.ask("tag", id="user_id:ada", add=["vip"], request="r1")
+    asked.ask("tag", id="user_id:ada", remove=["vip"])
+    (receipt,) = asked.ask("tag", source="another", id="user_id:ada", add=["vip"], request="r1")["receipts"]
+    assert receipt["status"] == "duplicate"
+    assert asked.ask("person", id="user_id:ada")["tags"] == []
+
+
 def test_a_tag_that_no_projection_would_keep_is_refused() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")

@@ -58,6 +58,20 @@ def test_a_request_sent_again_gets_the_first_answer() -> None:
     assert stage.points()["balance"] == 500
 
 
+def test_a_request_is_the_same_wish_whoever_sends_it() -> None:
+    stage = rich(100)
+    first = stage.ask("points_spend", id="user_id:ada", points=60, request="one", reason="order 7")
+    for source in ("shop-2027", "direct", "cli"):  # a token was changed; somebody tried again by hand
+        again = stage.ask("points_spend", source=source, id="user_id:ada", points=60, request="one", reason="order 7")
+        assert again == first
+    stage.ask("points_adjust", id="user_id:ada", points=5, request="sorry", reason="late")
+    stage.ask("points_adjust", source="direct", id="user_id:ada", points=5, request="sorry", reason="late")
+    assert stage.points()["balance"] == 45
+    person = stage.engine.person("default", "user_id:ada")
+    wished = next(each for each in stage.engine.events(person) if each.event.type == "points_spend_requested")
+    assert wished.event.wire == {"by": "shop"}
+
+
 def test_one_request_cannot_stand_for_two_wishes() -> None:
     stage = rich(100)
     spend(stage, 10, "one")

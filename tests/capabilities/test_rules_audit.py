@@ -10,7 +10,7 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.dump import dump
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import EventRejected, InvalidDefinition, InvalidValue, NotFound
+from threadline.kernel.errors import Conflict, EventRejected, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
@@ -189,6 +189,18 @@ def test_asking_about_a_person_can_be_recorded_once() -> None:
         assert statuses(answer)["spender"] == "Matched"
     (made,) = asked.ask("decisions", person="user_id:ada")["decisions"]
     assert (made["rule"], made["mode"]) == ("spender", "replay")
+
+
+def test_a_request_about_a_person_is_one_wish_whoever_sends_it() -> None:
+    asked = people()
+    asked.tell("purchase_completed", user_id="ada", properties={"total": 81, "currency": "EUR"})
+    wish = {"person": "user_id:ada", "record": True, "request": "r1"}
+    first = asked.ask("decisions_evaluate", **wish)
+    assert asked.ask("decisions_evaluate", source="another", **wish)["event"] == first["event"]
+    assert len(asked.ask("decisions", person="user_id:ada")["decisions"]) == 1
+    asked.tell("page", user_id="bob")
+    with pytest.raises(Conflict, match="about somebody else"):
+        asked.ask("decisions_evaluate", **wish | {"person": "user_id:bob"})
 
 
 # --- finding ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from threadline.capabilities.memory.definition import AGENT_INFERRED, SYSTEM_COM
 from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
 from threadline.capabilities.memory.operations import FactKey, FactType, FactView, fact_view, found_fact, memory_of
 from threadline.capabilities.memory.paths import keep
-from threadline.capabilities.people.operations import RequestKey, derived_key
+from threadline.capabilities.people.operations import WISHES, RequestKey, asked_by, derived_key
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded
 from threadline.kernel.event import Event, Receipt
@@ -24,12 +24,14 @@ from threadline.kernel.time import parse_time
 FactIds = Annotated[list[Annotated[str, Meta(max_length=150)]], Meta(description="Facts as type/key.", max_length=8)]
 
 
-def _event(context: Context, person: Any, type: str, properties: dict[str, Any], key: str) -> Event:
+def _event(
+    context: Context, person: Any, type: str, properties: dict[str, Any], key: str, source: str = WISHES
+) -> Event:
     founder = person.identifiers[person.id]
     return Event(
-        type=type, identifiers=(founder,), occurred_at=context.now, key=key, source=context.source,
+        type=type, identifiers=(founder,), occurred_at=context.now, key=key, source=source,
         source_type="direct" if context.source == "direct" else "external", workspace=context.workspace,
-        properties=properties, received_at=context.now,
+        properties=properties, received_at=context.now, wire=asked_by(context),
     )  # fmt: skip
 
 
@@ -96,7 +98,8 @@ def _remember(context: Context, params: RememberParams) -> RememberResult:
         properties["derived_from"] = params.derived_from
     said = canonical_json(properties).decode()
     key = derived_key(person.id, type, params.request or f"at {person.position} {said}")
-    receipt = context.engine.record([_event(context, person, type, properties, key)])[0]
+    # Who says so is part of what is said: each agent is a voice of its own.
+    receipt = context.engine.record([_event(context, person, type, properties, key, context.source)])[0]
     fact = _known(context, person.id).get(params.type, {}).get(params.key)
     return RememberResult(person=person.id, receipt=receipt, fact=None if fact is None else fact_view(fact))
 
@@ -139,7 +142,7 @@ def _retract(context: Context, params: RetractParams) -> RetractResult:
     before = memory_of(context, person)
     request = params.request or f"at {person.position}"
     key = derived_key(person.id, FACT_RETRACTED, params.type, params.key, request)
-    if context.engine.event_of_key(context.workspace, context.source, key) is None:
+    if context.engine.event_of_key(context.workspace, WISHES, key) is None:
         found_fact(before, params.type, params.key)
         if sum(1 for each in before["retracted"] if each["retraction"]) >= FACTS_RETRACTED_MAX:
             raise LimitExceeded(f"{FACTS_RETRACTED_MAX} facts of this person are retracted; no more can be")

@@ -351,9 +351,19 @@ def _tag_event(context: Context, person: Any, kind: str, tag: str, request: str)
     founder = person.identifiers[person.id]
     return Event(
         type=kind, identifiers=(founder,), occurred_at=context.now, key=derived_key(person.id, kind, tag, request),
-        source=context.source, source_type="direct" if context.source == "direct" else "external",
-        workspace=context.workspace, properties={"tag": tag}, received_at=context.now,
+        source=WISHES, source_type="direct" if context.source == "direct" else "external",
+        workspace=context.workspace, properties={"tag": tag}, received_at=context.now, wire=asked_by(context),
     )  # fmt: skip
+
+
+WISHES = "threadline.wishes"
+"""The source of what operations record for a caller. Keys are unique by source, and a wish that is sent again may come
+with another credential or from the command line: it is the same wish whoever sends it."""
+
+
+def asked_by(context: Context) -> dict[str, Any]:
+    """Who sent a wish, for its event. It is no part of the payload, which a retry has to repeat."""
+    return {"by": context.source}
 
 
 def derived_key(*parts: str) -> str:

@@ -18,7 +18,7 @@ from threadline.capabilities.events.forms import (
     read_cursor,
     write_cursor,
 )
-from threadline.capabilities.people.operations import derived_key
+from threadline.capabilities.people.operations import WISHES, asked_by, derived_key
 from threadline.capabilities.points.events import (
     AMOUNT_MAX,
     LEDGER,
@@ -231,7 +231,7 @@ def _tell(context: Context, ref: str, type: str, points: int, request: str, reas
     person = engine.person(context.workspace, ref)
     event = Event(
         type=type, identifiers=(_named(context, person, ref),), occurred_at=context.now,
-        key=derived_key(type, request), source=context.source,
+        key=derived_key(type, request), source=WISHES, wire=asked_by(context),
         # The operation vouches for it: what a producer tells under this type is kept and moves nothing.
         source_type="internal", workspace=context.workspace,
         properties={"points": points, **({"reason": reason} if reason else {})}, received_at=context.now,

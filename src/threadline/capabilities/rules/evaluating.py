@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.events.forms import EventId, NativeEvent, PersonRef, checked_id, native_event
-from threadline.capabilities.people.operations import derived_key
+from threadline.capabilities.people.operations import WISHES, asked_by, derived_key
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.acting import NO_MATCH
 from threadline.capabilities.rules.book import Book
@@ -170,13 +170,15 @@ def _asked(context: Context, params: EvaluateParams, person: Any) -> Recorded:
         raise InvalidValue("`request` names the wish, so that it is carried out once; give it")
     event = Event(
         type=DECISIONS_ASKED, identifiers=(person.identifiers[person.id],), occurred_at=context.now,
-        key=derived_key(DECISIONS_ASKED, params.request), source=context.source, source_type="internal",
-        workspace=context.workspace, received_at=context.now,
+        key=derived_key(DECISIONS_ASKED, params.request), source=WISHES, source_type="internal",
+        workspace=context.workspace, received_at=context.now, wire=asked_by(context),
     )  # fmt: skip
     (receipt,) = context.engine.record([event])
     if receipt.status == "rejected":
         raise EventRejected(receipt.code, receipt.message)
     recorded: Recorded = context.engine.event(context.workspace, receipt.id)
+    if context.engine.asker.by_thread(recorded.thread).id != person.id:
+        raise Conflict(f"the request {params.request!r} was about somebody else; give this one a name of its own")
     return recorded
 
 
