@@ -197,9 +197,9 @@ features:
   opened: {aggregate: count, events: app_opened}
 points:
   multipliers:
-    - {by: features.opened.value, from: 3, times: 1.5}
+    - {by: features.opened, from: 3, times: 1.5}
     - {by: features.opened.value, from: 5, times: "2.35"}
-    - {by: features.no_such.value, from: 1, times: 100}
+    - {by: features.monetary_total, from: 1, times: 100}
 """
 
 

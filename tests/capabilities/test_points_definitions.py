@@ -157,10 +157,24 @@ def test_operations_are_there_even_without_a_board() -> None:
     assert stage.ask("leaderboards_refresh") == {"people": 0}
 
 
+@pytest.mark.parametrize(
+    ("by", "problem"),
+    [
+        ("streaks.dayly.current", "streaks has no 'dayly.current'; did you mean 'daily'?"),
+        ("features.monetary_totl", "features has no 'monetary_totl.value'; did you mean 'monetary_total'?"),
+        ("pionts.earned", "nothing is known under 'pionts'; did you mean 'points'?"),
+    ],
+)
+def test_a_multiplier_by_what_nobody_tells_is_refused_with_its_place(by: str, problem: str) -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        catalogue(f"points:\n  multipliers:\n    - {{by: {by}, from: 2, times: 2}}\n", "streaks")
+    assert str(raised.value) == f"test.yaml:3: {problem}"
+
+
 def test_declared_points_are_told() -> None:
-    told = Stage("points: {back: 2d, multipliers: [{by: a.b, from: 3, times: 1.50}], expires_after: 1y}").ask(
+    told = Stage("points: {back: 2d, multipliers: [{by: points.earned, from: 3, times: 1.50}], expires_after: 1y}").ask(
         "points_tables"
     )
     assert (told["back"], told["expires_after"], told["events_per_hour"]) == ("2d", "1y", 100)
-    assert told["multipliers"] == [{"by": "a.b", "from": "3", "times": "1.50"}]
+    assert told["multipliers"] == [{"by": "points.earned", "from": "3", "times": "1.50"}]
     assert told["back"] != f"{2 * DAY // HOUR}h"

@@ -182,3 +182,9 @@ def content_hash(value: object, size: int = 8) -> str:
 
 def _content(feature: Feature) -> dict[str, object]:
     return {name: value for name, value in msgspec.to_builtins(feature).items() if name not in ("place", "empty_place")}
+
+
+def number_path(text: str) -> tuple[str, ...]:
+    """Where a number of a person stands, from how files of definitions write it: of a feature that is its value."""
+    path = tuple(text.split("."))
+    return (*path, "value") if path[0] == "features" and len(path) == 2 else path

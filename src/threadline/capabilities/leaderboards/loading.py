@@ -5,6 +5,7 @@ from __future__ import annotations
 import yaml
 
 from threadline.capabilities.definitions import Definitions, Document, suggestion
+from threadline.capabilities.features.definition import number_path
 from threadline.capabilities.features.reading import NAME, Keys
 from threadline.capabilities.leaderboards.definition import ALL, KEPT, BoardDefinition, Boards
 from threadline.capabilities.points import read_points
@@ -74,14 +75,14 @@ def _path(document: Document, keys: Keys, key: yaml.Node, what: str) -> tuple[st
         document.fail(key, f"{what} needs a `score`, such as points.earned, streaks.daily.current or features.<name>")
         return ("points", "earned")
     node = keys["score"][1]
-    path = tuple(document.text(node, f"`score` of {what}").split("."))
+    path = number_path(document.text(node, f"`score` of {what}"))
     if path[0] == "points" and (len(path) != 2 or path[1] not in LEDGER_SCORES):
         document.fail(node, f"{what}: points are ranked by points.earned or by points.balance")
         return ("points", "earned")
     if len(path) < 2 or not all(path):
         document.fail(node, f"{what}: `score` names no number; write it like features.monetary_total")
         return ("points", "earned")
-    return (*path, "value") if path[0] == "features" and len(path) == 2 else path
+    return path
 
 
 def _texts(document: Document, keys: Keys, key: str, what: str) -> list[str]:

@@ -58,6 +58,8 @@ class Multiplier:
     """The name of a projection and where the number stands in its view, e.g. streaks, daily, current."""
     least: Decimal
     times: Decimal
+    place: str = ""
+    """File and line of the path, for messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from threadline.capabilities.definitions import Definitions, Document
+from threadline.capabilities.features.definition import number_path
 from threadline.capabilities.points.definition import Multiplier, Points, Rule, Table
 from threadline.capabilities.points.events import OWN
 from threadline.kernel.errors import InvalidValue
@@ -188,9 +189,8 @@ class _Reader:
             if path and not _PATH.fullmatch(path):
                 document.fail(keys["by"][1], f"`by`: {path!r} names no number; write it like streaks.daily.current")
             least = self._decimal(keys["from"][1], "`from`", Decimal(10) ** 12)
-            found.append(
-                Multiplier(tuple(path.split(".")), least, self._decimal(keys["times"][1], "`times`", TIMES_MAX))
-            )
+            times = self._decimal(keys["times"][1], "`times`", TIMES_MAX)
+            found.append(Multiplier(number_path(path), least, times, document.place(keys["by"][1])))
         return found
 
     def _decimal(self, node: yaml.Node, what: str, most: Decimal) -> Decimal:

@@ -23,7 +23,7 @@ from threadline.capabilities.points.events import (
 from threadline.capabilities.points.ledger import State, is_jump, is_spike, lot_ends, overdue, spendable
 from threadline.capabilities.points.used import earned_in_hour, earned_on_day, is_cooling, is_flagged
 from threadline.kernel.event import CLAIMED_HISTORY, Recorded
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish
 from threadline.kernel.time import HOUR, format_time
 
 POLICY = "points"
@@ -39,6 +39,7 @@ def points_policy(points: Points) -> Policy:
     return Policy(
         name=POLICY,
         handles=points.types | {POINTS_SPEND_REQUESTED} | expiring,
+        reads=tuple(Read(each.path[0], each.path[1:], each.place) for each in points.multipliers),
         react=partial(_react, points, Calendar(points.timezone)),
     )
 
