@@ -268,6 +268,18 @@ def test_a_retry_costs_nothing(engine: Engine) -> None:
     assert client.post(VISITOR, json={**ACTION, "actionId": "4"}).json()["status"] == "duplicate"
 
 
+def test_another_action_under_the_same_id_costs_what_an_action_costs(engine: Engine, keys: Keys) -> None:
+    client = of(engine, "192.0.2.1")
+    assert client.post(VISITOR, json={**ACTION, "actionId": "1"}).json()["status"] == "accepted"
+    others = [{**ACTION, "actionId": "1", "scopes": [{"topic": "category", "value": str(n)}]} for n in range(9)]
+    answers = [client.post(VISITOR, json=other) for other in others]
+    assert [answer.status_code for answer in answers] == [200] * 4 + [429] * 5
+    assert answers[0].json()["status"] == "conflict"
+    kept = client.get("/v1/rejected", headers=keys.bearer("read")).json()["entries"]
+    assert len(kept) == 4
+    assert client.post(VISITOR, json={**ACTION, "actionId": "1"}).json()["status"] == "duplicate"
+
+
 def test_a_body_that_is_refused_costs_nothing(engine: Engine) -> None:
     client = of(engine, "192.0.2.1")
     for _ in range(9):

@@ -317,6 +317,20 @@ def test_a_rate_limit_counts_new_events_only(engine: Engine, keys: Keys) -> None
     assert engine.event_of_key("default", "shop", "new") is None
 
 
+def test_a_rate_limit_counts_conflicts(engine: Engine, keys: Keys) -> None:
+    settings = Settings(source_events_per_second=0.001, source_burst_events=3, access_log=False)
+    with client_of(engine, settings) as client:
+
+        def send(*messages: dict[str, Any]) -> int:
+            return client.post("/v1/batch", json={"batch": list(messages)}, headers=basic(keys.write)).status_code
+
+        assert send(track("m"), track("m")) == 200
+        assert send(track("m", event="other"), track("m")) == 200
+        assert send(track("m", event="third"), track("m", event="third")) == 200
+        assert send(track("m", event="fourth")) == 429
+        assert send(track("m"), track("m")) == 200
+
+
 def test_a_rate_limit_by_address_spans_sources(engine: Engine, keys: Keys) -> None:
     settings = Settings(address_events_per_second=0.5, address_burst_events=1, access_log=False)
     with client_of(engine, settings) as client:

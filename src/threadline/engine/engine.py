@@ -69,6 +69,10 @@ class Engine:
         """
         return self.recorder.record([Request(event, cause, expected) for event in events])
 
+    def fresh(self, events: Sequence[Event]) -> int:
+        """How many of these say something new: what is recorded word for word is not, another payload of a key is."""
+        return self.recorder.fresh(events)
+
     def rehearse(self, event: Event, look: Callable[[Recorded, Known], Any]) -> Any:
         """What ``look`` says of an event and its person as a policy would see them. Nothing is recorded."""
         return self.recorder.rehearse(Request(event), look)

@@ -22,7 +22,7 @@ from threadline.engine.screen import Request, Screened, checked_request, screen
 from threadline.engine.shared import SharedValues
 from threadline.engine.sources import Sources
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
-from threadline.kernel.event import Receipt, Recorded, is_workspace
+from threadline.kernel.event import Event, Receipt, Recorded, event_id, is_workspace
 from threadline.kernel.policy import Known
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import Clock
@@ -81,6 +81,19 @@ class Recorder:
             with self._lock, uncollected():
                 receipts += self._record(requests[start : start + GROUP_EVENTS_MAX])
         return receipts
+
+    def fresh(self, events: Sequence[Event]) -> int:
+        """How many of these say something new: what is recorded word for word is not, another payload of a key is."""
+        told: dict[str, list[Event]] = {}
+        for event in events:
+            told.setdefault(event_id(event.workspace, event.source, event.key), []).append(event)
+        known = self.store.seen(list(told))
+        # Digests are reckoned only where there is something to compare with.
+        alone = sum(id not in known and len(same) == 1 for id, same in told.items())
+        rest = {id: same for id, same in told.items() if id in known or len(same) > 1}
+        names, now = Names(self.catalogue.rules), self.clock()
+        digests = {id: {_digest(event, names, now) for event in same} for id, same in rest.items()}
+        return alone + sum(len(each - {known.get(id)}) for id, each in digests.items())
 
     def _record(self, requests: Sequence[Request]) -> list[Receipt]:
         done: dict[int, Receipt] = {}
@@ -341,3 +354,11 @@ def _pause(attempts: int) -> None:
     """Wait a little after attempts that settled nothing, each time for longer and never as long as others do."""
     if attempts:
         time.sleep(random.uniform(0, min(0.001 * 2**attempts, PAUSE_SECONDS_MAX)))
+
+
+def _digest(event: Event, names: Names, now: int) -> int | None:
+    """What a recorded event is compared by; None for one that cannot be recorded."""
+    try:
+        return screen(0, checked_request(Request(event), now), names, now, event.sent_time).digest
+    except EventRejected:
+        return None

@@ -22,7 +22,7 @@ from threadline.capabilities.events.forms import (
     time_param,
     write_cursor,
 )
-from threadline.kernel.event import Receipt
+from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
 
@@ -45,18 +45,23 @@ class RecordResult(msgspec.Struct, kw_only=True):
     rejected: int
 
 
-def _record(context: Context, params: RecordParams) -> RecordResult:
-    """Nothing is recorded before every event is known to be well formed."""
-    events = [
+def events_of(params: RecordParams, workspace: str, source: str, received_at: int) -> list[Event]:
+    """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed."""
+    return [
         native_event(
             native,
-            workspace=context.workspace,
-            source=context.source,
-            received_at=context.now,
+            workspace=workspace,
+            source=source,
+            received_at=received_at,
             place=f"events[{index}]",
         )
         for index, native in enumerate(params.events)
     ]
+
+
+def _record(context: Context, params: RecordParams) -> RecordResult:
+    # Nothing is recorded before every event is known to be well formed.
+    events = events_of(params, context.workspace, context.source, context.now)
     receipts: list[Receipt] = []
     pairs = zip(params.events, events, strict=True)
     for expected, group in itertools.groupby(pairs, key=lambda pair: pair[0].expected):

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from threadline.engine.context import Context
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.kernel.errors import Forbidden, InvalidValue, NotFound, Unauthorized
-from threadline.kernel.event import Event, Identifier, event_id
+from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.settings import Settings
 from threadline.surfaces.calling import convert, shown
@@ -190,9 +190,9 @@ class AppActions:
         return Response(msgspec.json.encode(receipt), media_type="application/json")
 
     async def _limit(self, event: Event, name: str) -> None:
-        id = event_id(event.workspace, event.source, event.key)
-        # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again.
-        if await self._ingest.writer.run(lambda: self._engine.store.seen([id])):
+        # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again. Another
+        # action under the same id is no retry: it is kept as a conflict.
+        if not await self._ingest.writer.run(lambda: self._engine.fresh([event])):
             return
         together = None
         if self._shared is not None and self._window.most:

@@ -11,7 +11,7 @@ from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
 from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import MalformedBody
-from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt, event_id
+from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Buckets, RateLimits
@@ -77,8 +77,7 @@ class Ingest:
         if credential.kind == "write_key":
             results = [_claimed(result) for result in results]
         events = [result for result in results if type(result) is Event]
-        ids = {event_id(event.workspace, event.source, event.key) for event in events}
-        await self._limits.charge(ids, credential, address, rejected=len(results) - len(events))
+        await self._limits.charge(lambda: events, credential, address, rejected=len(results) - len(events))
         rejections = [result for result in results if type(result) is Rejection]
         if rejections:
             entries = self._entries(rejections, credential, form, secrets)
@@ -95,7 +94,7 @@ class Ingest:
 
         Raises `RateLimited` with nothing kept.
         """
-        await self._limits.charge((), credential, address, rejected=1)
+        await self._limits.charge(tuple, credential, address, rejected=1)
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
         entries = self._entries([rejection], credential, "text", secrets)
         await self.writer.run(lambda: self.engine.reject(entries))

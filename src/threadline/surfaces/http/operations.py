@@ -14,12 +14,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threadline.capabilities.events.operations import RecordParams
+from threadline.capabilities.events.operations import RecordParams, events_of
 from threadline.engine.context import Context
-from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue, MalformedBody
-from threadline.kernel.event import event_id
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, shown
@@ -65,9 +63,12 @@ class Operations:
         if twice := names.keys() & values.keys():
             raise InvalidValue(f"{min(twice)!r} stands in the path already")
         params = convert(operation, {**values, **names}, strict=operation.method == "POST")
-        if isinstance(params, RecordParams):
-            await self._charge(params, credential, request)
         context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
+        if isinstance(params, RecordParams):
+            address = request.client.host if request.client else ""
+            await self._limits.charge(
+                partial(events_of, params, context.workspace, context.source, context.now), credential, address
+            )
 
         def work() -> bytes:
             return msgspec.json.encode(operation.run(context, params))
@@ -77,10 +78,6 @@ class Operations:
             body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
-
-    async def _charge(self, params: RecordParams, credential: Credential, request: Request) -> None:
-        ids = {event_id(credential.workspace, credential.name, native.key) for native in params.events}
-        await self._limits.charge(ids, credential, request.client.host if request.client else "")
 
 
 def many_valued(operation: Operation) -> frozenset[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
+from threadline.kernel.event import Event
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.writer import Writer
 
@@ -80,8 +81,10 @@ class RateLimits:
         self._by_address = by_address
         self._shared = shared
 
-    async def charge(self, ids: Collection[str], credential: Credential, address: str, rejected: int = 0) -> None:
-        """Count the events with these ids that are new, and messages that can be no events but are kept all the same.
+    async def charge(
+        self, told: Callable[[], Sequence[Event]], credential: Credential, address: str, rejected: int = 0
+    ) -> None:
+        """Count what is new among these events, and messages that can be no events but are kept all the same.
 
         Raises `RateLimited`; then nothing was counted, and nothing of the request may be recorded.
         """
@@ -90,10 +93,9 @@ class RateLimits:
         limits = [(buckets, name) for buckets, name in limits if buckets.on]
         if not limits:
             return
-        asked = list(set(ids))
-        known = await self._writer.run(lambda: self._engine.store.seen(asked)) if asked else {}
-        count = len(asked) - len(known) + rejected
-        # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again.
+        count = rejected + await self._writer.run(lambda: self._engine.fresh(told()))
+        # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again. Another
+        # payload under a key that was used is no retry: it is kept, so it has to be paid for.
         if not count:
             return
         together = await self._charge_together(limits, count)
