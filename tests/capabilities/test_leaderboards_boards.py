@@ -222,6 +222,46 @@ def test_a_late_day_repairs_the_place_on_the_board() -> None:
     assert standing(stage, "ada", "streak")["score"] == 3
 
 
+def test_an_event_ahead_is_on_no_board_before_its_own_time() -> None:
+    stage = staged(FEATURES + STREAKS.replace("leaderboards:\n", ""))
+    stage.now = STARTS_AT + 20 * HOUR
+    names, ahead = ("streak", "longest", "busy"), stage.now + 8 * HOUR
+    stage.tell("tool_used", at=ahead)
+    assert [board(stage, name) for name in names] == [[], [], []]
+    stage.tell("tool_used")
+    assert [board(stage, name) for name in names] == [[(1, "user_id:ada", 1)]] * 3
+    stage.now = ahead
+    assert stage.dispatch() == 0
+    stage.now = ahead + 1
+    stage.dispatch()
+    assert [board(stage, name) for name in names] == [[(1, "user_id:ada", 2)]] * 3
+    stage.now = STARTS_AT + 3 * DAY
+    stage.dispatch()
+    assert board(stage, "streak") == []
+
+
+def test_a_day_that_is_active_only_later_today_does_not_hide_that_it_is_so_now() -> None:
+    stage = staged(STREAKS)
+    stage.tell("page")
+    stage.now = STARTS_AT + DAY + 9 * HOUR
+    stage.tell("page", at=stage.now + 9 * HOUR)
+    assert [score for _, _, score in board(stage, "streak")] == [1]
+    stage.tell("page")
+    assert [score for _, _, score in board(stage, "streak")] == [2]
+
+
+def test_many_events_ahead_cost_a_timer_for_what_they_change() -> None:
+    stage = staged(STREAKS)
+    for number in range(60):
+        stage.tell("page", at=STARTS_AT + 12 * HOUR + number * MINUTE)
+    stage.now = STARTS_AT + 14 * HOUR
+    fired = 0
+    while done := stage.dispatch():
+        fired, stage.now = fired + done, stage.now + 1
+    assert board(stage, "streak") == [(1, "user_id:ada", 1)]
+    assert fired == 2  # one for each board
+
+
 def test_merge_and_split_move_scores_at_once() -> None:
     stage = staged(STREAKS + BOARDS.split("leaderboards:\n")[1])
     for day in range(4):
@@ -280,6 +320,41 @@ def test_a_past_instant_is_as_it_was() -> None:
         again = stage.ask("leaderboard", name="streak", at=format_time(at), identifiers=True)
         assert {(e["rank"], e["identifiers"][0], e["score"]) for e in again["places"]} == then
         assert again["people_read"] == 4
+
+
+@pytest.mark.parametrize("around", [0, 1, 4, 100])
+def test_who_stood_around_somebody_is_the_same_from_rows_and_from_the_log(around: int) -> None:
+    stage = staged(BOARDS)
+    for number in range(15):
+        for _ in range(1 + number // 5):
+            stage.tell("tool_used", f"u{number}")
+    stage.tell("page", "nobody")
+    at = format_time(stage.now)
+    people = [*(f"u{number}" for number in range(15)), "nobody"]
+    asked = {"name": "points", "period": "day", "around": around, "identifiers": True}
+    live = {who: standing(stage, who, **asked) for who in people}
+    stage.now += 9 * DAY
+    for who in people:
+        past = standing(stage, who, at=at, **asked)
+        assert (past.pop("people_read"), live[who].pop("people_read")) == (16, 0)
+        assert {**past, "as_of": ""} == {**live[who], "as_of": ""}
+        assert bool(past["places"]) == (who != "nobody" and around > 0)
+
+
+def test_a_region_of_the_past_is_one_of_the_present() -> None:
+    stage = staged(BOARDS)
+    countries = ("IT", 7, 2.5, True, None, "", "I\nT", "x" * 101)
+    for number, country in enumerate(countries):
+        stage.tell("tool_used", f"u{number}")
+        stage.tell("identify", f"u{number}", properties={"country": country})
+    stage.tell("tool_used", "unknown")
+    at = format_time(stage.now)
+    scopes = [f"country={country}" for country in (*countries, "None", "true") if country != ""]
+    live = [board(stage, "points", period="day", scope=scope) for scope in scopes]
+    stage.now += 9 * DAY
+    past = [board(stage, "points", period="day", scope=scope, at=at) for scope in scopes]
+    assert past == live
+    assert [scope for scope, found in zip(scopes, live, strict=True) if found] == ["country=IT", "country=7"]
 
 
 # --- declaring, refusing --------------------------------------------------------------------

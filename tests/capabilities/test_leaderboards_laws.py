@@ -176,6 +176,30 @@ def test_boards_are_what_the_auditor_counts(random: Random) -> None:
     staging.assert_refold_changes_nothing(lived.on)
 
 
+@given(scenarios.randoms)
+@settings(max_examples=25, phases=UNSHRUNK)
+def test_boards_of_views_say_what_views_say_whatever_lies_ahead(random: Random) -> None:
+    lived = Lived(staging.MemoryStore())
+    for number in range(random.randrange(2, 12)):
+        type, properties = random.choice(SCORING)
+        who = {"user_id": random.choice(("ada", "bob"))}
+        at = lived.now + random.choice((0, 0, HOUR, 8 * HOUR, 20 * HOUR))
+        lived.tell([[staging.event(type, who, f"k{number}", at, properties=properties)]])
+        lived.until(lived.now + random.choice((1, HOUR, 9 * HOUR, 2 * DAY)))
+        for name in ("streak", "longest", "spenders", "reached"):
+            held = {entry.person: entry.score for entry in lived.ask("leaderboard", name=name).places}
+            shown = {person.id: _shown(lived, person, name) for person in lived.on.all_people("default")}
+            assert held == {person: score for person, score in shown.items() if score}, name
+
+
+def _shown(lived: Lived, person: Any, name: str) -> Any:
+    first, *others = DECLARED[name]["score"].split(".")
+    found = lived.on.views(person, lived.now)[first]
+    for step in others:
+        found = found[step]
+    return found["value"] if first == "features" else found
+
+
 A, B = (f"anonymous_id:anonymous-{number}-0" for number in range(2))
 
 

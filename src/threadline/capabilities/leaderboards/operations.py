@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, is_kept, period_of
-from threadline.capabilities.leaderboards.past import Past, everybody
+from threadline.capabilities.leaderboards.past import Nearest, Past, everybody, score_of
 from threadline.capabilities.leaderboards.projection import NAME, plain
 from threadline.capabilities.leaderboards.refreshing import refresh
 from threadline.capabilities.points.calendar import Calendar
@@ -112,17 +113,24 @@ class _Asked:
                 hint="run `threadline leaderboards-refresh` once",
             )
 
-    def past(self, limit: int, person: str = "") -> Past:
+    def past(self, *wanted: Nearest) -> Past:
+        """Everybody's scores of then."""
         scores = everybody(self.context, self.board, self.period, self.at, self.params.scope, self.calendar)
-        return Past(scores, limit, person)
+        return Past(scores, *wanted)
 
-    def entries(self, places: list[Place], *, counted: bool = False) -> list[Entry]:
-        """Places that follow each other; without ``counted`` from the very first on, so that ranks need no counting."""
+    def past_place(self, person: Any) -> Place | None:
+        """The place that a person had then."""
+        scope = self.params.scope
+        score = score_of(self.context, self.board, self.period, self.at, scope, self.calendar, person)
+        return Place(score, person.id, None) if score else None
+
+    def entries(self, places: list[Place], above: Callable[[int], int] | None = None) -> list[Entry]:
+        """Places that follow each other: from the very first on, or ``above`` says how many have more than a score."""
         entries: list[Entry] = []
         rank = 0
         for index, place in enumerate(places):
             if not index or place.score != places[index - 1].score:
-                rank = self.count(place.score).above + 1 if counted else index + 1
+                rank = index + 1 if above is None else above(place.score) + 1
             names = self._identifiers(place.person) if self.params.identifiers else []
             entries.append(Entry(rank=rank, person=place.person, score=plain(place.score), identifiers=names))
         return entries
@@ -164,8 +172,9 @@ def _leaderboard(boards: Boards, context: Context, params: BoardParams) -> Leade
         places = context.engine.ranks.best(asked.key, context.now, params.limit, expiring=asked.board.expiring)
         total = len(places) if len(places) < params.limit else None
     else:
-        past = asked.past(params.limit)
-        places, total, read = past.best, past.total, past.read
+        best = Nearest(params.limit)
+        past = asked.past(best)
+        places, total, read = best.places, past.total, past.read
     return Leaderboard(
         name=params.name, period=asked.period.text, scope=params.scope, total=total, as_of=instant(context.now),
         people_read=read, places=asked.entries(places),
@@ -180,11 +189,14 @@ def _standing(boards: Boards, context: Context, params: StandingParams) -> Stand
     person = context.engine.person(context.workspace, params.id)
     told = {"name": params.name, "period": asked.period.text, "scope": params.scope, "person": person.id}
     if not asked.from_rows:
-        past = asked.past(1, person.id)
-        rank = None if past.mine is None else past.above + 1
+        place = asked.past_place(person)
+        before, after = (Nearest(params.around, place, before=each) for each in (True, False))
+        past = asked.past(before, after)
+        around = [*before.places, place, *after.places] if place is not None and params.around else []
         return Standing(
-            **told, rank=rank, score=plain(past.mine or 0), total=past.total, as_of=instant(context.now),
-            people_read=past.read, places=[],
+            **told, rank=None if place is None else past.above(place.score) + 1,
+            score=plain(0 if place is None else place.score), total=past.total, as_of=instant(context.now),
+            people_read=past.read, places=asked.entries(around, past.above),
         )  # fmt: skip
     place = _place(context, person, asked)
     score = 0 if place is None else place.score
@@ -193,7 +205,7 @@ def _standing(boards: Boards, context: Context, params: StandingParams) -> Stand
     if place is not None and params.around:
         expiring = asked.board.expiring
         places = context.engine.ranks.around(asked.key, place, context.now, params.around, expiring=expiring)
-        entries = asked.entries(places, counted=True)
+        entries = asked.entries(places, lambda score: int(asked.count(score).above))
     return Standing(
         **told, rank=None if place is None else counted.above + 1, score=plain(score), total=counted.total,
         as_of=instant(counted.as_of), people_read=0, places=entries,

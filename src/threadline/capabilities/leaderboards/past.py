@@ -8,6 +8,7 @@ from typing import Any
 
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Period
 from threadline.capabilities.leaderboards.policy import measured
+from threadline.capabilities.leaderboards.projection import region_of
 from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.points.ledger import DAYS_KEPT
@@ -21,22 +22,28 @@ def everybody(
     context: Context, board: BoardDefinition, period: Period, at: int, scope: str, calendar: Calendar
 ) -> Iterator[tuple[Any, int]]:
     """Each person of a workspace with their score, which is 0 for who is not of the scope. Reads everyone."""
-    kind, _, value = scope.partition("=")
+    for person in context.engine.all_people(context.workspace):
+        yield person, score_of(context, board, period, at, scope, calendar, person)
+
+
+def score_of(
+    context: Context, board: BoardDefinition, period: Period, at: int, scope: str, calendar: Calendar, person: Any
+) -> int:
+    """A person's score of then, in millionths; 0 for who is not of the scope."""
     # A period's points count for the region of today, as they do in rows; an instant is shown with its own regions.
     then = at if period.kind == ALL else context.now
-    for person in context.engine.all_people(context.workspace):
-        if scope and not _is_of(context, person, then, kind, value):
-            yield person, 0
-        elif board.path == ("points", "earned"):
-            yield person, SCALE * _earned(context, person, period, at, calendar)
-        else:
-            view = context.engine.views(person, at, names=[board.path[0]]).get(board.path[0])
-            yield person, measured(board, view).score
+    if scope and not _is_of(context, person, then, scope):
+        return 0
+    if board.path == ("points", "earned"):
+        return SCALE * _earned(context, person, period, at, calendar)
+    view = context.engine.views(person, at, names=[board.path[0]]).get(board.path[0])
+    return measured(board, view).score
 
 
-def _is_of(context: Context, person: Any, at: int, kind: str, value: str) -> bool:
+def _is_of(context: Context, person: Any, at: int, scope: str) -> bool:
+    kind, _, value = scope.partition("=")
     profile = context.engine.views(person, at, names=["profile"])["profile"]
-    return value in profile["tags"] if kind == "tag" else str(profile["traits"].get(kind)) == value
+    return value in profile["tags"] if kind == "tag" else region_of(profile["traits"].get(kind)) == value
 
 
 def _earned(context: Context, person: Any, period: Period, at: int, calendar: Calendar) -> int:
@@ -59,27 +66,54 @@ def _earned(context: Context, person: Any, period: Period, at: int, calendar: Ca
 
 
 class Past:
-    """A board of long ago, as far as it was asked for: everybody is read, and no more than the best is kept."""
+    """A board of long ago: everybody is read, and how many have which score is all that is kept of most of them."""
 
-    def __init__(self, scores: Iterator[tuple[Any, int]], limit: int, person: str = "") -> None:
-        heap: list[tuple[int, tuple[int, ...], Place]] = []
+    def __init__(self, scores: Iterator[tuple[Any, int]], *wanted: Nearest) -> None:
         self.total = self.read = 0
-        self.mine: int | None = None
-        """The score of ``person``."""
-        counts: dict[int, int] = {}
-        for each, score in scores:
+        self._counts: dict[int, int] = {}
+        for person, score in scores:
             self.read += 1
-            if not score:
-                continue
-            self.total += 1
-            counts[score] = counts.get(score, 0) + 1
-            if each.id == person:
-                self.mine = score
-            # The worst of those kept stands first: by score, then by id from the end of the alphabet.
-            entry = (score, tuple(-ord(sign) for sign in each.id), Place(score, each.id, None))
-            if len(heap) < limit:
-                heapq.heappush(heap, entry)
-            elif entry > heap[0]:
-                heapq.heapreplace(heap, entry)
-        self.best = [place for *_, place in sorted(heap, reverse=True)]
-        self.above = sum(count for score, count in counts.items() if self.mine is not None and score > self.mine)
+            if score:
+                self.total += 1
+                self._counts[score] = self._counts.get(score, 0) + 1
+                for each in wanted:
+                    each.take(Place(score, person.id, None))
+
+    def above(self, score: int) -> int:
+        """How many have more than a score."""
+        return sum(count for other, count in self._counts.items() if other > score)
+
+
+class Nearest:
+    """The first places after one, or the last before it, of places that come in any order; without one the very first.
+
+    No more than ``limit`` are held.
+    """
+
+    def __init__(self, limit: int, place: Place | None = None, *, before: bool = False) -> None:
+        self._limit = limit
+        self._from = None if place is None else _order(place)
+        self._sign = -1 if before else 1
+        self._heap: list[tuple[tuple[int, ...], Place]] = []
+        """The farthest one stands first."""
+
+    def take(self, place: Place) -> None:
+        """Hold a place if it is one of the nearest so far."""
+        order = _order(place)
+        if self._from is not None and not (order < self._from if self._sign < 0 else order > self._from):
+            return
+        entry = (tuple(-self._sign * part for part in order), place)
+        if len(self._heap) < self._limit:
+            heapq.heappush(self._heap, entry)
+        elif self._heap and entry > self._heap[0]:
+            heapq.heapreplace(self._heap, entry)
+
+    @property
+    def places(self) -> list[Place]:
+        """Those that are held, the best first."""
+        return sorted((place for _, place in self._heap), key=_order)
+
+
+def _order(place: Place) -> tuple[int, ...]:
+    """As places sort in rows: by falling score, then by id."""
+    return (-place.score, int(place.person, 16))

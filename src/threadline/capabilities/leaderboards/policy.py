@@ -27,6 +27,10 @@ _COUNTS_ONLY = re.compile(r"head|d-?[0-9]+")
 """Parts of the state of streaks that say where the person was and how much was done on a day, not which days count."""
 
 
+AHEAD_MAX = 16
+"""Events ahead of the clock that are looked at when a timer fires, before it is set to go on from there."""
+
+
 class Measured(NamedTuple):
     """A number as a view tells it now."""
 
@@ -56,8 +60,14 @@ def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Known)
         return ()
     wishes: list[Wish] = []
     for board in watched:
-        if type in _ALWAYS or (known.touches(board.path[0], board.path[1:]) and _may_differ(board, recorded, known)):
+        if type in _ALWAYS:
             wishes += _told(board, recorded, known)
+        elif known.touches(board.path[0], board.path[1:]):
+            if recorded.event.occurred_at > recorded.recorded_at:
+                # It lies ahead, from a clock that runs fast, and counts from its own time on.
+                wishes.append(Timer(key=board.name, due_at=recorded.event.occurred_at + 1, unless_earlier=True))
+            elif _may_differ(board, recorded, known):
+                wishes += _told(board, recorded, known)
     return wishes
 
 
@@ -68,6 +78,8 @@ def _may_differ(board: BoardDefinition, recorded: Recorded, known: Known) -> boo
     event = recorded.event
     if event.type in LEDGER and event.source_type == "internal":
         return False  # what Threadline adds to the ledger is no activity; what somebody tells is
+    if known.ahead() is not None:
+        return True  # what lies ahead is in these sets of days already, and says nothing of today
     touched = (name for name, part in known.opened("streaks").items() if part.__class__ is not msgspec.Raw)
     if not all(_COUNTS_ONLY.fullmatch(name) for name in touched):
         return True
@@ -90,8 +102,27 @@ def _told(board: BoardDefinition, recorded: Recorded, known: Known) -> Iterator[
         if board.expiring and isinstance(zone, str):
             said["zone"] = zone
         yield Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=said)
-    if found.changes_at is not None:
-        yield Timer(key=board.name, due_at=found.changes_at, unless_earlier=True)
+    look_at = _look_at(board, found, known, AHEAD_MAX if recorded.event.type == TIMER_FIRED else 0)
+    if look_at is not None:
+        yield Timer(key=board.name, due_at=look_at, unless_earlier=True)
+
+
+def _look_at(board: BoardDefinition, found: Measured, known: Known, looks: int) -> int | None:
+    """When to look again if nothing more is told: once time or an event that lies ahead may change the number.
+
+    Of many events that lie ahead few do, so that of these as many are looked at: the timer is set for one that does.
+    """
+    ahead = known.ahead()
+    for look in range(looks + 1):
+        if ahead is None or (found.changes_at is not None and found.changes_at <= ahead):
+            return found.changes_at
+        if look == looks:
+            break
+        then = measured(board, known.view(board.path[0], ahead))
+        if then._replace(changes_at=None) != found._replace(changes_at=None):
+            break
+        found, ahead = then, known.ahead(ahead)
+    return ahead
 
 
 def measured(board: BoardDefinition, view: Any) -> Measured:

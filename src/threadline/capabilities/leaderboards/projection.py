@@ -119,6 +119,12 @@ def _word(state: State, name: str, recorded: Recorded, value: Any) -> None:
         state["words"][name] = [*order, _scope_value(value)]
 
 
+def region_of(value: Any) -> str | None:
+    """The region that a trait names, as scopes have it; None if it names none."""
+    value = _scope_value(value)
+    return value if isinstance(value, str) else None
+
+
 def _scope_value(value: Any) -> Any:
     """A trait as people are told apart by it; None for what cannot name a region."""
     if type(value) is int and not isinstance(value, bool):
