@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from tests.capabilities.points_stage import STARTS_AT, Stage
 from threadline.engine.ranks import Ranks
-from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.event import Identifier
 from threadline.kernel.ranking import TABLE, Board, Place, board_of, place_of, row_of
 from threadline.kernel.store import scan_pages
@@ -357,6 +357,56 @@ def test_a_region_of_the_past_is_one_of_the_present() -> None:
     assert [scope for scope, found in zip(scopes, live, strict=True) if found] == ["country=IT", "country=7"]
 
 
+# --- segments -------------------------------------------------------------------------------
+
+AMONG = """
+segments:
+  buyers: {when: {field: features.days_since_last_purchase, less_than: 3}}
+  strangers: {when: {field: traits.plan, exists: false}}
+leaderboards:
+  points: {score: points.earned, periods: [day, all], segments: [buyers, strangers]}
+  longest: {score: streaks.daily.longest, segments: strangers}
+"""
+
+
+def test_members_of_a_segment_are_ranked_among_themselves_from_entering_to_leaving() -> None:
+    stage = Stage(AMONG, "streaks", "leaderboards", "segments")
+    for number in range(4):
+        for _ in range(number + 1):
+            stage.tell("tool_used", f"u{number}")
+        if number % 2:
+            stage.tell("purchase_completed", f"u{number}", properties={"total": 1})
+        else:
+            stage.tell("identify", f"u{number}", properties={"plan": "pro"})
+    for name in ("points", "longest"):
+        odd = [f"user_id:u{number}" for number in range(4) if number % 2]
+        assert {who for _, who, _ in board(stage, name, scope="segment=strangers")} == set(odd)
+    ranks = board(stage, "points", scope="segment=buyers")
+    assert [(rank, who) for rank, who, _ in ranks] == [(1, "user_id:u3"), (2, "user_id:u1")]
+    assert standing(stage, "u1", "points", scope="segment=buyers", around=1)["total"] == 2
+    assert standing(stage, "u0", "points", scope="segment=buyers")["rank"] is None
+    then = stage.now
+    stage.now = STARTS_AT + 4 * DAY
+    stage.dispatch()
+    assert board(stage, "points", scope="segment=buyers") == []
+    past = {"at": format_time(then), "scope": "segment=buyers"}
+    assert board(stage, "points", **past) == ranks, "an instant is shown with its own members"
+    assert board(stage, "points", period="day", **past) == [], "a period's points count for the members of today"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (AMONG.replace("[buyers, strangers]", "[buyer]"), "there is no segment 'buyer'; did you mean 'buyers'"),
+        ("leaderboards: {points: {score: points.earned, segments: [buyers]}}", "'buyers'; none is declared"),
+        (AMONG.replace("segments: strangers}", "segments: strangers, per: segment}"), "cannot be told apart"),
+    ],
+)
+def test_a_board_among_a_segment_that_cannot_be(text: str, message: str) -> None:
+    with pytest.raises(InvalidDefinition, match=message):
+        staged(text)
+
+
 # --- declaring, refusing --------------------------------------------------------------------
 
 
@@ -397,6 +447,7 @@ def test_a_board_by_another_number_does_not_meet_the_old_rows() -> None:
         ({"name": "points", "scope": "country="}, InvalidValue, "not ranked among"),
         ({"name": "points", "scope": "city=Rome"}, InvalidValue, "country=… or tag=vip"),
         ({"name": "purse", "scope": "tag=vip"}, InvalidValue, "it is whole"),
+        ({"name": "points", "scope": "segment=vip"}, InvalidValue, "not ranked among"),
         ({"name": "points", "at": "2027-01-01"}, InvalidValue, "lies ahead"),
     ],
 )

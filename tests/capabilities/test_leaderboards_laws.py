@@ -26,15 +26,18 @@ from threadline.testing.auditor import audit
 from threadline.testing.audits.leaderboards import Audited, standings
 
 DEFINITIONS = """
+segments:
+  regulars: {when: {not: {field: traits.plan, equals: free}}}
 leaderboards:
   points: {score: points.earned, periods: [day, week, month, all], per: plan, tags: [vip]}
   purse: {score: points.balance}
   streak: {score: streaks.daily.current, per: plan}
   longest: {score: streaks.daily.longest}
-  spenders: {score: features.monetary_total}
+  spenders: {score: features.monetary_total, segments: [regulars]}
   reached: {score: features.campaigns_received_30d}
 """
 DECLARED = yaml.safe_load(DEFINITIONS)["leaderboards"]
+SEGMENTS = yaml.safe_load(DEFINITIONS)["segments"]
 CATALOGUE: Catalogue = Asked(definitions=DEFINITIONS).engine.catalogue
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
 """A life takes a second to live, so that shrinking one would take many minutes; the failure prints it as it is."""
@@ -127,7 +130,7 @@ class Lived:
         for params in _questions(self.now):
             at = params.pop("instant", None)
             told = {"period": params.get("period", "all"), "scope": params.get("scope", ""), "at": at}
-            expected = standings(people, DECLARED[params["name"]]["score"], self.now, **told)
+            expected = standings(people, DECLARED[params["name"]]["score"], self.now, declared=SEGMENTS, **told)
             board = self.ask("leaderboard", limit=1_000, **params)
             assert {(e.rank, e.person, e.score) for e in board.places} == expected, params
             ranks = {person: (rank, score) for rank, person, score in expected}
@@ -148,6 +151,7 @@ def _questions(now: int) -> Iterator[dict[str, Any]]:
                 yield {"name": "points", "period": period, **past, **scope}
         yield {"name": "points", **scope}
     yield {"name": "streak", "scope": "plan=pro"}
+    yield {"name": "spenders", "scope": "segment=regulars"}
     yield from ({"name": name} for name in DECLARED)
 
 

@@ -24,6 +24,8 @@ class BoardDefinition:
     per: str = ""
     """A trait; everybody with the same value is ranked among themselves as well."""
     tags: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()
+    """Segments whose members are ranked among themselves as well."""
     description: str = ""
     place: str = ""
 
@@ -40,7 +42,7 @@ class BoardDefinition:
     @property
     def rows_max(self) -> int:
         """How many rows it may keep of one person."""
-        return sum(KEPT[period] for period in self.periods) * (1 + bool(self.per) + len(self.tags))
+        return sum(KEPT[period] for period in self.periods) * (1 + bool(self.per) + len(self.tags) + len(self.segments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ class Boards:
     @property
     def fingerprint(self) -> str:
         """A hash of whatever decides rows and state."""
-        return _hash(self.timezone, *(repr((b.name, b.path, b.periods, b.per, b.tags)) for b in self.boards))
+        # What is not declared is left out, so that a store written before there was any of it need not be refreshed.
+        found = ((b.name, b.path, b.periods, b.per, b.tags, *([b.segments] if b.segments else [])) for b in self.boards)
+        return _hash(self.timezone, *map(repr, found))
 
     def key(self, board: BoardDefinition) -> str:
         """The name of a board's rows: with what its scores are, so that those of another definition are not met."""

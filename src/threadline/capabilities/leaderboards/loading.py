@@ -9,9 +9,10 @@ from threadline.capabilities.features.definition import number_path
 from threadline.capabilities.features.reading import NAME, Keys
 from threadline.capabilities.leaderboards.definition import ALL, KEPT, BoardDefinition, Boards
 from threadline.capabilities.points import read_points
+from threadline.capabilities.segments.definition import read_segments
 from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
 
-KEYS = ("description", "per", "periods", "score", "tags")
+KEYS = ("description", "per", "periods", "score", "segments", "tags")
 LEDGER_SCORES = ("balance", "earned")
 _TAG_LENGTH_MAX = 100
 
@@ -27,6 +28,14 @@ def read_boards(definitions: Definitions) -> Boards:
                 document.fail(key, f"leaderboard {name!r} is declared at {boards[name].place} already; keep one")
             else:
                 boards[name] = _board(document, name, key, node)
+    if any(board.segments for board in boards.values()):
+        declared = [segment.name for segment in read_segments(definitions) or ()]
+        for board in boards.values():
+            for name in sorted(set(board.segments) - set(declared)):
+                hint = suggestion(name, declared) if declared else "none is declared"
+                definitions.problems.append(
+                    f"{board.place}: leaderboard {board.name!r}: there is no segment {name!r}; {hint}"
+                )
     points = read_points(definitions) if boards else None
     for board in boards.values():
         if board.of_ledger and points is None:
@@ -38,7 +47,7 @@ def read_boards(definitions: Definitions) -> Boards:
         definitions.problems.append(
             f"{next(iter(boards.values())).place}: the leaderboards may keep {rows} rows of one person, "
             f"{BOARD_ROWS_PER_PERSON_MAX} may be; days, weeks and months take 2 each, all time 1, and all of them "
-            "again for `per` and for every tag: leave out what nobody looks at"
+            "again for `per`, for every tag and every segment: leave out what nobody looks at"
         )
     return Boards(tuple(boards[name] for name in sorted(boards)), "UTC" if points is None else points.timezone)
 
@@ -59,12 +68,17 @@ def _board(document: Document, name: str, key: yaml.Node, node: yaml.Node) -> Bo
     tags = _texts(document, keys, "tags", what)
     if any(len(tag) > _TAG_LENGTH_MAX for tag in tags):
         document.fail(keys["tags"][1], f"{what}: a tag that is ranked has at most {_TAG_LENGTH_MAX} characters")
+    segments = _texts(document, keys, "segments", what)
+    per = document.text(keys["per"][1], f"`per` of {what}") if "per" in keys else ""
+    if segments and per == "segment":
+        document.fail(keys["per"][1], f"{what}: a trait called 'segment' and `segments` cannot be told apart; keep one")
     return BoardDefinition(
         name=name,
         path=path,
         periods=tuple(period for period in KEPT if period in periods) or (ALL,),
-        per=document.text(keys["per"][1], f"`per` of {what}") if "per" in keys else "",
+        per=per,
         tags=tuple(dict.fromkeys(tags)),
+        segments=tuple(dict.fromkeys(segments)),
         description=document.text(keys["description"][1], f"`description` of {what}") if "description" in keys else "",
         place=document.place(key),
     )

@@ -28,7 +28,8 @@ At = Annotated[Time | None, Meta(description="Of the period in which this instan
 Scope = Annotated[
     str,
     Meta(
-        description="Among whom: tag=vip, or trait=value as declared, e.g. country=IT; empty: everyone.", max_length=200
+        description="Among whom: tag=vip, segment=regulars, or trait=value as declared: country=IT; empty: everyone.",
+        max_length=200,
     ),
 ]
 
@@ -155,8 +156,9 @@ def _board(boards: Boards, params: BoardParams | StandingParams) -> BoardDefinit
     if params.period not in board.periods:
         raise InvalidValue(f"{board.name} is not kept by {params.period}; it is by {', '.join(board.periods)}")
     kind, _, value = params.scope.partition("=")
-    if params.scope and not (value and (kind == board.per or (kind == "tag" and value in board.tags))):
-        scopes = [*([f"{board.per}=…"] if board.per else []), *(f"tag={tag}" for tag in board.tags)]
+    named = [*(f"tag={tag}" for tag in board.tags), *(f"segment={segment}" for segment in board.segments)]
+    if params.scope and not (value and (kind == board.per or params.scope in named)):
+        scopes = [*([f"{board.per}=…"] if board.per else []), *named]
         raise InvalidValue(f"{board.name} is not ranked among {params.scope!r}; it is {' or '.join(scopes) or 'whole'}")
     return board
 
@@ -239,6 +241,7 @@ class BoardView(msgspec.Struct, kw_only=True):
     periods: list[str]
     per: Annotated[str, Meta(description="The trait whose values have boards of their own; empty: none.")]
     tags: list[str]
+    segments: Annotated[list[str], Meta(description="The segments whose members have boards of their own.")] = []
 
 
 class BoardsResult(msgspec.Struct, kw_only=True):
@@ -254,7 +257,7 @@ def _listed(boards: Boards) -> BoardsResult:
         boards=[
             BoardView(
                 name=b.name, description=b.description, score=".".join(b.path), periods=list(b.periods), per=b.per,
-                tags=list(b.tags),
+                tags=list(b.tags), segments=list(b.segments),
             )
             for b in boards.boards
         ],

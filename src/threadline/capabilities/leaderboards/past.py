@@ -32,7 +32,7 @@ def score_of(
     """A person's score of then, in millionths; 0 for who is not of the scope."""
     # A period's points count for the region of today, as they do in rows; an instant is shown with its own regions.
     then = at if period.kind == ALL else context.now
-    if scope and not _is_of(context, person, then, scope):
+    if scope and not _is_of(context, board, person, then, scope):
         return 0
     if board.path == ("points", "earned"):
         return SCALE * _earned(context, person, period, at, calendar)
@@ -40,8 +40,10 @@ def score_of(
     return measured(board, view).score
 
 
-def _is_of(context: Context, person: Any, at: int, scope: str) -> bool:
+def _is_of(context: Context, board: BoardDefinition, person: Any, at: int, scope: str) -> bool:
     kind, _, value = scope.partition("=")
+    if kind == "segment" and board.segments:
+        return value in context.engine.views(person, at, names=["segments"]).get("segments", {})
     profile = context.engine.views(person, at, names=["profile"])["profile"]
     return value in profile["tags"] if kind == "tag" else region_of(profile["traits"].get(kind)) == value
 

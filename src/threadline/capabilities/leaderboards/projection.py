@@ -12,6 +12,8 @@ from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOV
 from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.points.ledger import newest
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
+from threadline.capabilities.segments.projection import SEGMENTS, since
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed
 from threadline.kernel.projection import Projection, Row
@@ -20,10 +22,12 @@ from threadline.kernel.time import format_time
 
 NAME = "leaderboards"
 TRAIT_LENGTH_MAX = 100
+SEGMENT_EVENTS = frozenset({SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT})
 
 State = dict[str, Any]
 """``sums``: kind of period -> number -> points earned; ``balance``: the sum of the ledger; ``scores``: board -> [turn,
-occurred_at, id, score, end, zone]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest."""
+occurred_at, id, score, end, zone]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest; where a board
+is ranked among any, ``segments``: as the projection of that name keeps them."""
 
 TURN, AT, ID, SCORE, END, ZONE = range(6)
 
@@ -35,7 +39,7 @@ def boards_projection(boards: Boards) -> Projection:
         name=NAME,
         version=1,
         handles=plan.handles,
-        empty=lambda: {"sums": {kind: {} for kind in plan.kinds}, "balance": 0, "scores": {}, "words": {}},
+        empty=plan.empty,
         fold=plan.fold,
         view=partial(_view, boards),
         rows=plan.rows,
@@ -53,12 +57,18 @@ class _Plan:
         self.names = {b.name for b in boards.boards if not b.of_ledger}
         self.traits = {b.per for b in boards.boards if b.per}
         self.tags = {tag for b in boards.boards for tag in b.tags}
+        self.segments = {name for b in boards.boards for name in b.segments}
         types = {LEADERBOARD_SCORED}
         types |= LEDGER if any(b.of_ledger for b in boards.boards) else set()
         types |= {IDENTIFY} if self.traits else set()
         types |= {TAG_ADDED, TAG_REMOVED} if self.tags else set()
+        types |= SEGMENT_EVENTS if self.segments else set()
         self.handles = frozenset(types)
         self.keys = [(board, boards.key(board)) for board in boards.boards]
+
+    def empty(self) -> State:
+        state: State = {"sums": {kind: {} for kind in self.kinds}, "balance": 0, "scores": {}, "words": {}}
+        return {**state, "segments": SEGMENTS.empty()} if self.segments else state
 
     def fold(self, state: State, recorded: Recorded) -> State:
         event = recorded.event
@@ -74,6 +84,8 @@ class _Plan:
                 self._add(state, recorded)
             elif event.type == LEADERBOARD_SCORED:
                 self._score(state, recorded)
+            elif event.type in SEGMENT_EVENTS and event.properties.get("segment") in self.segments:
+                state["segments"] = SEGMENTS.fold(state["segments"], recorded)
         return state
 
     def _add(self, state: State, recorded: Recorded) -> None:
@@ -106,7 +118,7 @@ class _Plan:
 
     def rows(self, state: State, workspace: str, person: str) -> Iterator[Row]:
         for board, name in self.keys:
-            scopes = list(_scopes(board, state["words"]))
+            scopes = list(_scopes(board, state))
             for period, score, end in scores_of(board, state):
                 for scope in scopes:
                     yield row_of(Board(workspace, name, period.row_name, scope), Place(score, person, end))
@@ -136,7 +148,8 @@ def _scope_value(value: Any) -> Any:
     return value if value is True else None
 
 
-def _scopes(board: BoardDefinition, words: dict[str, list[Any]]) -> Iterator[str]:
+def _scopes(board: BoardDefinition, state: State) -> Iterator[str]:
+    words = state["words"]
     yield ""
     trait = words[board.per][2] if board.per in words else None
     if isinstance(trait, str):
@@ -144,6 +157,9 @@ def _scopes(board: BoardDefinition, words: dict[str, list[Any]]) -> Iterator[str
     for tag in board.tags:
         if f"#{tag}" in words and words[f"#{tag}"][2] is True:
             yield scope_text("tag", tag)
+    for name in board.segments:
+        if since(state["segments"].get(name)) is not None:
+            yield scope_text("segment", name)
 
 
 def scope_text(kind: str, value: str) -> str:
@@ -174,7 +190,7 @@ def _view(boards: Boards, state: State, now: int, edges: list[Recorded]) -> dict
         shown[board.name] = {
             "scores": {period.row_name: plain(score) for period, score, _ in scores},
             "ends_at": next((format_time(end) for _, _, end in scores if end is not None), None),
-            "scopes": [scope for scope in _scopes(board, state["words"]) if scope],
+            "scopes": [scope for scope in _scopes(board, state) if scope],
         }
     return shown
 

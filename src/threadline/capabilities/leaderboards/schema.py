@@ -29,6 +29,10 @@ LEADERBOARDS_SECTION = Section(
                 "periods": {"oneOf": [_PERIOD, {"type": "array", "items": _PERIOD}], "default": "all"},
                 "per": {**_TEXT, "description": "A trait: everybody is ranked among those with the same value, too."},
                 "tags": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}], "description": "Boards of their own."},
+                "segments": {
+                    "oneOf": [_TEXT, {"type": "array", "items": _TEXT}],
+                    "description": "Declared segments: their members are ranked among themselves, too.",
+                },
                 "description": _TEXT,
             },
             "required": ["score"],

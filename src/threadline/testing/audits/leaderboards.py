@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from threadline.testing.audits.points import Line, points
+from threadline.testing.audits.segments import Tree, segments
 
 Audited = tuple[str, Mapping[str, Any], list[Line]]
 """A person: a name, what `threadline.testing.auditor.audit` says, all their events as `audits.points` wants them."""
@@ -21,23 +22,35 @@ _DAY = 86_400_000_000
 
 
 def standings(
-    people: Iterable[Audited], score: str, now: int, *, period: str = "all", at: int | None = None, scope: str = ""
+    people: Iterable[Audited],
+    score: str,
+    now: int,
+    *,
+    period: str = "all",
+    at: int | None = None,
+    scope: str = "",
+    declared: Mapping[str, Tree] = {},
 ) -> set[tuple[int, str, float]]:
-    """Rank, name and score of all who are on a board at an instant. ``at`` lies in the period that is asked for."""
+    """Rank, name and score of all who are on a board at an instant. ``at`` lies in the period that is asked for.
+
+    ``declared`` is the section `segments`, where the scope may be one.
+    """
     found: dict[str, Fraction] = {}
     for name, picture, lines in people:
         asked = _period(period, now if at is None else at)
         within = [line for line in lines if _period(period, line["occurred_at"]) == asked]
-        reached = _score(score, picture, within, now) if _belongs(picture, scope) else Fraction(0)
+        reached = _score(score, picture, within, now) if _belongs(picture, scope, declared) else Fraction(0)
         if reached:
             found[name] = reached
     return {(1 + sum(other > own for other in found.values()), name, float(own)) for name, own in found.items()}
 
 
-def _belongs(picture: Mapping[str, Any], scope: str) -> bool:
+def _belongs(picture: Mapping[str, Any], scope: str, declared: Mapping[str, Tree]) -> bool:
     kind, _, value = scope.partition("=")
     if not scope:
         return True
+    if kind == "segment":
+        return segments(picture, declared)[value]
     return value in picture["tags"] if kind == "tag" else picture["traits"].get(kind) == value
 
 
