@@ -25,12 +25,17 @@ VARIANTS = (
     "leaderboards:\n  points: {score: points.earned, per: country, tags: [vip]}\n",
     "leaderboards:\n" + POINTS + "  streak: {score: streaks.daily.longest}\n",
     "leaderboards:\n  points: {score: streaks.daily.longest}\n",
+    """
+segments: {plain: {when: {field: traits.plan, exists: false}}}
+leaderboards:
+  points: {score: points.earned, segments: [plain]}
+""",
 )
 NAMES = ("ada", "bob", "cleo")
 
 
 def opened(definitions: str, store: MemoryStore, now: int) -> Stage:
-    stage = Stage(definitions, "streaks", "leaderboards", store=store)
+    stage = Stage(definitions, "streaks", "leaderboards", "segments", store=store)
     stage.now = now
     return stage
 
