@@ -83,6 +83,12 @@ def test_a_time_of_day_is_read_as_it_is_written(quoted: str) -> None:
         ("streaks:\n  a: {freezes: {start: 3, max: 2}}", "0.yaml:2: streak 'a': `freezes`: `start` is more than `max`"),
         ("streaks:\n  a: {milestones: [7, x]}", "0.yaml:2: streak 'a': `milestones` must be a whole number"),
         ("streaks:\n  a: {events: threadline.person_merged}", "0.yaml:2: streak 'a': `events`: 'threadline."),
+        ("streaks:\n  a: {events: points_earned}", "streak 'a': 'points_earned' is nothing that a person does"),
+        (
+            "streaks:\n  a: {events: [lesson, streak_freeze_granted]}",
+            "0.yaml:2: streak 'a': 'streak_freeze_granted' is nothing that a person does",
+        ),
+        ("calendar: {active: {events: points_spent}}", "0.yaml:1: `active`: 'points_spent' is nothing that a person"),
         ("calendar: {day_start: noon}", "0.yaml:1: `day_start` is a time of day, such as 04:00"),
         ("calendar: {week_starts_on: sonday}", "`week_starts_on` is a day of the week; did you mean 'sunday'?"),
         ("calendar: {amnesty: {from: 2026-03-01}}", "0.yaml:1: `amnesty` is a list"),
@@ -90,7 +96,7 @@ def test_a_time_of_day_is_read_as_it_is_written(quoted: str) -> None:
         ("calendar: {amnesty: [{from: 2026-03-02, to: 2026-03-01}]}", "0.yaml:1: an amnesty is 1 to 366 days long"),
         (
             "calendar: {amnesty: [{from: 2026-03-01, to: 2026-03-01, streaks: daly}]}",
-            "names streak 'daly'; did you mean 'daily'?",
+            "0.yaml:1: an amnesty names streak 'daly'; did you mean 'daily'?",
         ),
         ("calendar: {dayend: 1}", "0.yaml:1: `calendar`: unknown key 'dayend'"),
     ],

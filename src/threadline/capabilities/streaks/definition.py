@@ -57,6 +57,7 @@ class Amnesty:
     first: int
     last: int
     streaks: tuple[str, ...] = ()
+    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ import yaml
 
 from threadline.capabilities.definitions import Definitions, Document, Found, suggestion
 from threadline.capabilities.features.definition import Source
-from threadline.capabilities.features.reading import NAME, FeatureReader, Keys
+from threadline.capabilities.features.reading import NAME, Keys
 from threadline.capabilities.streaks.civil import day_of, time_of_day
 from threadline.capabilities.streaks.definition import WEEKDAYS, Amnesty, Calendar, Streak, StreakSet
-from threadline.capabilities.streaks.reading import read_streak
+from threadline.capabilities.streaks.reading import read_source, read_streak
 from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAKS_MAX
 from threadline.kernel.zones import zone_of
 
@@ -35,7 +35,8 @@ def read_streaks(definitions: Definitions) -> StreakSet:
         definitions.problems.append(f"{len(streaks)} streaks are declared, {STREAKS_MAX} may be; remove some")
     for amnesty in calendar.amnesty:
         for name in sorted(set(amnesty.streaks) - set(streaks)):
-            definitions.problems.append(f"an amnesty names streak {name!r}; {suggestion(name, streaks)}")
+            text = f"an amnesty names streak {name!r}; {suggestion(name, streaks)}"
+            definitions.problems.append(f"{amnesty.place}: {text}")
     return StreakSet(tuple(streaks[name] for name in sorted(streaks)), calendar)
 
 
@@ -88,7 +89,7 @@ def _read_calendar(sections: list[Found], given: Calendar, timezone: str = "UTC"
 def _active(document: Document, node: yaml.Node) -> Source:
     keys = document.mapping(node, "`active`")
     document.known(keys, ("events", "except", "where"), "`active`")
-    return FeatureReader(document).source(keys, node, "`active`")
+    return read_source(document, keys, node, "`active`")
 
 
 def _day_start(document: Document, node: yaml.Node) -> int:
@@ -122,7 +123,8 @@ def _amnesties(document: Document, node: yaml.Node) -> tuple[Amnesty, ...]:
         if "streaks" in keys:
             value = keys["streaks"][1]
             names = value.value if isinstance(value, yaml.SequenceNode) else [value]
-        found.append(Amnesty(first, last, tuple(document.text(name, "an amnesty: `streaks`") for name in names)))
+        streaks = tuple(document.text(name, "an amnesty: `streaks`") for name in names)
+        found.append(Amnesty(first, last, streaks, document.place(each)))
     return tuple(found)
 
 

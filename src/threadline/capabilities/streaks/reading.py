@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import yaml
 
 from threadline.capabilities.definitions import Document, suggestion
+from threadline.capabilities.features.definition import Source
 from threadline.capabilities.features.reading import FeatureReader, Keys
+from threadline.capabilities.points.events import OWN, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
 from threadline.capabilities.streaks.definition import CADENCES, COUNTINGS, Cadence, Counting, Freezes, Streak
+from threadline.capabilities.streaks.events import OURS
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import STREAK_GRACE_MAX_SECONDS, STREAK_MILESTONES_MAX, STREAK_TIMES_MAX
 from threadline.kernel.time import SECOND, format_duration, parse_duration
@@ -16,6 +19,8 @@ from threadline.kernel.time import SECOND, format_duration, parse_duration
 KEYS = (
     "cadence", "counting", "description", "events", "except", "freezes", "grace", "milestones", "times", "where",
 )  # fmt: skip
+_MADE_OF_POINTS = OWN - {POINTS_SPEND_REQUESTED, POINTS_ADJUSTED}
+"""What Threadline makes of points; the other two are told by callers."""
 _DAYS_OF = {"day": 1, "week": 7, "month": 28}
 """How many days every period of a cadence has at least."""
 
@@ -27,7 +32,7 @@ def read_streak(document: Document, name: str, node: yaml.Node) -> Streak:
     document.known(keys, KEYS, what)
     source = None
     if "events" in keys:
-        source = FeatureReader(document).source(keys, node, what)
+        source = read_source(document, keys, node, what)
     else:
         for key in ("except", "where"):
             if key in keys:
@@ -54,6 +59,16 @@ def read_streak(document: Document, name: str, node: yaml.Node) -> Streak:
         description=description,
         place=document.place(node),
     )
+
+
+def read_source(document: Document, keys: Keys, node: yaml.Node, what: str) -> Source:
+    """Which events count. Those that Threadline makes never do, so none of them may be named."""
+    source = FeatureReader(document).source(keys, node, what)
+    for feed in source.feeds:
+        if feed.type in OURS or feed.type in _MADE_OF_POINTS:
+            text = f"{what}: {feed.type!r} is nothing that a person does and never counts; name what they do"
+            document.fail(keys["events"][1], text)
+    return source
 
 
 def _choice(document: Document, keys: Keys, key: str, offered: Sequence[str], usual: str, what: str) -> str:
