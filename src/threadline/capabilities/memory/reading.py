@@ -26,7 +26,7 @@ from threadline.capabilities.memory.paths import Places, Template, Variable, kee
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.fixed import from_fixed, to_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.kernel.limits import FACTS_OF_DERIVATION_MAX
+from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACTS_OF_DERIVATION_MAX
 from threadline.kernel.time import parse_duration
 
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -62,9 +62,11 @@ class DerivationReader:
         type, key = self._fact(keys, node, what, entries)
         value, fields = self._value(keys, node, what, entries)
         source = self._source(keys, what)
+        feeds = self._feeds(keys, node, what)
+        self._constants(keys, feeds, fields, what)
         return Derivation(
             name=name,
-            feeds=self._feeds(keys, node, what),
+            feeds=feeds,
             type=type,
             key=key,
             each=self._places(keys, "each", what),
@@ -105,15 +107,13 @@ class DerivationReader:
         return tuple(feeds[name] for name in sorted(feeds))
 
     def _types(self, node: yaml.Node, what: str) -> list[tuple[str, yaml.Node | None]]:
+        if not isinstance(node, yaml.ScalarNode) and not node.value:
+            self._document.fail(node, f"{what} is empty; name at least one event type")
         if isinstance(node, yaml.MappingNode):
             named = self._document.mapping(node, what)
-            found: list[tuple[str, yaml.Node | None]] = [(name, value) for name, (_, value) in named.items()]
-        else:
-            listed = node.value if isinstance(node, yaml.SequenceNode) else [node]
-            return [(name, None) for each in listed if (name := self._document.text(each, what))]
-        if not found:
-            self._document.fail(node, f"{what} is empty; name at least one event type")
-        return found
+            return [(name, value) for name, (_, value) in named.items()]
+        listed = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        return [(name, None) for each in listed if (name := self._document.text(each, what))]
 
     def _feed(self, name: str, options: yaml.Node | None, where: tuple[Condition, ...], what: str) -> Feed:
         if options is None or self._document.literal(options) is None:
@@ -131,6 +131,23 @@ class DerivationReader:
                 self._document.fail(value, f"{inner}: `set` takes a text, a number, true or false for each field")
         return Feed(name, tuple(sorted((*where, *own), key=repr)), tuple(sorted(constants.items())))
 
+    def _constants(self, keys: Keys, feeds: tuple[Feed, ...], fields: tuple[Field, ...], what: str) -> None:
+        """Say which constants have no place in the value, or the place of something else."""
+        constants = sorted({name for feed in feeds for name, _ in feed.constants})
+        if constants and not fields and ("says" in keys or "value" in keys):
+            text = "`set` puts fields into a value that is a mapping; this value is one thing"
+            self._document.fail(keys["events"][0], f"{what}: {text}")
+            return
+        for name in sorted({field.name for field in fields} & set(constants)):
+            text = f"field {name!r} is read from events and set as well; keep one, or name them differently"
+            self._document.fail(keys["events"][0], f"{what}: {text}")
+        names = {*constants, *(field.name for field in fields)}
+        for field in fields:
+            told = f"{field.name}_by_currency"
+            if field.aggregate == "sum" and field.currency is not None and told in names:
+                text = f"field {told!r} is what the sum {field.name!r} is told as per currency; name it differently"
+                self._document.fail(keys.get("value", keys["events"])[0], f"{what}: {text}")
+
     # --- which facts --------------------------------------------------------------------------------
 
     def _fact(self, keys: Keys, node: yaml.Node, what: str, entries: bool) -> tuple[Template, Template]:
@@ -144,6 +161,11 @@ class DerivationReader:
         if not slash or type is None or key is None:
             self._document.fail(keys["fact"][1], f"{what}: {text!r} is no fact; {example}")
             return ("fact",), ("-",)
+        fixed = sum(len(part) for part in key if isinstance(part, str))
+        if fixed > FACT_KEY_LENGTH_MAX - (key != (key_text,)):
+            self._document.fail(keys["fact"][1], f"{what}: a key has at most {FACT_KEY_LENGTH_MAX} characters")
+        elif key_text != key_text.strip():
+            self._document.fail(keys["fact"][1], f"{what}: a key neither begins nor ends with a blank; {example}")
         if type != (type_text,):
             if len(type) > 1 or not isinstance(type[0], Variable):
                 self._document.fail(keys["fact"][1], f"{what}: a type is a word or one variable; {example}")
