@@ -10,6 +10,7 @@ from threadline.capabilities.memory import projection, read_derivations
 from threadline.capabilities.memory.paths import slug
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Recorded, event_id
+from threadline.kernel.limits import FACT_KEY_LENGTH_MAX
 from threadline.kernel.time import DAY, parse_time
 
 T0 = parse_time("2026-03-01T00:00:00Z")
@@ -65,7 +66,7 @@ def test_entries_of_lists_and_mappings_make_facts() -> None:
     """
     told = {
         "room": 12, "guests": [{"name": "Ann", "age": 7}, "Bob", {"age": 1}, None],
-        "wishes": {"Late check-out": True, "Pillow (soft)": "two", "?": 1, "None": None},
+        "wishes": {"Late check-out": True, "Pillow (soft)": "two", " ": 1, "None": None},
     }  # fmt: skip
     assert values(declared, ("booked", told)) == {
         "fact/guest:Ann": {"age": 7, "room": 12},
@@ -136,6 +137,20 @@ def test_the_fingerprint_follows_what_shapes_facts_only() -> None:
         ("a: {events: {x: {set: {b: null}}}, fact: fact/a, value: {c: d}}", "`set` takes a text"),
         ("a: {events: x, fact: fact/a, valu: v}", "unknown key 'valu'; did you mean 'value'?"),
         ("A: {events: x, fact: fact/a, value: v}", "'A' is no name"),
+        ("a: {events: [], fact: fact/a, value: v}", "memory 'a': `events` is empty"),
+        ("a: {events: {x: {set: {b: 1}}}, fact: fact/a, value: v}", "`set` puts fields into a value that is a mapping"),
+        ("a: {events: {x: {set: {b: 1}}}, fact: fact/a, says: v}", "`set` puts fields into a value that is a mapping"),
+        (
+            "a: {events: {x: {set: {b: 1}}, y: }, fact: fact/a, value: {b: b, c: c}}",
+            "field 'b' is read from events and set as well",
+        ),
+        (
+            "a: {events: x, fact: fact/a, value: {s: {aggregate: sum, of: b, currency: c}, s_by_currency: d}}",
+            "field 's_by_currency' is what the sum 's' is told as per currency",
+        ),
+        (f"a: {{events: x, fact: fact/{'k' * 129}, value: v}}", "a key has at most 128 characters"),
+        (f"a: {{events: x, fact: 'fact/{'k' * 128}{{b}}', value: v}}", "a key has at most 128 characters"),
+        ("a: {events: x, fact: fact/ a, value: v}", "a key neither begins nor ends with a blank"),
         ("a: true", "memory 'a' must be a mapping"),
         ("remembered: false", "memory 'remembered' is what `remember` is read by"),
         ("produkt: false", "does not ship and cannot be left out; did you mean 'product'?"),
@@ -153,5 +168,33 @@ def test_a_slug_is_a_plain_word() -> None:
     assert slug("  Straße / Größe № 7 ") == "strasse_grosse_no_7"
     assert slug("Quelle est ta pointure ?") == slug("quelle-est-ta-POINTURE")
     assert slug("年齢は？") == "年齢は"
-    assert slug("?!") == ""
+    assert slug("") == ""
     assert len(slug("a b" * 100)) == 64
+
+
+def test_what_means_something_else_is_another_word() -> None:
+    others = [
+        ("मेरी", "मेरा"), ("バス", "ハス"), ("がき", "かき"), ("🙂", "👍"), ("?!", "!?"),
+        ("x" * 64 + " one", "x" * 64 + " two"), ("न" * 1_001 + "अ", "न" * 1_001 + "आ"),
+    ]  # fmt: skip
+    for one, other in others:
+        assert slug(one) != slug(other)
+        assert all(0 < len(slug(each)) <= 64 for each in (one, other))
+    assert slug("मेरी उम्र?") == "मेरी_उम्र"
+    # What is cut stays the same word in whatever way it is written.
+    assert slug("Ö" * 64 + "!") == "o" * 64
+    assert slug("Ö" * 65 + "!") == slug("o" * 65)
+    # Composed or decomposed, it looks the same and is the same.
+    assert slug("ば") == slug("\u306f\u3099")
+    assert slug("Ελλάδα, Ёлка, Žluťoučký") == "ελλαδα_елка_zlutoucky"
+    assert slug("☺️ 1️⃣ size") == "1_size"
+
+
+def test_no_key_is_longer_than_one_can_ask_for() -> None:
+    declared = """
+        memory:
+          visits: {events: visited, fact: "behavioral/visits:{city}", value: {n: {aggregate: count}}}
+    """
+    kept, left_out = "x" * (FACT_KEY_LENGTH_MAX - len("visits:")), "x" * (FACT_KEY_LENGTH_MAX - len("visits:") + 1)
+    told = values(declared, ("visited", {"city": kept}), ("visited", {"city": left_out}))
+    assert told == {f"behavioral/visits:{kept}": {"n": 1}}

@@ -176,6 +176,28 @@ def test_one_purchase_makes_exactly_three_facts(random: Random) -> None:
     }
 
 
+def test_what_happened_counts_whatever_else_is_told_of_it() -> None:
+    events = [
+        record(T0, "purchase_completed", {"order_id": "1", "products": [{"product_id": "a", "quantity": 2}]}),
+        record(T0 + DAY, "purchase_completed", {"product_id": "a", "product_name": "A", "total": 5}),
+        record(T0 + 2 * DAY, "purchase_completed", {"product_id": "a"}),
+        record(T0, "objection_raised", {"topic": "Too dear"}),
+        record(T0, "product_asked", {"product_id": "a"}),
+        record(T0, "conversation_started", {"category": "support", "topic": "size"}),
+        # Where the key is always the same, an event that says nothing is none of it.
+        record(T0, "campaign_ignored", {}),
+        record(T0, "purchase_refunded", {"reference": "1"}),
+    ]
+    shown = view(events, T0 + 3 * DAY)
+    product = shown["purchase"]["product:a"]["value"]
+    assert (product["purchases"], product["total_spent"], product["average_interval_days"]) == (3, 5.0, 1.0)
+    assert shown["behavioral"]["objection:too_dear"]["value"]["text"] == "Too dear"
+    assert shown["interest"]["product:a"]["value"]["questions"] == 1
+    assert shown["support"]["topic:size"]["value"]["requests"] == 1
+    assert "campaign" not in shown
+    assert "last_refund" not in shown["purchase"]
+
+
 # --- echoes ---------------------------------------------------------------------------------------
 
 INSIGHT = {"type": "fact", "key": "likes", "value": "the sea", "confidence": 0.7}
@@ -213,20 +235,34 @@ def test_independent_sources_make_surer_and_weaker_ones_do_not() -> None:
         assert (fact["confidence"], fact["conflicts"]) == (confidence, [])
 
 
-def test_of_one_voice_the_surest_word_counts_once() -> None:
+def test_of_one_voice_the_newest_word_counts_once() -> None:
     """Two derivations may read the same agent's events; that does not make two agents of it."""
     noted = (
         'memory: {note: {events: noted, fact: "{type}/{key}", says: value, source: agent_inferred, confidence: sure}}'
     )
     memory = projection(read_derivations([("threadline.yaml", noted)]))
-    for sure, confidence in ((0.4, 0.7), (0.75, 0.75)):
+    for sure in (0.4, 0.75):
         state = memory.empty()
         for each in (
             record(T0, "agent_insight", INSIGHT, "ann"),
-            record(T0, "noted", {**INSIGHT, "sure": sure}, "ann"),
+            record(T0 + 1, "noted", {**INSIGHT, "sure": sure}, "ann"),
         ):
             state = memory.fold(state, each)
-        assert memory.view(state, T0 + DAY, [])["fact"]["likes"]["confidence"] == confidence
+        assert memory.view(state, T0 + DAY, [])["fact"]["likes"]["confidence"] == sure
+
+
+def test_a_person_who_says_something_else_has_one_word_however_it_was_told() -> None:
+    answer = record(T0, "form_submitted", {"form": "f", "answers": {"Colour": "red"}})
+    said = {"type": "form", "key": "f:colour"}
+    later = record(T0 + 1, "fact_remembered", {**said, "value": "blue"})
+    weaker = record(T0 + 2, "agent_insight", {**said, "value": "red"}, "ann")
+    for events in itertools.permutations((answer, later, weaker)):
+        fact = view(list(events), T0 + DAY)["form"]["f:colour"]
+        assert (fact["value"], [each["voices"] for each in fact["conflicts"]]) == ("blue", [["ann"]])
+    # A new answer is a newer word.
+    again = record(T0 + 3, "form_submitted", {"form": "f", "answers": {"Colour": "green"}})
+    fact = view([answer, later, again], T0 + DAY)["form"]["f:colour"]
+    assert (fact["value"], fact["conflicts"], fact["events"]) == ("green", [], 3)
 
 
 TELLS = {
@@ -334,6 +370,31 @@ def test_what_rests_on_a_retracted_fact_goes_with_it_unless_somebody_else_says_s
     assert sorted(view(ring, T0 + DAY)["fact"]) == ["x", "y"]
     ring.append(record(T0 + 10, "fact_retracted", {"type": "fact", "key": "y"}))
     assert "fact" not in view(ring, T0 + DAY)
+
+
+def test_a_word_that_has_expired_keeps_nothing_alive() -> None:
+    def insight(at: int, key: str, source: str, **told: Any) -> Recorded:
+        return record(
+            T0 + at, "agent_insight", {"type": "fact", "key": key, "value": True, **told}, source, key + source
+        )
+
+    events = [
+        record(T0, "fact_remembered", {"type": "fact", "key": "a", "value": True}),
+        insight(1, "b", "ann", derived_from=["fact/a"]),
+        insight(1, "b", "bob", expires_at=format_time(T0 + HOUR)),
+        insight(2, "c", "ann", derived_from=["fact/b"]),
+        record(T0 + 10, "fact_retracted", {"type": "fact", "key": "a"}),
+    ]
+    assert sorted(view(events, T0 + HOUR - 1)["fact"]) == ["b", "c"]
+    assert MEMORY.due is not None
+    assert MEMORY.due(fold(events), T0 + HOUR - 1) == T0 + HOUR
+    gone = view(events, T0 + HOUR)
+    assert "fact" not in gone
+    assert [(each["key"], each["because_of"]) for each in gone["retracted"]] == [
+        ("a", ""),
+        ("b", "fact/a"),
+        ("c", "fact/a"),
+    ]
 
 
 @given(random=scenarios.randoms)

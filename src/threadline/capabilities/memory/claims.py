@@ -122,17 +122,14 @@ def split_id(id: str) -> FactId:
 def agreed(claims: Sequence[Claim]) -> float:
     """The confidence of a value that these claims, all of one strength, agree on: 1 − Π (1 − c) over their voices.
 
-    Of each voice only the surest word counts, so that no voice gains by repeating itself. Rounded to four decimals.
+    Each is the word of another voice, so that no voice gains by repeating itself. Rounded to four decimals.
     """
     if len(claims) == 1:
         return round(claims[0].confidence / SCALE, 4)
-    surest: dict[str, int] = {}
-    for claim in claims:
-        surest[claim.voice] = max(surest.get(claim.voice, 0), claim.confidence)
     doubt = 1
-    for confidence in surest.values():
-        doubt *= SCALE - confidence
-    whole = SCALE ** len(surest)
+    for claim in claims:
+        doubt *= SCALE - claim.confidence
+    whole = SCALE ** len(claims)
     share: float = (whole - doubt) / whole
     return round(share, 4)
 
@@ -140,14 +137,20 @@ def agreed(claims: Sequence[Claim]) -> float:
 def by_value(claims: Iterable[Claim]) -> list[list[Claim]]:
     """Claims of one fact that say the same together: the strongest value first, of equals the surest, then the newest.
 
-    Claims of different strength never stand together: what an agent infers makes no surer what events say. Weaker ones
-    that agree with the first value are left out: they speak neither for it nor against it.
+    Of each voice its newest word counts, whichever derivation it was made by. Claims of different strength never stand
+    together: what an agent infers makes no surer what events say. Weaker ones that agree with the first value are left
+    out: they speak neither for it nor against it.
     """
     groups: dict[tuple[int, bytes], list[Claim]] = {}
     listed = list(claims)
     if len(listed) == 1:
         return [listed]
+    words: dict[tuple[int, str], Claim] = {}
     for claim in listed:
+        held = words.setdefault((claim.strength, claim.voice), claim)
+        if (claim.at, claim.id, claim.confidence) > (held.at, held.id, held.confidence):
+            words[claim.strength, claim.voice] = claim
+    for claim in words.values():
         groups.setdefault((claim.strength, canonical_json(claim.value)), []).append(claim)
     newest = {place: max((claim.at, claim.id) for claim in group) for place, group in groups.items()}
     ordered = sorted(groups, key=lambda place: newest[place], reverse=True)
@@ -162,9 +165,10 @@ def by_value(claims: Iterable[Claim]) -> list[list[Claim]]:
 def voided(claims: Mapping[FactId, list[Claim]], retracted: Mapping[FactId, int]) -> dict[FactId, tuple[int, FactId]]:
     """Up to which instant what is said of each fact is void, and the retracted fact that is the reason.
 
-    ``claims`` are those that the fact's own retraction, in ``retracted``, leaves. A claim that rests on a fact is void
-    with it if it is no newer than what voided that fact; a fact that loses all its claims so takes along what rests on
-    it in turn. Facts that rest on each other in a circle come to the same end wherever one begins: bounds only rise.
+    ``claims`` are those that live and that the fact's own retraction, in ``retracted``, leaves. A claim that rests on a
+    fact is void with it if it is no newer than what voided that fact; a fact that loses all its claims so takes along
+    what rests on it in turn. Facts that rest on each other in a circle come to the same end wherever one begins: bounds
+    only rise.
     """
     bounds = {fact: (at, fact) for fact, at in retracted.items()}
     resting = {fact: listed for fact, listed in claims.items() if any(claim.premises for claim in listed)}

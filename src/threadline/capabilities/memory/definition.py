@@ -47,6 +47,9 @@ AGGREGATES = {
 PLACED = frozenset({"sum", "first", "last"})
 """Aggregates that read something in each event."""
 
+COUNTED = frozenset({"count", "first_at", "last_at"})
+"""Aggregates that tell that something happened. With one of them an event that has what the key needs is enough."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:

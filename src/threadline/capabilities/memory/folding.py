@@ -21,6 +21,7 @@ import msgspec
 from threadline.capabilities.features.values import matches, read_currency
 from threadline.capabilities.memory.definition import (
     CERTAINTY,
+    COUNTED,
     TYPES,
     USER_DECLARED,
     Derivation,
@@ -70,7 +71,7 @@ class Maker:
         first = derivation.key[0]
         self._beginning = first if isinstance(first, str) else ""
         rest = derivation.key[1:] if self._beginning else derivation.key
-        self._key = renderer(rest) if rest else None
+        self._key = renderer(rest, FACT_KEY_LENGTH_MAX - len(self._beginning)) if rest else None
         fixed = derivation.type[0]
         self._fixed_type = fixed if isinstance(fixed, str) else ""
         self._type = None if self._fixed_type else renderer(derivation.type)
@@ -86,7 +87,9 @@ class Maker:
         constants = dict(feed.constants)
         self.constants = [constants.get(name) for name in derivation.constants]
         self.cells = [(f.aggregate, _reader(f)) for f in derivation.fields if f.aggregate in ("first", "sum")]
-        self.counted = not self.lasts and not self.cells
+        # Where the key says which thing it is, that it happened is worth counting whatever else is told of it.
+        counts = self.many and any(field.aggregate in COUNTED for field in derivation.fields)
+        self.counted = counts or (not self.lasts and not self.cells)
         self.confidence = derivation.confidence.getter() if isinstance(derivation.confidence, Places) else None
         self.expires_at = _getter(derivation.expires_at)
         self.added = bool(self.constants) or self.confidence is not None or self.expires_at is not None

