@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
 from threadline.settings import Settings
 from threadline.surfaces.calling import shown
+from threadline.surfaces.http.metrics import Metrics
 
 PROBLEM = "application/problem+json"
 FIELDS = {"type", "title", "status", "code", "detail", "message", "instance"}
@@ -213,6 +215,50 @@ def test_requests_are_counted_by_route_and_never_by_person(client: TestClient, k
     assert 'route="unmatched"' in text
     assert "someone-special" not in text.lower()
     assert text.endswith("\n")
+
+
+NATIVE = {"type": "click", "identifiers": {"user_id": "7"}, "key": "k"}
+CLOUD = {"specversion": "1.0", "id": "k", "source": "/shop", "type": "click", "subject": "user_id:7"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers"),
+    [
+        ("/v1/events", {"events": [NATIVE, NATIVE, {**NATIVE, "type": "tap"}, {**NATIVE, "key": "k2"}]}, {}),
+        ("/v1/batch", {"batch": [{"type": "track", "event": "click", "userId": "7", "messageId": "k"}] * 2}, {}),
+        ("/v1/cloudevents", [CLOUD, CLOUD, {**CLOUD, "id": "k2", "specversion": "9"}],
+         {"Content-Type": "application/cloudevents-batch+json"}),
+        ("/v1/cloudevents", CLOUD, {"Content-Type": "application/cloudevents+json"}),
+    ],
+)  # fmt: skip
+def test_every_way_in_counts_its_events(
+    path: str, body: Any, headers: dict[str, str], client: TestClient, keys: Keys
+) -> None:
+    bearer = keys.bearer("admin")
+    answer = client.post(
+        path, content=json.dumps(body), headers={"Content-Type": "application/json", **bearer, **headers}
+    )
+    told = answer.json()
+    counted = {
+        found["outcome"]: int(found["count"])
+        for found in re.finditer(
+            r'^events_ingested_total\{source="admin",outcome="(?P<outcome>\w+)"\} (?P<count>\d+)$',
+            client.get("/metrics", headers=bearer).text,
+            re.MULTILINE,
+        )
+    }
+    rejected = told["rejected"] if isinstance(told["rejected"], int) else len(told["rejected"])
+    said = {"accepted": told["accepted"], "duplicate": told["duplicates"], "conflict": told["conflicts"]}
+    assert told["accepted"] >= 1
+    assert counted == {name: count for name, count in {**said, "rejected": rejected}.items() if count}
+
+
+@pytest.mark.parametrize("value", [0.0, 123_456_789.0, 1_767_225_600.125, 2.0**60, 0.1])
+def test_a_gauge_has_all_its_digits(value: float) -> None:
+    line = Metrics().text({"some": ("Something.", value)}).splitlines()[-1]
+    name, _, told = line.partition(" ")
+    assert (name, float(told)) == ("some", value)
+    assert told.isdigit() == value.is_integer()
 
 
 def test_the_log_names_routes_and_no_secrets(engine: Engine, keys: Keys, clock: Clock) -> None:

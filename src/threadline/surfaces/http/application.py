@@ -78,7 +78,7 @@ class Application:
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
-        yield from Operations(self.engine, access, limits, self._threads).routes()
+        yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from Progress(self.engine, access).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
         yield from Pages(self.engine.catalogue.operations).routes()

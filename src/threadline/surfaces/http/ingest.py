@@ -136,13 +136,10 @@ class Ingest:
         return short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind, text)
 
     def _count(self, outcome: Outcome, credential: Credential) -> None:
-        counts = (
-            ("accepted", outcome.accepted), ("duplicate", outcome.duplicates), ("conflict", outcome.conflicts),
-            ("rejected", len(outcome.rejected)),
+        self.metrics.count_events(
+            credential.workspace, credential.name, accepted=outcome.accepted, duplicates=outcome.duplicates,
+            conflicts=outcome.conflicts, rejected=len(outcome.rejected),
         )  # fmt: skip
-        for name, count in counts:
-            if count:
-                self.metrics.events.add((credential.workspace, credential.name, name), count)
 
 
 def _claimed(result: Event | Rejection) -> Event | Rejection:

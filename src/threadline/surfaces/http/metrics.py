@@ -71,6 +71,15 @@ class Metrics:
         self.requests = Counter("http_requests_total", "Requests answered.", ("method", "route", "status"))
         self.request_seconds = Histogram("http_request_seconds", "Time from a request to its answer.", ("route",))
 
+    def count_events(
+        self, workspace: str, source: str, *, accepted: int, duplicates: int, conflicts: int, rejected: int
+    ) -> None:
+        """Count what became of the events of one request."""
+        counts = {"accepted": accepted, "duplicate": duplicates, "conflict": conflicts, "rejected": rejected}
+        for outcome, count in counts.items():
+            if count:
+                self.events.add((workspace, source, outcome), count)
+
     def text(self, gauges: Mapping[str, tuple[str, float]], workspace: str | None) -> str:
         """The page, with the events of one workspace or, for None, of all.
 
@@ -81,8 +90,13 @@ class Metrics:
             samples = metric.lines(workspace) if metric is self.events else metric.lines()
             lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *samples]
         for name, (meaning, value) in gauges.items():
-            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", f"{name} {value:g}"]
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", f"{name} {_number(value)}"]
         return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    """All digits of it: a rate or a difference is reckoned from these."""
+    return str(int(value)) if float(value).is_integer() else repr(value)
 
 
 def _braces(pairs: Iterable[tuple[str, str]]) -> str:

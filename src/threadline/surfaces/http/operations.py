@@ -14,7 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threadline.capabilities.events.operations import RecordParams, events_of
+from threadline.capabilities.events.operations import RecordParams, RecordResult, events_of
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue, MalformedBody
@@ -23,6 +23,7 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body, without_mark
+from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import RateLimits
 from threadline.surfaces.http.routing import Route
 from threadline.wire.scan import depth, depth_bound
@@ -34,8 +35,9 @@ _NOT_PARAMETERS = frozenset({"access_token"})
 class Operations:
     """All operations that HTTP shows. They run beside the event loop, because any of them may read much."""
 
-    def __init__(self, engine: Engine, access: Access, limits: RateLimits, threads: Executor) -> None:
+    def __init__(self, engine: Engine, access: Access, limits: RateLimits, metrics: Metrics, threads: Executor) -> None:
         self._engine = engine
+        self._metrics = metrics
         self._access = access
         self._limits = limits
         self._threads = threads
@@ -70,12 +72,18 @@ class Operations:
                 partial(events_of, params, context.workspace, context.source, context.now), credential, address
             )
 
-        def work() -> bytes:
-            return msgspec.json.encode(operation.run(context, params))
+        def work() -> tuple[Any, bytes]:
+            result = operation.run(context, params)
+            return result, msgspec.json.encode(result)
 
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
-            body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            result, body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        if isinstance(result, RecordResult):
+            self._metrics.count_events(
+                credential.workspace, credential.name, accepted=result.accepted, duplicates=result.duplicates,
+                conflicts=result.conflicts, rejected=result.rejected,
+            )  # fmt: skip
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
 
