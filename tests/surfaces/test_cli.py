@@ -101,6 +101,24 @@ def test_errors_are_a_message_with_a_hint(store: Path, call, tmp_path: Path) -> 
     assert "none.db" in told.err
 
 
+def test_an_answer_that_nothing_was_done_is_a_failure_to_scripts(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    spend = ("points-spend", "user_id:42", "--points", "1000000", "--request", "r", "--json")
+    for _ in range(2):
+        told = call(*spend)
+        assert (told.code, json.loads(told.out)["status"]) == (1, "refused")
+    event = {"type": "click", "identifiers": {"user_id": "42"}, "key": "k1"}
+    for events, code in (
+        ([event], 0),
+        ([event], 0),
+        ([{**event, "type": "tap"}], 1),
+        ([{**event, "type": "tap"}, {**event, "key": "k2"}], 0),
+        ([{**event, "key": "k3", "identifiers": {"user_id": " "}}], 1),
+        ([], 0),
+    ):
+        told = call("record", "--events", json.dumps(events), "--json")
+        assert told.code == code, (events, told.out, told.err)
+
+
 def test_a_wrong_setting_is_told(store: Path, call, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("THREADLINE_PROT", "1")
     told = call("person", "user_id:42")

@@ -25,7 +25,7 @@ from threadline.kernel.event import Event
 from threadline.kernel.time import SECOND, parse_time
 from threadline.stores.memory import MemoryStore
 from threadline.surfaces.cli import importing
-from threadline.surfaces.cli.importing import BATCH_ROWS, Plan, Summary, import_file, preview
+from threadline.surfaces.cli.importing import BATCH_ROWS, Checkpoint, Plan, Summary, import_file, preview
 from threadline.surfaces.cli.program import threadline
 from threadline.surfaces.cli.rows import LINE_BYTES_MAX, BadRow, open_rows
 from threadline.surfaces.cli.session import Session
@@ -443,6 +443,29 @@ def test_an_import_of_nothing_but_bad_rows_fails(tmp_path: Path) -> None:
     done = run(str(path), *OPTIONS, "--file", str(tmp_path / "store.db"))
     assert done.exit_code == 1
     assert "row 1: invalid_time" in done.stdout
+
+
+def test_an_import_that_recorded_nothing_fails_however_often_it_is_run(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    rows = [row(number) for number in range(3)]
+    (tmp_path / "rows.csv").write_text(csv_text(rows))
+    assert run(str(tmp_path / "rows.csv"), *OPTIONS, "--file", store).exit_code == 0
+    assert run(str(tmp_path / "rows.csv"), *OPTIONS, "--file", store).exit_code == 0
+    assert run(str(tmp_path / "rows.csv"), *OPTIONS, "--file", store, "--again").exit_code == 0
+    (tmp_path / "other.csv").write_text(csv_text([{**each, "dollars": "9"} for each in rows]))
+    (tmp_path / "bad.csv").write_text(csv_text([{**each, "day": "soon"} for each in rows]))
+    for name, said in (("other.csv", "3 in conflict"), ("bad.csv", "3 rejected")):
+        for arguments in ((), (), ("--again",), ()):
+            done = run(str(tmp_path / name), *OPTIONS, "--file", store, *arguments)
+            assert done.exit_code == 1, (name, arguments)
+            assert "Not one row is recorded." in done.stdout
+            assert said in done.stdout or "3 rows were settled by an earlier run" in done.stdout
+    (tmp_path / "empty.csv").write_text(csv_text([]))
+    assert run(str(tmp_path / "empty.csv"), *OPTIONS, "--file", store).exit_code == 0
+
+
+def test_a_checkpoint_without_counts_condemns_nothing() -> None:
+    assert not Summary(skipped=3, earlier=Checkpoint(file="f", rows=3, done=True)).futile
 
 
 def test_a_wrong_mapping_says_what_to_write(tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ class Inspection:
     """Every fault that the engine's store has, in words; it reads everything and writes nothing."""
 
 
+def _never(result: Any) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``run(context, params) -> result``; params and result are msgspec Structs, so JSON Schema follows.
@@ -57,6 +61,8 @@ class Operation:
     status: int = 200
     example: Any = None
     """Params of a call that makes sense, shown in the API's documentation."""
+    refused: Callable[[Any], bool] = _never
+    """Whether a result says that nothing of what was asked was done: a command then exits with 1."""
 
     def __post_init__(self) -> None:
         prepared(self.params)

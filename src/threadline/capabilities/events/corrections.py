@@ -211,6 +211,7 @@ RESUBMIT = Operation(
         id="0123456789abcdef0123456789abcdef",
         event=NativeEvent(type="purchase_completed", identifiers={"user_id": "42"}, key="order-1001"),
     ),
+    refused=lambda result: result.receipt.status not in ("accepted", "duplicate"),
 )
 
 # --- dismiss ----------------------------------------------------------------------------------

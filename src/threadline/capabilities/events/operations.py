@@ -76,6 +76,10 @@ def _record(context: Context, params: RecordParams) -> RecordResult:
     )  # fmt: skip
 
 
+def _refused(result: RecordResult) -> bool:
+    return bool(result.receipts) and not result.accepted + result.duplicates
+
+
 RECORD = Operation(
     name="record",
     summary="Record events, each exactly once.",
@@ -93,6 +97,7 @@ RECORD = Operation(
             )
         ]
     ),
+    refused=_refused,
 )  # fmt: skip
 
 # --- a person's events ------------------------------------------------------------------------

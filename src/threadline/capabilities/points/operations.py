@@ -268,6 +268,7 @@ SPEND = Operation(
     path="/v1/people/{id}/points/spend",
     scope="write",
     example=SpendParams(id="user_id:42", points=50, request="order-1001", reason="free shipping"),
+    refused=lambda result: result.status == "refused",
 )
 
 

@@ -86,8 +86,9 @@ def command(
     with session.engine() as engine, _bar(path) as advance:
         summary = import_file(engine, plan, again=again, advance=advance)
     _show(session.console, summary, time.monotonic() - began)
-    if summary.rows and summary.rejected == summary.rows:
-        # Not one row could be used: the mapping is wrong, and whoever runs this in a script has to notice.
+    if summary.futile:
+        # The mapping is wrong, or the keys are taken, and whoever runs this in a script has to notice, however often.
+        session.console.print("Not one row is recorded.")
         raise click.exceptions.Exit(1)
 
 

@@ -63,6 +63,10 @@ class Checkpoint(msgspec.Struct, kw_only=True):
     file: str
     rows: int
     done: bool
+    accepted: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    rejected: int = 0
 
 
 @dataclass
@@ -75,6 +79,8 @@ class Summary:
     duplicates: int = 0
     conflicts: int = 0
     rejected: int = 0
+    earlier: Checkpoint | None = None
+    """How far an earlier run of the same import has come, and what became of its rows."""
     problems: list[Problem] = field(default_factory=list)
     """The first of those that were rejected or met a conflict."""
 
@@ -82,6 +88,17 @@ class Summary:
     def rows(self) -> int:
         """Rows of this run."""
         return self.accepted + self.duplicates + self.conflicts + self.rejected
+
+    @property
+    def futile(self) -> bool:
+        """Whether there were rows, in this run and those before it, and not one of them is recorded."""
+        before = self.earlier
+        if before is None:
+            return self.rows > 0 and not self.accepted + self.duplicates
+        told = before.accepted + before.duplicates + before.conflicts + before.rejected
+        # A checkpoint from before the counts were kept says nothing of its rows.
+        known = told == before.rows and self.skipped + self.rows > 0
+        return known and not before.accepted + before.duplicates + self.accepted + self.duplicates
 
     def note(self, row: int, code: str, message: str) -> None:
         """Remember a problem, if there is room for it."""
@@ -100,7 +117,7 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
     """
     key = Key(IMPORT, plan.workspace, _digest(plan))
     checkpoint = None if again else _read(engine, key)
-    summary = Summary(skipped=checkpoint.rows if checkpoint else 0)
+    summary = Summary(skipped=checkpoint.rows if checkpoint else 0, earlier=checkpoint)
     if checkpoint is not None and checkpoint.done:
         return summary
     file = open_rows(plan.path, plan.delimiter)
@@ -151,7 +168,12 @@ def _read(engine: Engine, key: Key) -> Checkpoint | None:
 
 
 def _write(engine: Engine, key: Key, plan: Plan, summary: Summary, *, done: bool) -> None:
-    checkpoint = Checkpoint(file=plan.name, rows=summary.skipped + summary.rows, done=done)
+    before = summary.earlier or Checkpoint(file=plan.name, rows=0, done=False)
+    checkpoint = Checkpoint(
+        file=plan.name, rows=summary.skipped + summary.rows, done=done,
+        accepted=before.accepted + summary.accepted, duplicates=before.duplicates + summary.duplicates,
+        conflicts=before.conflicts + summary.conflicts, rejected=before.rejected + summary.rejected,
+    )  # fmt: skip
     engine.store.commit([Batch(writes=[Put(key, msgspec.json.encode(checkpoint))])])
 
 

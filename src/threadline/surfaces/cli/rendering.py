@@ -72,6 +72,8 @@ def render(operation: Operation) -> click.Command:
             click.echo(msgspec.json.encode(result))
         else:
             show(msgspec.to_builtins(result), session.console)
+        if operation.refused(result):
+            raise click.exceptions.Exit(1)
 
     text = f"{operation.summary}\n\n{operation.params.__doc__ or ''}"
     return click.Command(
