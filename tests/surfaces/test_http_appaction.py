@@ -94,6 +94,22 @@ def test_a_retry_changes_nothing_and_another_action_of_the_same_id_is_told(
     assert len(events(engine, "user_id:42")) == 1
 
 
+@pytest.mark.parametrize("first", [None, "ana@example.com", "Ana@Example.com"])
+@pytest.mark.parametrize("then", [None, "ana@example.com", "other@example.com"])
+def test_a_retry_with_a_token_of_another_address_is_a_retry(
+    ux: TestClient, engine: Engine, clock: Clock, first: str | None, then: str | None
+) -> None:
+    def send(email: str | None, topic: str = "Article") -> str:
+        claims = {} if email is None else {"email": email, "email_verified": True}
+        body = {**ACTION, "topic": topic, "actionId": "a-1", "anonymousId": "device-1"}
+        status: str = ux.post(USER, json=body, headers=as_user(clock, **claims)).json()["status"]
+        return status
+
+    assert [send(first), send(then), send(then, "Course")] == ["accepted", "duplicate", "conflict"]
+    kinds = {each.kind for each in engine.person("default", "user_id:42").identifiers.values()}
+    assert kinds == {"user_id", "anonymous_id", *(["email"] if first else [])}
+
+
 def test_a_retry_from_another_network_is_a_retry(engine: Engine, clock: Clock) -> None:
     statuses = []
     for address in ("192.0.2.1", "192.0.2.2"):

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -38,6 +39,7 @@ USER_LENGTH_MAX = 100
 ADDRESS = "ip_address"
 """The kind of identifier of a visitor of whom only the network address is known. It is never joined to anyone."""
 EVERY_APPLICATION = "*"
+EMAIL = "email"
 
 
 class NamedUser(Protocol):
@@ -118,10 +120,25 @@ class AppActions:
         action = await _action(request)
         identifiers = [Identifier("user_id", user.id)]
         if user.email:
-            identifiers.append(Identifier("email", user.email))
+            identifiers.append(Identifier(EMAIL, user.email))
         if action.anonymous_id:
             identifiers.append(Identifier("anonymous_id", action.anonymous_id))
-        return await self._record(self._event(request, action, identifiers), request, action, limited=False)
+        event = self._event(request, action, identifiers)
+        event = await self._ingest.writer.run(partial(self._as_before, event))
+        return await self._record(event, request, action, limited=False)
+
+    def _as_before(self, event: Event) -> Event:
+        """The event with the e-mail addresses that the token of its first telling had.
+
+        They are what the token says of the user today and no part of the action: with others it is still a retry.
+        """
+        first = self._engine.event_of_key(event.workspace, event.source, event.key)
+        if first is None:
+            return event
+        user, *others = event.identifiers
+        emails = [each for each in first.event.identifiers if each.kind == EMAIL]
+        identifiers = (user, *emails, *(each for each in others if each.kind != EMAIL))
+        return msgspec.structs.replace(event, identifiers=identifiers)
 
     async def of_visitor(self, request: Request, names: Mapping[str, str]) -> Response:
         """Record an action of somebody unknown: by the device if it names itself, else by the network address."""
