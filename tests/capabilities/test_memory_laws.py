@@ -330,6 +330,64 @@ def test_limits_do_not_show_the_order(seed: int) -> None:
     assert len(fact["conflicts"]) == FACT_VOICES_MAX - 1
 
 
+CROWDED = """
+memory:
+  note: {events: noted, fact: "fact/{key}", says: value, source: agent_inferred, expires_at: until, most: 4}
+  seen: {events: noted, fact: "behavioral/seen:{key}", value: {n: {aggregate: count}}, expires_after: 3h, most: 8}
+"""
+
+
+def crowd(random: Random, count: int) -> list[Recorded]:
+    """Notes on many things, most of them for some hours only; some are taken back, and some of that is undone."""
+    events: list[Recorded] = []
+    for number in range(count):
+        at = T0 + random.randrange(40) * HOUR
+        key = {"type": "fact", "key": f"k{random.randrange(16)}"}
+        taken = [each for each in events if each.event.type == "fact_retracted"]
+        kind = random.choice(("noted",) * 8 + ("fact_retracted", "fact_restored"))
+        told: dict[str, Any] = key
+        if kind == "fact_restored":
+            if not taken:
+                continue
+            undone = random.choice(taken)
+            told = {**undone.event.properties, "retraction": undone.id, "retracted_at": undone.event.occurred_at}
+        elif kind == "noted":
+            until = random.choice((None, format_time(at + random.randrange(6) * HOUR)))
+            told = {**key, "value": number, "until": until}
+        events.append(record(at, kind, told, random.choice(("ann", "bob")), str(number)))
+    return events
+
+
+@settings(max_examples=60)
+@given(random=scenarios.randoms, count=st.integers(1, 80))
+def test_facts_that_expire_are_sorted_out_alike_in_any_order(random: Random, count: int) -> None:
+    declared = projection(read_derivations([("threadline.yaml", CROWDED)]))
+    events = crowd(random, count)
+    for law in LAWS:
+        law(declared, events, random)
+    state = declared.empty()
+    for each in sorted(events, key=lambda each: (each.event.occurred_at, each.id)):
+        state = declared.fold(state, each)
+    for hour in range(45):
+        shown = declared.view(state, T0 + hour * HOUR, [])
+        assert len(shown.get("fact", {})) <= 4
+        assert len(shown.get("behavioral", {})) <= 8
+
+
+@given(random=scenarios.randoms)
+def test_what_is_over_keeps_no_fact_out(random: Random) -> None:
+    """Every hour four things are noted for an hour, each time others; all four are known, whatever was there before."""
+    declared = projection(read_derivations([("threadline.yaml", CROWDED)]))
+    state = declared.empty()
+    for hour in range(20):
+        keys = [f"{hour}-{random.random()}" for _ in range(4)]
+        for key in keys:
+            told = {"key": key, "value": hour, "until": format_time(T0 + (hour + 1) * HOUR)}
+            state = declared.fold(state, record(T0 + hour * HOUR, "noted", told, key=key))
+        assert sorted(declared.view(state, T0 + hour * HOUR + 1, [])["fact"]) == sorted(keys)
+    assert len(state[next(code for code in state if code not in "!~")]) <= 10
+
+
 def test_retractions_are_bounded_and_the_newest_stay(seed: int) -> None:
     random = Random(seed)
     told = {"type": "fact", "key": "likes"}

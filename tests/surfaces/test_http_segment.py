@@ -331,6 +331,17 @@ def test_a_rate_limit_counts_conflicts(engine: Engine, keys: Keys) -> None:
         assert send(track("m"), track("m")) == 200
 
 
+def test_so_does_one_for_events_in_our_own_form(engine: Engine, keys: Keys) -> None:
+    settings = Settings(source_events_per_second=0.001, source_burst_events=2, access_log=False)
+    with client_of(engine, settings) as client:
+
+        def send(type: str) -> int:
+            event = {"type": type, "key": "m", "identifiers": {"user_id": "1"}}
+            return client.post("/v1/events", json={"events": [event]}, headers=keys.bearer("writer")).status_code
+
+        assert [send(type) for type in ("a", "a", "b", "c", "a")] == [200, 200, 200, 429, 200]
+
+
 def test_a_rate_limit_by_address_spans_sources(engine: Engine, keys: Keys) -> None:
     settings = Settings(address_events_per_second=0.5, address_burst_events=1, access_log=False)
     with client_of(engine, settings) as client:

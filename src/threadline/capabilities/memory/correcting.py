@@ -72,6 +72,10 @@ class RememberResult(msgspec.Struct, kw_only=True):
     fact: Annotated[
         FactView | None, Meta(description="Null where it has expired, or where no more facts of its source are kept.")
     ]
+    kept: Annotated[
+        bool,
+        Meta(description="False: it is in the thread, but too many facts of its source are known, or it has expired."),
+    ]
 
 
 def _remember(context: Context, params: RememberParams) -> RememberResult:
@@ -101,7 +105,10 @@ def _remember(context: Context, params: RememberParams) -> RememberResult:
     # Who says so is part of what is said: each agent is a voice of its own.
     receipt = context.engine.record([_event(context, person, type, properties, key, context.source)])[0]
     fact = _known(context, person.id).get(params.type, {}).get(params.key)
-    return RememberResult(person=person.id, receipt=receipt, fact=None if fact is None else fact_view(fact))
+    # What was just told is among the newest events of its fact; told again, it may not be any more.
+    kept = fact is not None and (receipt.status == "duplicate" or receipt.id in fact["source_event_ids"])
+    fact = None if fact is None else fact_view(fact)
+    return RememberResult(person=person.id, receipt=receipt, fact=fact, kept=kept)
 
 
 REMEMBER = Operation(

@@ -4,6 +4,7 @@ The state is a dict of parts, so that an event unpacks only what it touches:
 
     "<code>"  of a derivation that makes one fact its piece, see `pieces`; of one that makes many {key: piece}
     "!"       {type/key: retractions} of the facts that were taken back
+    "~"       {code: when pieces were last sorted out} of the derivations with facts that expire, see `sorting`
 
 Codes stand for derivations. The parts that are dicts are packed again as soon as an event is folded into them: what it
 did not touch is not worth unpacking for the next one either.
@@ -11,12 +12,8 @@ did not touch is not worth unpacking for the next one either.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
-
-import msgspec
 
 from threadline.capabilities.features.values import matches, read_currency
 from threadline.capabilities.memory.definition import (
@@ -29,6 +26,7 @@ from threadline.capabilities.memory.definition import (
     Field,
 )
 from threadline.capabilities.memory.events import FACT_RESTORED
+from threadline.capabilities.memory.parts import RETRACTED_FACTS, Pieces, State, close, hash_of, opened, piece_of
 from threadline.capabilities.memory.paths import Element, Getter, Places, keep, renderer
 from threadline.capabilities.memory.pieces import (
     CELLS,
@@ -42,6 +40,7 @@ from threadline.capabilities.memory.pieces import (
     note_event,
     open_cell,
 )
+from threadline.capabilities.memory.sorting import room_for, sort_out
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import SCALE, to_fixed
@@ -53,13 +52,6 @@ from threadline.kernel.limits import (
     FACTS_RETRACTED_MAX,
 )
 from threadline.kernel.time import parse_time
-
-State = dict[str, Any]
-Pieces = dict[str, Any]
-"""The pieces of one derivation by what tells them apart; values may be packed."""
-
-RETRACTED_FACTS = "!"
-"""The part of the facts that were taken back."""
 
 
 class Maker:
@@ -78,6 +70,9 @@ class Maker:
         self.many = self._key is not None
         # Of many facts one id each: they are what makes a person's state large.
         self.tail = 2 if self.many and not derivation.says else 2 * FACT_EVENTS_MAX
+        expires = derivation.expires_after is not None or derivation.expires_at is not None
+        self.room = room_for(derivation.most) if self.many and expires else 0
+        """How many pieces of facts that expire are kept until they are sorted out; 0 where none expires."""
         self.where = feed.where
         self._each = None if derivation.each is None else derivation.each.getter()
         self._otherwise = [(name, places.getter()) for name, places in derivation.otherwise]
@@ -127,6 +122,11 @@ class Maker:
         fold_maker(self, state, recorded)
         if state:
             yield from map(self.fact, self.pieces(state[self.code]))
+
+    def made(self, event: Event) -> list[tuple[str, Element]]:
+        """What tells apart the pieces of the facts that an event makes, and what each is made of."""
+        elements = (event.properties,) if self.derivation.each is None else self.elements(event)
+        return [(part, element) for element in elements if (part := self.part(element, event)) is not None]
 
     def elements(self, event: Event) -> Iterator[Element]:
         """What the facts of an event are made of, one by one."""
@@ -187,8 +187,11 @@ def _product(amount: int, factor: int | None) -> int | None:
 # --- folding ------------------------------------------------------------------------------------
 
 
-def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = False) -> None:
-    """Add an event to the pieces of the facts that it makes. ``packed``: parts may be met, and are left, packed."""
+def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = False, sorting: bool = True) -> None:
+    """Add an event to the pieces of the facts that it makes. ``packed``: parts may be met, and are left, packed.
+
+    ``sorting``: whether too many facts that expire are sorted out.
+    """
     event = recorded.event
     if maker.where and not matches(event, maker.where):
         return
@@ -198,20 +201,18 @@ def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = Fa
         if maker.recalled is None or maker.part(event.properties, event) is not None:
             add(maker, state, recorded, maker.code, event.properties, False)
         return
-    made: list[tuple[str, Element]] = []
-    for element in (event.properties,) if maker.derivation.each is None else maker.elements(event):
-        part = maker.part(element, event)
-        if part is not None:
-            made.append((part, element))
+    made = maker.made(event)
     if not made:
         return
-    pieces = _opened(state, maker.code)
+    pieces = opened(state, maker.code)
     # Several lines of one event that make the same fact are one event: all add to the sums, the first is the word.
     seen: set[str] = set()
     for part, element in made:
         if add(maker, pieces, recorded, part, element, part in seen):
             seen.add(part)
-    _close(state, maker.code, pieces, packed)
+    if sorting and maker.room and len(pieces) > maker.room:
+        sort_out(maker, state, pieces, event.occurred_at)
+    close(state, maker.code, pieces, packed)
 
 
 def _add_made(maker: Maker, pieces: Pieces, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
@@ -228,7 +229,7 @@ def _add_made(maker: Maker, pieces: Pieces, recorded: Recorded, part: str, eleme
             words.append(_confidence(maker, element, event))
         if maker.expires_at is not None:
             words.append(_instant(maker.expires_at(element, event)))
-    piece = _piece(pieces, part)
+    piece = piece_of(pieces, part)
     if piece is None:
         if not again:
             opened = [open_cell(aggregate, at, id, found) for aggregate, found in cells]
@@ -261,7 +262,7 @@ def _add_said(maker: Maker, pieces: Pieces, recorded: Recorded, part: str, eleme
     # What a person says of themselves is one voice, whichever application it was said to.
     voice = "" if maker.derivation.source == USER_DECLARED else event.source
     word = [at, id, value, confidence, until, premises]
-    piece = _piece(pieces, part)
+    piece = piece_of(pieces, part)
     if piece is None:
         _keep(maker, pieces, part, [1, at, [at, id], {voice: word}])
     else:
@@ -295,46 +296,14 @@ def _premises(value: Any) -> list[str] | None:
     return premises[:_PREMISES_MAX] or None
 
 
-# --- parts --------------------------------------------------------------------------------------
-
-unpack = msgspec.msgpack.Decoder().decode
-_unpack_pieces = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
-_pack = msgspec.msgpack.Encoder(order="sorted").encode
-
-
-def _opened(state: State, code: str) -> Pieces:
-    """The pieces of a part, each of them still packed if the part was."""
-    part = state.get(code)
-    if part is None:
-        return {}
-    return _unpack_pieces(part) if part.__class__ is msgspec.Raw else part
-
-
-def _close(state: State, code: str, pieces: Pieces, packed: bool) -> None:
-    if pieces:
-        state[code] = msgspec.Raw(_pack(pieces)) if packed else pieces
-
-
-def _piece(pieces: Pieces, part: str) -> Piece | None:
-    piece: Any = pieces.get(part)
-    if piece.__class__ is msgspec.Raw:
-        piece = pieces[part] = unpack(piece)
-    return piece  # type: ignore[no-any-return]
-
-
 def _keep(maker: Maker, pieces: Pieces, part: str, piece: Piece) -> None:
     """Put a new piece in its place. Where there are too many, those with the smallest hashes stay.
 
     Whatever is left out has ``most`` smaller hashes before it and can never come back, so no order of arrival shows.
     """
     pieces[part] = piece
-    if maker.many and len(pieces) > maker.derivation.most:
-        del pieces[max(pieces, key=_hash)]
-
-
-@lru_cache(maxsize=65_536)
-def _hash(part: str) -> bytes:
-    return hashlib.blake2b(part.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    if maker.many and not maker.room and len(pieces) > maker.derivation.most:
+        del pieces[max(pieces, key=hash_of)]
 
 
 def fold_retraction(state: State, recorded: Recorded, packed: bool = False) -> None:
@@ -350,12 +319,12 @@ def fold_retraction(state: State, recorded: Recorded, packed: bool = False) -> N
         at, id, bit = properties.get("retracted_at"), properties.get("retraction"), RESTORED
         if type(at) is not int or not -(2**63) <= at < 2**63 or type(id) is not str or len(id) != len(recorded.id):
             return
-    facts = _opened(state, RETRACTED_FACTS)
+    facts = opened(state, RETRACTED_FACTS)
     fact = f"{type_}/{key}"
-    kept = _piece(facts, fact)
+    kept = piece_of(facts, fact)
     if kept is None:
         kept = facts[fact] = []
     add_retraction(kept, at, id, bit, FACT_RETRACTIONS_MAX)
     if len(facts) > FACTS_RETRACTED_MAX:
-        del facts[max(facts, key=_hash)]
-    _close(state, RETRACTED_FACTS, facts, packed)
+        del facts[max(facts, key=hash_of)]
+    close(state, RETRACTED_FACTS, facts, packed)

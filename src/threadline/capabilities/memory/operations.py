@@ -20,8 +20,9 @@ from threadline.capabilities.events.forms import (
     write_cursor,
 )
 from threadline.capabilities.memory.definition import SOURCES, TYPES, DerivationSet
-from threadline.capabilities.memory.projection import RETRACTIONS, facts_of, make_makers
+from threadline.capabilities.memory.projection import facts_of, make_makers
 from threadline.capabilities.memory.search import ranked
+from threadline.capabilities.memory.sorting import RETRACTIONS
 from threadline.capabilities.memory.variables import resolve
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import EVENTS_PAGE_MAX, FACT_KEY_LENGTH_MAX

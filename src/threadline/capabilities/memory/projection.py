@@ -7,17 +7,16 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.memory.definition import TYPES, DerivationSet
-from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
-from threadline.capabilities.memory.folding import Maker, State, fold_maker, fold_retraction
+from threadline.capabilities.memory.folding import Maker, fold_maker, fold_retraction
+from threadline.capabilities.memory.parts import State
 from threadline.capabilities.memory.paths import may_render
+from threadline.capabilities.memory.sorting import RETRACTIONS, in_place
 from threadline.capabilities.memory.view import Reader
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Fold, Projection
 
 LAYOUT = 2
 """Grows when the form of the state changes, so that states of the older form are folded again."""
-
-RETRACTIONS = frozenset({FACT_RETRACTED, FACT_RESTORED})
 
 Makers = dict[str, list[Maker]]
 """Event type -> the derivations at work on it."""
@@ -33,7 +32,12 @@ def make_makers(derivations: DerivationSet) -> Makers:
 
 
 def projection(derivations: DerivationSet) -> Projection:
-    """The projection of these derivations. It commutes: retractions void by occurred time, whatever came first."""
+    """The projection of these derivations.
+
+    It commutes, since retractions void by occurred time, whatever came first, but for what is left out of too many
+    facts that expire. That depends on when each occurred, so the projection is ordered; a late event is folded in place
+    unless it may change that.
+    """
     makers = make_makers(derivations)
     reader = Reader(makers)
     types = frozenset(makers) | RETRACTIONS
@@ -56,6 +60,8 @@ def projection(derivations: DerivationSet) -> Projection:
         view=reader.view,
         edges=reader.edges,
         due=reader.due,
+        ordered=True,
+        in_place=partial(in_place, makers),
         fingerprint=derivations.fingerprint,
         parts=True,
         feeds=partial(_feeds, derivations),

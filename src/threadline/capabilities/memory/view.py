@@ -19,7 +19,8 @@ from threadline.capabilities.memory.claims import (
     voided,
 )
 from threadline.capabilities.memory.definition import SOURCES
-from threadline.capabilities.memory.folding import RETRACTED_FACTS, Maker, State, fold_maker, unpack
+from threadline.capabilities.memory.folding import Maker, fold_maker
+from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of, opened, unpack
 from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FACT_EVENTS_MAX
@@ -41,6 +42,7 @@ class Reader:
         """``{type: {key: fact}, …, "retracted": […]}``; of what has expired or is void nothing is told."""
         pieces, retracted = self._sorted_out(state)
         self._refold(pieces, retracted, events)
+        self._pass_over(pieces, state, now)
         limits = {fact: entry[0] for fact, entry in retracted.items()}
         claims = {
             fact: living
@@ -93,6 +95,8 @@ class Reader:
                 told = {split_id(id): standing(entries) for id, entries in part.items()}
                 retracted = {fact: last for fact, last in told.items() if last is not None}
                 continue
+            if code == SORTED_OUT:
+                continue
             maker = self._by_code[code]
             for name, piece in maker.pieces(part).items():
                 pieces.setdefault(maker.fact(name), []).append((maker, name, piece))
@@ -100,6 +104,24 @@ class Reader:
             if len(held) > 1:
                 held.sort(key=lambda each: each[0].derivation.name)
         return pieces, retracted
+
+    def _pass_over(self, pieces: Pieces, state: State, now: int) -> None:
+        """Leave as many facts as may be told where more are kept: of those that live, by the hashes of their keys."""
+        for maker in self._by_code.values():
+            most = maker.derivation.most
+            if not maker.room or len(opened(state, maker.code)) <= most:
+                continue
+            of_maker = [
+                (name, fact)
+                for fact, held in pieces.items()
+                for each, name, piece in held
+                if each.code == maker.code and _living(maker, piece, now)
+            ]
+            of_maker.sort(key=lambda named: hash_of(named[0]))
+            for _, fact in of_maker[most:]:
+                pieces[fact] = [each for each in pieces[fact] if each[0].code != maker.code]
+                if not pieces[fact]:
+                    del pieces[fact]
 
     def _refold(self, pieces: Pieces, retracted: Mapping[FactId, list[Any]], events: list[Recorded]) -> None:
         """Leave of each retracted fact what the events after its retraction make of it.
@@ -117,7 +139,7 @@ class Reader:
                         if recorded.event.occurred_at > at:
                             for each in self._makers.get(recorded.event.type, ()):
                                 if each.code == maker.code:
-                                    fold_maker(each, fresh, recorded)
+                                    fold_maker(each, fresh, recorded, sorting=False)
                     made = maker.pieces(fresh[maker.code]) if fresh else {}
                     if name in made:
                         kept.append((maker, name, made[name]))
