@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from tests.surfaces.conftest import NOW, Clock, Keys, client_of, keys_of
 from threadline.app import open_engine
 from threadline.engine.engine import Engine
-from threadline.kernel.event import Event, Identifier
+from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier
 from threadline.kernel.time import SECOND, format_time
 from threadline.settings import Settings
 from threadline.surfaces.http.ingest import REPEATS_AT_ONCE_MAX
@@ -131,6 +131,19 @@ def test_what_a_batch_said_for_all_is_said_again(client: TestClient, keys: Keys,
     assert (event.context, event.wire["segment"]["integrations"]) == ({"ip": "::1"}, {"All": False})
     retried = {**said, "sentAt": "2026-02-01T00:00:20.000Z", "batch": [{**message, "event": "click"}]}
     assert client.post("/v1/batch", json=retried, headers=basic(keys.write)).json()["duplicates"] == 1
+
+
+@pytest.mark.parametrize("vouched", [False, True])
+def test_history_over_a_write_key_is_marked_once_unless_an_operator_vouches_for_it(
+    vouched: bool, client: TestClient, keys: Keys, engine: Engine
+) -> None:
+    message = {"userId": "1", "event": "click", "messageId": "m", "historical": True}
+    for value in (1, 2):
+        client.post("/v1/track", json={**message, "properties": {"n": value}}, headers=basic(keys.write))
+    (entry,) = entries(client, keys)
+    assert entry["payload"]["marks"] == [CLAIMED_HISTORY]
+    resubmit(client, keys, entry, **({"payload": entry["payload"]} if vouched else {}))
+    assert [event.marks for event in recorded(engine)] == [(CLAIMED_HISTORY,), () if vouched else (CLAIMED_HISTORY,)]
 
 
 @pytest.mark.parametrize(("path", "type_"), [("/v1/group", "track"), ("/v1/group", None), ("/v1/group", ...)])

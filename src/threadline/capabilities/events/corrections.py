@@ -150,12 +150,18 @@ def _reread(context: Context, payload: Any, entry: RejectedEntry) -> Event:
     event = reader(payload, entry)
     return msgspec.structs.replace(
         event,
-        marks=(*event.marks, CLAIMED_HISTORY) if event.historical and payload is entry.payload else event.marks,
+        marks=_marks(event, vouched=payload is not entry.payload),
         workspace=entry.workspace,
         source=entry.source,
         key=_free_key(entry, event.key),
         received_at=entry.received_at,
     )
+
+
+def _marks(event: Event, *, vouched: bool) -> tuple[str, ...]:
+    """The marks of an event that was read again: whoever writes its payload vouches for the history that it tells."""
+    marks = tuple(mark for mark in event.marks if mark != CLAIMED_HISTORY)
+    return (*marks, CLAIMED_HISTORY) if event.historical and not vouched else marks
 
 
 @prepared
