@@ -25,6 +25,9 @@ _FIRST = (
     "unit", "currency", "address", "summary", "code", "message", "received_at", "reason",
 )  # fmt: skip
 """Columns that say most, in this order; where a table is too wide, it is others that go."""
+_LAST = _FIRST[-1]
+_FOLDED = frozenset({"now", _LAST})
+"""Columns that are told whole, on several lines if need be."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -91,22 +94,33 @@ def _lines(values: Mapping[str, Any]) -> Table:
 
 def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
     names = list(_columns(entries))
-    cells = {name: [_cell(each.get(name)) for each in entries] for name in names}
-    kept: list[str] = []
-    left = width
-    for name in names:
-        wide = max(len(name), *map(len, cells[name]))
-        if not kept or wide <= left or left >= max(len(name), CELL_LENGTH_MIN):
-            kept.append(name)
-            left -= wide + GAP
-    table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim")
-    for name in kept:
+    cells = {name: [_cell(name, each.get(name)) for each in entries] for name in names}
+    widths = _widths({name: max(len(name), *map(len, cells[name])) for name in names}, width)
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
+    for name, wide in widths.items():
         number = all(isinstance(each.get(name), int | float | None) for each in entries)
-        table.add_column(Text(visible(name)), justify="right" if number else "left", no_wrap=True, overflow="ellipsis")
-    for row in zip(*(cells[name] for name in kept), strict=True):
+        folded = name in _FOLDED
+        table.add_column(
+            Text(visible(name)), justify="right" if number else "left", width=wide, no_wrap=not folded,
+            overflow="fold" if folded else "ellipsis",
+        )  # fmt: skip
+    for row in zip(*(cells[name] for name in widths), strict=True):
         table.add_row(*row)
-    hidden = [name for name in names if name not in kept]
+    hidden = [name for name in names if name not in widths]
     return Group(table, Text(visible(f"with --json also: {', '.join(hidden)}"), style="dim")) if hidden else table
+
+
+def _widths(wanted: Mapping[str, int], width: int) -> dict[str, int]:
+    """The columns for which there is room, in order. One that needs more than is left is the one that is cut."""
+    kept: dict[str, int] = {}
+    left = width
+    for name, wide in wanted.items():
+        if name in _FOLDED and name != _LAST:
+            wide = min(wide, max(CELL_LENGTH_MIN, width // 5))
+        if not kept or wide <= left or left >= max(len(name), CELL_LENGTH_MIN):
+            kept[name] = min(wide, left)
+            left -= wide + GAP
+    return kept
 
 
 def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -116,10 +130,11 @@ def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     return iter(sorted(filled, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)))
 
 
-def _cell(value: Any) -> Text:
+def _cell(name: str, value: Any) -> Text:
     text = _text(value)
     text.plain = _TIME.sub(r"\1 \2", text.plain)
-    text.truncate(CELL_LENGTH_MAX, overflow="ellipsis")
+    if name not in _FOLDED:
+        text.truncate(CELL_LENGTH_MAX, overflow="ellipsis")
     return text
 
 

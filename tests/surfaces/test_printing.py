@@ -1,0 +1,63 @@
+"""What people are shown: what says most is whole, what is long yields, whatever the width."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from threadline.settings import describe
+from threadline.surfaces.cli.printing import show
+
+
+def printed(value: Any, width: int) -> list[str]:
+    told = io.StringIO()
+    show(value, Console(file=told, width=width, emoji=False))
+    return told.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_names_of_settings_are_never_cut_and_reasons_are_told_whole(width: int) -> None:
+    rows = [
+        {"setting": each.variable, "now": each.default, "unit": each.unit, "reason": each.reason} for each in describe()
+    ]
+    lines = printed(rows, width)
+    for each in describe():
+        assert any(line.startswith(f"{each.variable} ") for line in lines), each.variable
+    if width >= 120:
+        assert "".join(lines).count("…") == sum(each.reason.count("…") for each in describe())
+        place = lines[0].index("reason")
+        words = " ".join(line[place:] for line in lines).split()
+        for each in describe():
+            assert each.reason.replace(" ", "") in "".join(words), each.reason
+            assert any(each.unit in line for line in lines)
+    else:
+        assert "reason" in lines[0] or any("with --json also:" in line and "reason" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_long_property_yields_to_what_says_more(width: int) -> None:
+    events = [
+        {
+            "id": "0123456789", "type": "purchase_completed", "occurred_at": "2026-03-01T12:00:00.000000Z",
+            "properties": {"note": "x" * 500, "total": 1},
+        },
+        {"id": "0123456789", "type": "click", "occurred_at": "2026-03-01T12:00:00.000000Z", "properties": {}},
+    ]  # fmt: skip
+    lines = printed(events, width)
+    assert sum("2026-03-01 12:00:00" in line for line in lines) == 2
+    assert sum("purchase_completed" in line for line in lines) == 1
+    assert sum("0123456789" in line for line in lines) == 2
+
+
+NAMES = st.sampled_from(["id", "type", "now", "properties", "reason", "message", "other", "name", "x"])
+
+
+@given(st.lists(st.dictionaries(NAMES, st.text("ab ", max_size=200), min_size=1), min_size=1), st.integers(40, 200))
+def test_no_line_is_wider_than_the_terminal(rows: list[dict[str, str]], width: int) -> None:
+    for line in printed(rows, width):
+        assert len(line) <= width
