@@ -11,17 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import apsw
 import pytest
 
 from tests.laws import staging
 from threadline.engine.dump import dump
-from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreBusy, StoreDamaged
+from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreBusy, StoreDamaged, StoreFull
 from threadline.kernel.store import Batch, Key, Put, feed_pages
 from threadline.stores import sqlite_backup
 from threadline.stores.cache_epochs import EPOCH
 from threadline.stores.sqlite import SqliteStore
 from threadline.stores.sqlite_backup import back_up, restore
+from threadline.stores.sqlite_driver import Access, connect
 from threadline.testing import scenarios
 from threadline.testing.store_cases import entry, put, record
 
@@ -255,6 +258,54 @@ def test_a_backup_broken_off_leaves_nothing_under_its_name(tmp_path: Path) -> No
     assert not list(tmp_path.glob("copy*"))
     back_up(tmp_path / "x.db", tmp_path / "copy.db", silent)
     store.close()
+
+
+def test_a_backup_for_which_there_is_no_room_names_its_own_place_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "x.db")
+    record(store, *(entry(number, body=bytes(3_000)) for number in range(1, 400)))
+    store.close()
+    (tmp_path / "there").mkdir()
+
+    def small(path: Path, access: Access, *others: Any) -> apsw.Connection:
+        db = connect(path, access, *others)
+        if access is Access.CREATE:
+            db.pragma("max_page_count", 20)
+        return db
+
+    monkeypatch.setattr(sqlite_backup, "connect", small)
+    with pytest.raises(StoreFull, match=r"no room left for .*/there/copy\.db\.partial") as refused:
+        back_up(tmp_path / "x.db", tmp_path / "there" / "copy.db", silent)
+    assert "choose another place" in refused.value.hint
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
+def test_what_a_broken_off_backup_left_is_taken_away(ending: str, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "x.db")
+    record(store, entry(1))
+    (tmp_path / f"copy.db.partial{ending}").write_bytes(b"half of it")
+    back_up(tmp_path / "x.db", tmp_path / "copy.db", silent)
+    assert sorted(each.name for each in tmp_path.glob("copy*")) == ["copy.db", "copy.db.sha256"]
+    store.close()
+
+
+def test_a_backup_where_nothing_can_be_written_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "x.db")
+    record(store, entry(1))
+    (tmp_path / "a ?#%40 folder").mkdir()
+    copy = tmp_path / "a ?#%40 folder" / "copy.db"
+    back_up(tmp_path / "x.db", copy, silent)
+    store.close()
+    before = sorted(copy.parent.iterdir())
+    # The tests may run as somebody whom no mode of a file keeps from writing.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    reader = SqliteStore(copy, readonly=True)
+    assert [page.entry for page in reader.feed()] == [entry(1)]
+    assert reader.integrity() == []
+    assert sorted(copy.parent.iterdir()) == before
+    reader.close()
 
 
 def test_a_restored_store_has_left_its_cache(tmp_path: Path) -> None:

@@ -202,7 +202,18 @@ def test_verify_finds_what_was_tampered_with(store: Path, call) -> None:  # type
 def test_the_doctor_looks_at_everything(store: Path, call) -> None:  # type: ignore[no-untyped-def]
     told = call("doctor")
     assert told.code == 0
-    for what in ("versions", "disk", "clock", "definitions", "catalogue", "store", "log ahead", "lock", "last event"):
+    for what in (
+        "versions",
+        "disk",
+        "clock",
+        "definitions",
+        "catalogue",
+        "store",
+        "content",
+        "log ahead",
+        "lock",
+        "last event",
+    ):
         assert what in told.out
     assert "fault" not in told.out
     with threadline.open(store):
@@ -215,6 +226,24 @@ def test_the_doctor_finds_faults(store: Path, call) -> None:  # type: ignore[no-
     told = call("doctor")
     assert told.code == 1
     assert "fault" in told.out
+
+
+def test_a_damaged_file_is_told_page_by_page_with_what_to_do(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "x.db"
+    with threadline.open(path) as tl:
+        for number in range(60):
+            tl.track(f"u{number}", "click", {"note": "x" * 2_000}, key=f"k{number}")
+    content = bytearray(path.read_bytes())
+    for page in range(len(content) // 8_192, len(content) // 4_096):
+        content[page * 4_096 : page * 4_096 + 64] = bytes(64)
+    path.write_bytes(content)
+    told = call("verify", "--file", str(path))
+    assert told.code == 1
+    assert "file " in told.out
+    assert "restore" in told.err
+    told = call("doctor", "--file", str(path))
+    assert told.code == 1
+    assert re.search(r"fault +(content|store)", told.out)
 
 
 def test_the_doctor_creates_nothing(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

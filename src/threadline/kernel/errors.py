@@ -112,3 +112,4 @@ class StoreDamaged(ThreadlineError):
     """The store's content breaks an invariant; run `threadline verify`, restore a backup if it fails."""
 
     code = "store_damaged"
+    hint = "`threadline verify` says what is wrong with it; a backup that is whole can be put in its place."

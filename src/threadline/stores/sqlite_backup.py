@@ -8,8 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreDamaged
-from threadline.stores.sqlite_driver import Access, asking, checkpoint, connect, copy_database, transaction, translated
+from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreDamaged, StoreFull
+from threadline.stores.sqlite_driver import (
+    Access,
+    Connection,
+    asking,
+    checkpoint,
+    connect,
+    copy_database,
+    transaction,
+    translated,
+)
 from threadline.stores.sqlite_file import (
     WriterLock,
     file_bytes,
@@ -53,32 +62,42 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
     partial = backup.with_name(backup.name + ".partial")
     _remove(partial)
     try:
-        with translated(store):
-            _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
+        _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
         copied = _checked(partial, backup)
         _sync(partial)
         _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
         partial.rename(backup)
         sync_folder(backup.absolute().parent)
+    except StoreFull as error:
+        raise StoreFull(str(error), hint="Free space there, or choose another place for the backup.") from None
     finally:
         _remove(partial)
+        if not backup.exists():
+            _beside(backup, SUM).unlink(missing_ok=True)
     return copied
 
 
 def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
-    source = connect(store, Access.READ, CACHE_BYTES, busy_timeout_ms)
-    try:
-        refuse_foreign(store, source.pragma("application_id"), source.pragma("user_version"))
-        with source:
-            # The first read of a transaction decides what it sees; all pages are of that one instant.
-            asking(source)("SELECT position FROM indexed", ())
-            target = connect(partial, Access.CREATE, CACHE_BYTES, busy_timeout_ms)
-            try:
-                copy_database(source, target, PAGES_PER_STEP, told)
-            finally:
-                target.close()
-    finally:
-        source.close()
+    with translated(store):
+        source = connect(store, Access.READ, CACHE_BYTES, busy_timeout_ms)
+        try:
+            refuse_foreign(store, source.pragma("application_id"), source.pragma("user_version"))
+            with source:
+                # The first read of a transaction decides what it sees; all pages are of that one instant.
+                asking(source)("SELECT position FROM indexed", ())
+                _copy_into(partial, source, told, busy_timeout_ms)
+        finally:
+            source.close()
+
+
+def _copy_into(partial: Path, source: Connection, told: Told, busy_timeout_ms: int) -> None:
+    # Pages are copied as they are: what can go wrong from here on is that they cannot be written.
+    with translated(partial):
+        target = connect(partial, Access.CREATE, CACHE_BYTES, busy_timeout_ms)
+        try:
+            copy_database(source, target, PAGES_PER_STEP, told)
+        finally:
+            target.close()
 
 
 def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> Copied:
@@ -175,7 +194,7 @@ def _beside(path: Path, ending: str) -> Path:
 
 def _remove(copy: Path) -> None:
     """Take an unfinished copy away, with what a look into it may have left beside it."""
-    for ending in ("", "-wal", "-shm"):
+    for ending in ("", "-wal", "-shm", "-journal"):
         _beside(copy, ending).unlink(missing_ok=True)
 
 

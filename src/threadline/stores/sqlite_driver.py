@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 import apsw
 
@@ -34,7 +36,11 @@ class Access(IntEnum):
 
 def connect(path: Path, access: Access, cache_bytes: int, busy_timeout_ms: int) -> Connection:
     """A connection on which every commit is synced, and which moves the write-ahead log only when it is told to."""
-    db = apsw.Connection(str(path), flags=int(access), statementcachesize=256)
+    name, flags = str(path), int(access)
+    if access is Access.READ and sqlite_file.is_frozen(path):
+        # Without being told so, SQLite would put an index of the write-ahead log beside it, and cannot.
+        name, flags = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1", flags | apsw.SQLITE_OPEN_URI
+    db = apsw.Connection(name, flags=flags, statementcachesize=256)
     db.set_busy_timeout(busy_timeout_ms)
     for pragma, value in (
         ("synchronous", "full"),

@@ -115,6 +115,16 @@ def refuse_foreign(path: Path, application_id: int, version: int) -> None:
         )
 
 
+def is_frozen(path: Path) -> bool:
+    """Whether nobody here can write the file or anything beside it, and nothing is ahead of it in a log."""
+    return (
+        path.exists()
+        and not path.with_name(path.name + "-wal").exists()
+        and not os.access(path, os.W_OK)
+        and not os.access(path.absolute().parent, os.W_OK)
+    )
+
+
 def disk_is_full(path: Path) -> bool:
     """Whether so little room is left that a failure to write is put down to that."""
     disk = os.statvfs(path.absolute().parent)

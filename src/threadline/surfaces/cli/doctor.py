@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from threadline.engine.engine import Engine
 from threadline.kernel.errors import StoreBusy, ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, without_secret
@@ -21,6 +22,7 @@ from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.http.health import package_version
 
 FREE_BYTES_MIN = 1_000_000_000
+READ_THROUGH_BYTES_MAX = 1_000_000_000
 WAL_GROWTH_MAX = 4
 """A write-ahead log this many times longer than the setting asks for is not being moved into the file."""
 _PLAUSIBLE = parse_time("2025-01-01")
@@ -88,6 +90,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         with session.engine(readonly=True) as engine:
             found = engine.catalogue
             stats = engine.store.stats()
+            faults = _faults(engine, settings, stats)
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
     except ThreadlineError as error:
         yield Finding("store", "fault", str(error))
@@ -96,6 +99,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
     size = f"{stats.get('file_bytes', 0):,} bytes, {stats.get('log_entries', 0):,} events"
     yield Finding("store", "ok", f"{shown}: {size}")
     if not _is_elsewhere(settings):
+        yield _content(faults)
         bound = settings.wal_pages_max * stats.get("page_bytes", 4_096) * WAL_GROWTH_MAX
         ahead_bytes = stats.get("wal_bytes", 0)
         sign = "note" if ahead_bytes > bound else "ok"
@@ -107,6 +111,19 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         recorded_at = unpack_event(newest[-1].entry).recorded_at
         ahead = recorded_at > system_clock() + MINUTE
         yield Finding("last event", "fault" if ahead else "ok", f"recorded at {format_time(recorded_at)}")
+
+
+def _faults(engine: Engine, settings: Settings, stats: Mapping[str, int]) -> list[str] | None:
+    """What is wrong with the file; None where it is too long to be read through while somebody waits."""
+    if _is_elsewhere(settings) or stats.get("file_bytes", 0) > READ_THROUGH_BYTES_MAX:
+        return None
+    return engine.store.integrity()
+
+
+def _content(faults: list[str] | None) -> Finding:
+    if faults is None:
+        return Finding("content", "note", "too long to be read through here; `threadline verify` does")
+    return Finding("content", "fault" if faults else "ok", faults[0] if faults else "read through, and whole")
 
 
 def _lock(session: Session) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from threadline.engine.engine import Engine
 from threadline.engine.rebuilding import Parts, refold_everybody
+from threadline.kernel.errors import StoreDamaged
 from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, store_option
 
@@ -60,16 +61,22 @@ def verify(session: Session, jobs: int) -> None:
     """
     with session.engine(readonly=True) as engine:
         faults = engine.store.integrity()
-        with _counter(session.console, "people verified") as count:
-            done = refold_everybody(
-                engine.store, engine.catalogue, write=False, jobs=jobs, opener=partial(_parts, session.opener()),
-                progress=count,
-            )  # fmt: skip
-        told = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]
+        for fault in faults:
+            _tell(session.console, "file", "red", fault)
+        try:
+            with _counter(session.console, "people verified") as count:
+                done = refold_everybody(
+                    engine.store, engine.catalogue, write=False, jobs=jobs, opener=partial(_parts, session.opener()),
+                    progress=count,
+                )  # fmt: skip
+            told = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]
+        except StoreDamaged as error:
+            raise StoreDamaged(
+                f"people and decisions cannot be read through: {error}",
+                hint="Put a backup that is whole in its place with `threadline restore --replace`.",
+            ) from None
     for fault in told[:SHOWN_MAX]:
         _tell(session.console, "breach", "red", fault)
-    for fault in faults:
-        _tell(session.console, "file", "red", fault)
     for id in done.differing[:SHOWN_MAX]:
         _tell(session.console, "person", "yellow", f"{id} differs from a fold of the log")
     session.console.print(
