@@ -42,14 +42,18 @@ def test_a_timer_that_is_due_earlier_stays_where_that_is_wished() -> None:
 
     def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
         due = NOW + recorded.event.properties["in"]
-        return (Timer(key="t", due_at=due, unless_earlier=recorded.event.type == "kept"),)
+        type = recorded.event.type
+        return (Timer(key="t", due_at=due, unless_earlier=type == "kept", unless_pending=type == "pending"),)
 
     on = engine(react)
-    for type, ahead in (("kept", 5), ("kept", 7), ("kept", 3), ("kept", 3), ("moved", 9), ("kept", 10)):
+    told = [("kept", 5), ("kept", 7), ("kept", 3), ("kept", 3), ("moved", 9), ("kept", 10), ("pending", 2)]
+    for type, ahead in told:
         tell(on, type, at=NOW - len(seen), **{"in": ahead * HOUR})
         (due,) = on.person("default", "user_id:ada").timers.values()
         seen.append((due - NOW) // HOUR)
-    assert seen == [5, 5, 3, 3, 9, 9]
+    assert seen == [5, 5, 3, 3, 9, 9, 9]
+    tell(on, "pending", "bob", **{"in": HOUR})
+    assert list(on.person("default", "user_id:bob").timers.values()) == [NOW + HOUR]
 
 
 def test_views_can_be_asked_for_at_any_instant() -> None:
