@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from threadline.kernel.typed import prepared
 PREFIX = "THREADLINE_"
 DEFINITIONS_FILE = "threadline.yaml"
 """Looked for beside the store, because definitions belong to the data and not to the folder one happens to be in."""
+_NAME_IT = "rename it, or name the file or the folder with THREADLINE_DEFINITIONS"
 
 EMBEDDED = "sqlite:///"
 """What a URL of the embedded store begins with; the path follows."""
@@ -373,7 +375,14 @@ def definitions_file(settings: Settings) -> Path | None:
         return path
     # Beside a store that is elsewhere there is no folder; then it is the one where we are.
     beside = (Path() if "://" in settings.store else Path(settings.store).parent) / DEFINITIONS_FILE
-    return beside if beside.is_file() else None
+    if beside.is_file():
+        return beside
+    # What looks as if it were read must be, or be told.
+    if beside.is_symlink() or beside.exists():
+        raise InvalidSetting(f"{beside} is no file that can be read", hint=_NAME_IT)
+    if (other := beside.with_suffix(".yml")).exists():
+        raise InvalidSetting(f"{other} is not read: the name is {DEFINITIONS_FILE}", hint=_NAME_IT)
+    return None
 
 
 def from_environment(name: str) -> str:
@@ -432,7 +441,18 @@ def _declared_in(file: Path) -> dict[str, Any]:
     if node is not None and body is not None and not isinstance(body, dict):
         place = f"{file}:{node.start_mark.line + 1}"
         raise InvalidSetting(f"{place}: `settings:` must be a mapping, not {type(body).__name__}")
+    if isinstance(node, yaml.MappingNode):
+        _refuse_twice(file, node)
     return body or {}
+
+
+def _refuse_twice(file: Path, node: yaml.MappingNode) -> None:
+    """Raise `InvalidSetting` for a name that stands twice: YAML would take the last in silence."""
+    names: set[str] = set()
+    for key, _ in node.value:
+        if str(key.value) in names:
+            raise InvalidSetting(f"{file}:{key.start_mark.line + 1}: `settings:` has {key.value!r} twice")
+        names.add(str(key.value))
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -466,7 +486,11 @@ def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: boo
             parsed = msgspec.convert({name: value}, Settings, strict=strict)
         except msgspec.ValidationError as error:
             said = str(error).split(" - at")[0]
+            if said.startswith("Expected `bool`"):
+                said = "write true or false"
             raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
+        if isinstance(found := getattr(parsed, name), float) and not math.isfinite(found):
+            raise InvalidSetting(f"{name} in {origin}: expected a number that has an end, not {found}")
         if name == "workspace" and not is_workspace(parsed.workspace):
             raise InvalidSetting(f"workspace in {origin}: a name has {WORKSPACE_FORM}")
         onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})

@@ -82,7 +82,9 @@ def test_options_are_typed_and_mistakes_are_usage(store: Path, call) -> None:  #
         (("events", "user_id:42", "--limit", "0"), "limit: expected `int` >= 1"),
         (("events", "user_id:42", "--order", "up"), "--order"),
         (("events",), "Missing argument 'ID'"),
-        (("nonsense",), "No such command"),
+        (("nonsense",), "No such command 'nonsense'; `threadline --help` lists them."),
+        (("verfy",), "did you mean 'verify'?"),
+        (("feature_definitions",), "did you mean 'feature-definitions'?"),
         (("record", "--events", "{"), "not JSON"),
         (("record",), "Missing option '--events'"),
     ):
@@ -244,6 +246,47 @@ def test_a_damaged_file_is_told_page_by_page_with_what_to_do(call, tmp_path: Pat
     told = call("doctor", "--file", str(path))
     assert told.code == 1
     assert re.search(r"fault +(content|store)", told.out)
+
+
+def test_the_doctor_reads_definitions_where_there_is_no_store_yet(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "threadline.yaml").write_text("features:\n  clicks: {aggregate: cuont, events: click}\n")
+    told = call("doctor", "--file", str(tmp_path / "new.db"))
+    assert told.code == 1
+    assert re.search(r"fault +definitions", told.out)
+    assert "cuont" in told.out
+    assert [each.name for each in tmp_path.iterdir()] == ["threadline.yaml"]
+
+
+def test_a_refold_of_a_store_that_is_not_there_makes_none(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    told = call("refold", "--file", str(tmp_path / "typo.db"))
+    assert told.code == 1
+    assert "there is no store at" in told.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hints_name_commands_as_they_are_called_here(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call("feature-top", "no_such_feature")
+    assert "`feature-definitions` lists those there are" in told.err
+    with threadline.open(store):
+        assert "what only reads works beside it" in call("tag", "user_id:42", "--add", "vip").err
+
+
+def test_a_sign_that_the_terminal_lacks_and_a_name_that_is_no_text_stop_nothing(store: Path) -> None:
+    program = [sys.executable, "-m", "threadline"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run([*program, "settings"], env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2013" in done.stdout
+    rows = os.fsencode(store.parent) + b"/rows-\xff.jsonl"
+    with open(rows, "w") as file:
+        file.write('{"who": "7", "when": "2025-01-01"}\n{"who": "7", "when": "soon"}\n')
+    arguments = [b"--type", b"click", b"--time", b"when", b"--user-id", b"who"]
+    done = subprocess.run(
+        [*map(os.fsencode, program), b"import", rows, *arguments], env=os.environ, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"1 accepted" in done.stdout
+    assert b"1 rejected" in done.stdout
 
 
 def test_the_doctor_creates_nothing(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -445,6 +445,16 @@ def test_an_import_of_nothing_but_bad_rows_fails(tmp_path: Path) -> None:
     assert "row 1: invalid_time" in done.stdout
 
 
+def test_an_import_that_is_interrupted_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("threadline.surfaces.cli.import_.import_file", interrupted)
+    done = run(str(write_csv(tmp_path / "rows.csv", 3)), *OPTIONS, "--file", str(tmp_path / "store.db"))
+    assert done.exit_code != 0
+    assert "The same command goes on where it was." in done.stderr
+
+
 def test_an_import_that_recorded_nothing_fails_however_often_it_is_run(tmp_path: Path) -> None:
     store = str(tmp_path / "store.db")
     rows = [row(number) for number in range(3)]

@@ -44,7 +44,10 @@ def test_variables_of_the_test_suite_are_passed_over() -> None:
         ({"THREADLINE_PORT": "many"}, "port in the environment: expected `int`"),
         ({"THREADLINE_PORT": "70000"}, "port .* 65535"),
         ({"THREADLINE_COMMIT_EVENTS_MAX": "0"}, "commit_events_max"),
-        ({"THREADLINE_ACCESS_LOG": "perhaps"}, "access_log"),
+        ({"THREADLINE_ACCESS_LOG": "perhaps"}, "access_log in the environment: write true or false"),
+        ({"THREADLINE_ACCESS_LOG": "yes"}, "write true or false"),
+        ({"THREADLINE_BUSY_TIMEOUT_SECONDS": "inf"}, "busy_timeout_seconds .* a number that has an end"),
+        ({"THREADLINE_RETRY_SECONDS": "nan"}, "retry_seconds"),
         ({"THREADLINE_WORKSPACE": "team/a"}, "workspace in the environment: .* without /"),
         ({"THREADLINE_WORKSPACE": "w" * 101}, "workspace in the environment"),
         ({"THREADLINE_ZZZ": "1"}, "`threadline settings` lists all"),
@@ -68,6 +71,8 @@ def test_a_wrong_setting_is_named_with_what_to_do(environment: dict[str, str], m
         ("settings: {port: 2026-13-45}", r"threadline\.yaml:1: this is not YAML: month must be"),
         ("[" * 5_000, r"threadline\.yaml:1: this is not YAML: "),
         ("\n\nsettings:\n- x", r"threadline\.yaml:4: `settings:` must be a mapping, not list"),
+        ("settings: " + "[" * 10_000, r"threadline\.yaml:1: this is not YAML: "),
+        ("settings:\n  port: 1\n  port: 2", r"threadline\.yaml:3: `settings:` has 'port' twice"),
         ("settings: {store: x}", "set them in the environment"),
     ],
 )
@@ -80,6 +85,24 @@ def test_a_wrong_file_is_named_with_what_to_do(text: str, message: str, tmp_path
 def test_definitions_that_are_named_must_exist(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="there is no"):
         definitions_file(Settings(definitions=str(tmp_path / "none")))
+
+
+def test_what_looks_like_definitions_is_not_passed_over(tmp_path: Path) -> None:
+    store = Settings(store=str(tmp_path / "x.db"))
+    assert definitions_file(store) is None
+    (tmp_path / "threadline.yml").write_text("settings: {port: 1}\n")
+    with pytest.raises(InvalidSetting, match=r"threadline\.yml is not read"):
+        definitions_file(store)
+    (tmp_path / "threadline.yaml").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InvalidSetting, match="no file that can be read"):
+        definitions_file(store)
+    (tmp_path / "threadline.yaml").unlink()
+    (tmp_path / "threadline.yaml").mkdir()
+    with pytest.raises(InvalidSetting, match="no file that can be read"):
+        definitions_file(store)
+    (tmp_path / "threadline.yaml").rmdir()
+    (tmp_path / "threadline.yaml").write_text("settings: {port: 1}\n")
+    assert definitions_file(store) == tmp_path / "threadline.yaml"
 
 
 def test_definitions_beside_the_store_shape_the_catalogue(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class WriterLock:
             os.close(self._descriptor)
             raise StoreBusy(
                 f"{path} is open for writing in another process (pid {holder})",
-                hint="Stop that process, or open the store with readonly.",
+                hint="Stop that process; what only reads works beside it.",
             ) from None
         try:
             os.ftruncate(self._descriptor, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -15,4 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from threadline.app import composition
     from threadline.surfaces.cli.program import run
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a sign must not stop an answer
     sys.exit(run(composition(), sys.argv[1:] if arguments is None else arguments))

@@ -16,7 +16,7 @@ from rich.text import Text
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import StoreBusy, ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
-from threadline.settings import Settings, definition_files, definitions_file, without_secret
+from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.http.health import package_version
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
 def doctor(session: Session) -> None:
     """Check the store, its lock, versions, the disk, the clock and the definitions. Exits 1 for any fault."""
     settings = session.settings()
-    findings = [*_surroundings(settings), *_definitions(settings), *_store(session, settings)]
+    findings = [*_surroundings(settings), *_definitions(session, settings), *_store(session, settings)]
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
         table.add_row(_SIGNS[finding.sign], finding.what, Text(visible(finding.seen)))
@@ -75,9 +75,16 @@ def _disk(folder: Path) -> Finding:
     return Finding("disk", "ok" if free >= FREE_BYTES_MIN else "note", f"{free / 1e9:,.1f} GB free in {folder}")
 
 
-def _definitions(settings: Settings) -> Iterator[Finding]:
-    files = definition_files(definitions_file(settings))
-    seen = ", ".join(map(str, files)) or "none but those that ship"
+def _definitions(session: Session, settings: Settings) -> Iterator[Finding]:
+    file = definitions_file(settings)
+    seen = ", ".join(map(str, definition_files(file))) or "none but those that ship"
+    try:
+        # With a store of their own: they are read whether there is one yet or not.
+        alone = {"store": "memory:", "definitions": str(file or ""), "cache": ""}
+        session.composition.open_engine(load(alone, onto=settings), False).close()
+    except ThreadlineError as error:
+        yield Finding("definitions", "fault", str(error))
+        return
     yield Finding("definitions", "ok", seen)
 
 

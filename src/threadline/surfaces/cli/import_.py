@@ -83,8 +83,12 @@ def command(
         _show_preview(session.console, plan)
         return
     began = time.monotonic()
-    with session.engine() as engine, _bar(path) as advance:
-        summary = import_file(engine, plan, again=again, advance=advance)
+    try:
+        with session.engine() as engine, _bar(path) as advance:
+            summary = import_file(engine, plan, again=again, advance=advance)
+    except KeyboardInterrupt:
+        terminal(stderr=True).print("Broken off. The same command goes on where it was.")
+        raise
     _show(session.console, summary, time.monotonic() - began)
     if summary.futile:
         # The mapping is wrong, or the keys are taken, and whoever runs this in a script has to notice, however often.

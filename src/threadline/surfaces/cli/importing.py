@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     @property
     def name(self) -> str:
         """The file as keys and messages name it; wherever it lies, it is the same import."""
-        return self.path.name
+        return _unicode(self.path.name)  # the bytes of a file's name need not be text; what is recorded must
 
 
 class Problem(NamedTuple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,6 +19,7 @@ from threadline.surfaces.cli.session import Session
 from threadline.surfaces.composition import Composition
 
 HERE = "threadline.surfaces.cli"
+_QUOTED = re.compile(r"`(\w+)`")
 
 COMMANDS = {
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
@@ -62,6 +65,16 @@ class Program(click.Group):
         from threadline.surfaces.cli.rendering import render
 
         return render(shown(_session(context).composition.operations(), "cli")[operation])
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant; for a name that is none the usage error names the nearest."""
+        if arguments and not arguments[0].startswith("-") and self.get_command(context, arguments[0]) is None:
+            near = difflib.get_close_matches(arguments[0].replace("_", "-"), self.list_commands(context), 1)
+            hint = f"did you mean {near[0]!r}?" if near else "`threadline --help` lists them."
+            context.fail(f"No such command {arguments[0]!r}; {hint}")
+        return super().resolve_command(context, arguments)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The help in two parts, without loading the commands."""
@@ -121,13 +134,19 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ThreadlineError as error:
-        return _tell(str(error), error.hint)
+        return _tell(str(error), _in_commands(error.hint, composition))
     except OSError as error:
         return _tell(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", "")
     except Exception as error:
         if session.traceback:
             raise
         return _tell(f"a fault of the program itself: {type(error).__name__}: {error}", "run it again with --traceback")
+
+
+def _in_commands(hint: str, composition: Composition) -> str:
+    """A hint that names operations, in the words of the command line."""
+    names = shown(composition.operations(), "cli")
+    return _QUOTED.sub(lambda found: f"`{command_name(found[1])}`" if found[1] in names else found[0], hint)
 
 
 def _tell(message: str, hint: str) -> int:

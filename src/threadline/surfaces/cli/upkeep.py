@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from threadline.engine.engine import Engine
 from threadline.engine.rebuilding import Parts, refold_everybody
-from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, store_option
 
@@ -33,6 +34,9 @@ def refold(session: Session, jobs: int) -> None:
     when they are next read or written.
     """
     began = time.monotonic()
+    settings = session.settings()
+    if "://" not in settings.store and not Path(settings.store).exists():
+        raise InvalidSetting(f"there is no store at {settings.store}")
     with session.engine() as engine, _counter(session.console, "people refolded") as count:
         done = refold_everybody(
             engine.store, engine.catalogue, jobs=jobs, opener=partial(_parts, session.opener()), progress=count
