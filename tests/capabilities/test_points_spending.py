@@ -16,7 +16,8 @@ from tests.capabilities.points_stage import STARTS_AT, Stage
 from tests.laws.staging import Crash, CrashingStore
 from threadline.engine.refold import differs, refold_shard
 from threadline.kernel.errors import Conflict, NotFound
-from threadline.kernel.event import Identifier
+from threadline.kernel.event import Identifier, Recorded
+from threadline.kernel.identity import MERGED
 from threadline.kernel.time import DAY, HOUR
 from threadline.stores.memory import MemoryStore
 from threadline.stores.sqlite import SqliteStore
@@ -235,6 +236,27 @@ def test_the_oldest_points_are_spent_first() -> None:
     assert stage.points()["balance"] == 0
     assert stage.dispatch() == 1
     assert stage.types().count("points_expired") == 1
+
+
+def test_who_is_parted_again_keeps_what_expires() -> None:
+    stage = Stage(EXPIRING)
+    for who in ("ada", "bo"):
+        stage.tell("tool_used", who)
+    stage.engine.merge("default", "user_id:ada", "user_id:bo", request="join", force=True)
+    # Earned together, in the month that each had a timer for.
+    stage.tell("tool_used", "bo")
+    merged = next(each for each in stage.engine.feed() if each.entry.type == MERGED)
+    stage.engine.unmerge("default", merged.entry.id, request="part")
+    stage.now = STARTS_AT + 70 * DAY
+    while stage.dispatch():
+        pass
+    booked = {who: [each.event.properties["points"] for each in _expiries(stage, who)] for who in ("ada", "bo")}
+    assert booked == {"ada": [10], "bo": [20]}
+
+
+def _expiries(stage: Stage, who: str) -> list[Recorded]:
+    person = stage.engine.person("default", f"user_id:{who}")
+    return stage.engine.events(person, types=frozenset({"points_expired"}))
 
 
 def test_a_longer_life_declared_later_counts_for_all_that_is_left() -> None:

@@ -23,6 +23,7 @@ from threadline.capabilities.points.events import (
 from threadline.capabilities.points.ledger import State, is_jump, is_spike, lot_ends, overdue, spendable
 from threadline.capabilities.points.used import earned_in_hour, earned_on_day, is_cooling, is_flagged
 from threadline.kernel.event import CLAIMED_HISTORY, Recorded
+from threadline.kernel.identity import SPLIT
 from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish
 from threadline.kernel.time import HOUR, format_time
 
@@ -35,7 +36,7 @@ CLAMPED = "clamped"
 def points_policy(points: Points) -> Policy:
     """The policy. It decides on the folded ledger inside the commit, so that no two decisions ever miss each other."""
     # What was not earned by the table came in all the same: from an operator, or because a rule awards it.
-    expiring = {TIMER_FIRED, POINTS_ADJUSTED, POINTS_EARNED} if points.expires_after is not None else set()
+    expiring = {TIMER_FIRED, POINTS_ADJUSTED, POINTS_EARNED, SPLIT} if points.expires_after is not None else set()
     return Policy(
         name=POLICY,
         handles=points.types | {POINTS_SPEND_REQUESTED} | expiring,
@@ -49,7 +50,10 @@ def _react(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
     if type == POINTS_SPEND_REQUESTED:
         return _answer(points, calendar, recorded, known) if is_trusted(recorded.event) else ()
     if type == TIMER_FIRED:
-        return [*_expire(points, calendar, known), *_rearm(points, calendar, recorded, known)]
+        again = _rearm(points, calendar, recorded, known)
+        return [*_expire(points, calendar, known), *again, *_await_next(points, calendar, known)]
+    if type == SPLIT:
+        return [*_expire(points, calendar, known), *_await_next(points, calendar, known)]
     if type == POINTS_EARNED and (recorded.event.source == _SOURCE or not is_trusted(recorded.event)):
         return ()  # its timer was set with it, or it moves nothing
     if type in (POINTS_ADJUSTED, POINTS_EARNED):
@@ -182,6 +186,21 @@ def _rearm(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
     assert points.expires_after is not None
     due_at = lot_ends(calendar, month, points.expires_after)
     return [Timer(key=f"lot {month}", due_at=due_at, data={"month": month})] if due_at >= known.at else []
+
+
+def _await_next(points: Points, calendar: Calendar, known: Known) -> list[Wish]:
+    """A timer for the next month that ends, unless there is one.
+
+    Two who are joined have a timer for each month that either earned in, and a month in which they earn together has
+    one for both. When they are parted again it stays with one of them; the other begins anew, month after month.
+    """
+    assert points.expires_after is not None
+    lots = known["points"]["lots"]
+    ends = {lot_ends(calendar, int(month), points.expires_after): int(month) for month in lots}
+    first = min((end for end in ends if end > known.at), default=None)
+    if first is None:
+        return []
+    return [Timer(key=f"lot {ends[first]}", due_at=first, data={"month": ends[first]}, unless_pending=True)]
 
 
 def _expire(points: Points, calendar: Calendar, known: Known) -> list[Wish]:
