@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
 from threadline.engine.memo import Memo
 from threadline.engine.wishes import short_hash
-from threadline.kernel.store import Key, Put, Store
+from threadline.kernel.store import Key, Put, Store, query_pages
 
 SOURCE = "source"
 """Table of sources: one row for each of a workspace, written with its first event and never again."""
 SOURCES_READ_MAX = 10_000
 """Sources of one workspace that are listed."""
 _CACHED = 10_000
-_PAGE = 1_000
 
 
 class Sources:
@@ -47,15 +47,8 @@ class Sources:
 
 def sources_of(store: Store, workspace: str) -> list[str]:
     """The names of the sources that have recorded in a workspace, in a stable order."""
-    found: list[str] = []
-    start = ""
-    while len(found) < SOURCES_READ_MAX:
-        page = store.query(SOURCE, workspace, start=start, limit=_PAGE)
-        found += [msgspec.json.decode(item.value, type=str) for item in page]
-        if len(page) < _PAGE:
-            break
-        start = page[-1].key.sort + "\0"
-    return found
+    rows = islice(query_pages(store, SOURCE, workspace), SOURCES_READ_MAX)
+    return [msgspec.json.decode(row.value, type=str) for row in rows]
 
 
 def _key(workspace: str, source: str) -> Key:
