@@ -56,7 +56,7 @@ class Worker:
     def storm(self, until: float) -> None:
         """Kill and begin anew until the time is over, and until one was killed.
 
-        Once everything is told a child that tells it again is soon done: whoever was not killed by then is killed sooner.
+        Once everything is told a child that tells it again is soon done: who was not killed by then is killed sooner.
         """
         while (left := until - time.monotonic()) > 0 or not self.kills:
             self._child(min(self._random.uniform(0.5, 4.0), max(0.5, left)) if left > 0 else self._random.random() / 2)
