@@ -61,7 +61,7 @@ def test_somebody_with_an_event_ahead_is_not_folded_anew_for_every_question() ->
     on = staging.engine(store, clock)
     who = {"user_id": "ada"}
     on.record([event("note", who, f"{n}", NOW - 2 * DAY + n * MINUTE) for n in range(500)])
-    on.record([event("note", who, "ahead", NOW + 20 * HOUR)])
+    on.record([event("note", who, "ahead", NOW + 20 * HOUR + MINUTE)])
     for hour in range(24):
         clock.now = NOW + hour * HOUR
         store.entries = 0
@@ -79,4 +79,11 @@ def test_what_is_kept_meanwhile_goes_when_everything_has_happened() -> None:
     assert on.person("default", "user_id:ada").meanwhile is not None
     clock.now = NOW + 2 * HOUR
     on.record([event("note", who, "later", clock.now - 1)])
+    assert on.person("default", "user_id:ada").meanwhile is None
+
+
+def test_what_occurs_now_begins_nothing() -> None:
+    clock = Clock()
+    on = staging.engine(clock=clock)
+    on.record([event("note", {"user_id": "ada"}, "now", NOW)])
     assert on.person("default", "user_id:ada").meanwhile is None

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def keep_up(group: Group, person: Person, recorded: Recorded) -> None:
     """Bring what is so now up to an event that the person's states are about to take in."""
-    now, kept = group.now, person.meanwhile
+    # What policies add occurs now, and has happened for whoever asks later: it is no reason to begin.
+    now, kept = group.now + 1, person.meanwhile
     others = [each for each in group.pending_of(person) if each is not recorded]
     if kept is not None:
         if kept.until < now:

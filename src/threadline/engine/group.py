@@ -249,7 +249,7 @@ class Group:
         late = latest < person.latest
         if rows:
             draft.note_rows(person, self.catalogue, rows)
-        if person.latest[0] >= self.now or event.occurred_at >= self.now:
+        if person.latest[0] > self.now or event.occurred_at > self.now:
             ahead.keep_up(self, person, recorded)
         else:
             person.meanwhile = None
