@@ -130,17 +130,25 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing may be written to it any more, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # whoever read it has seen enough
         return 0
     except ThreadlineError as error:
         return _tell(str(error), _in_commands(error.hint, composition))
     except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()  # it takes no more: a full disk, for example
         return _tell(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", "")
     except Exception as error:
         if session.traceback:
             raise
         return _tell(f"a fault of the program itself: {type(error).__name__}: {error}", "run it again with --traceback")
+
+
+def _discard_output() -> None:
+    """Write nothing to the output any more, not even what is left of it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _in_commands(hint: str, composition: Composition) -> str:
