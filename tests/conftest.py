@@ -26,7 +26,7 @@ settings.register_profile(
 settings.register_profile(
     "ci", max_examples=150, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-# For suites that are run once more on every store: there it is the store that is tried, not the folds.
+# For suites that are run once more on every store, where it is the store that is tried, and for a quick look.
 settings.register_profile(
     "few", max_examples=2, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -90,7 +90,9 @@ def rankings(engine: Engine, instant: str, **params: Any) -> dict[tuple[str, str
     found = {}
     for person in engine.all_people("default"):
         (identifier,) = person.identifiers.values()
-        for topic in asked(engine, "interests", identifier.value, as_of=instant, limit=10_000, **params).topics:
+        for topic in asked(
+            engine, "interests", identifier.value, as_of=instant, known="now", limit=10_000, **params
+        ).topics:
             assert not topic.capped
             weights = [value.weight for value in topic.values]
             assert weights == sorted(weights, reverse=True)

@@ -8,7 +8,23 @@ if TYPE_CHECKING:
     from threadline.app import open as open  # noqa: A004 — `threadline.open(path)` reads as what it does
     from threadline.app import open_engine as open_engine
     from threadline.engine.engine import Engine as Engine
+    from threadline.kernel.errors import Conflict as Conflict
+    from threadline.kernel.errors import EventRejected as EventRejected
+    from threadline.kernel.errors import Forbidden as Forbidden
+    from threadline.kernel.errors import InvalidDefinition as InvalidDefinition
+    from threadline.kernel.errors import InvalidSetting as InvalidSetting
+    from threadline.kernel.errors import InvalidValue as InvalidValue
+    from threadline.kernel.errors import LimitExceeded as LimitExceeded
+    from threadline.kernel.errors import MalformedBody as MalformedBody
+    from threadline.kernel.errors import MergeRefused as MergeRefused
+    from threadline.kernel.errors import NotFound as NotFound
+    from threadline.kernel.errors import StoreBusy as StoreBusy
+    from threadline.kernel.errors import StoreDamaged as StoreDamaged
+    from threadline.kernel.errors import StoreFull as StoreFull
     from threadline.kernel.errors import ThreadlineError as ThreadlineError
+    from threadline.kernel.errors import TooManyRequests as TooManyRequests
+    from threadline.kernel.errors import Unauthorized as Unauthorized
+    from threadline.kernel.errors import Unavailable as Unavailable
     from threadline.kernel.event import Event as Event
     from threadline.kernel.event import Identifier as Identifier
     from threadline.kernel.event import Receipt as Receipt
@@ -20,34 +36,66 @@ if TYPE_CHECKING:
     from threadline.surfaces.python import Threadline as Threadline
 
 _HOMES = {
+    "Conflict": "threadline.kernel.errors",
     "Engine": "threadline.engine.engine",
     "Event": "threadline.kernel.event",
+    "EventRejected": "threadline.kernel.errors",
+    "Forbidden": "threadline.kernel.errors",
     "Identifier": "threadline.kernel.event",
+    "InvalidDefinition": "threadline.kernel.errors",
+    "InvalidSetting": "threadline.kernel.errors",
+    "InvalidValue": "threadline.kernel.errors",
+    "LimitExceeded": "threadline.kernel.errors",
+    "MalformedBody": "threadline.kernel.errors",
+    "MergeRefused": "threadline.kernel.errors",
+    "NotFound": "threadline.kernel.errors",
     "Operation": "threadline.kernel.operation",
     "Policy": "threadline.kernel.policy",
     "Projection": "threadline.kernel.projection",
     "Receipt": "threadline.kernel.event",
     "Recorded": "threadline.kernel.event",
     "Settings": "threadline.settings",
+    "StoreBusy": "threadline.kernel.errors",
+    "StoreDamaged": "threadline.kernel.errors",
+    "StoreFull": "threadline.kernel.errors",
     "Threadline": "threadline.surfaces.python",
     "ThreadlineError": "threadline.kernel.errors",
+    "TooManyRequests": "threadline.kernel.errors",
+    "Unauthorized": "threadline.kernel.errors",
+    "Unavailable": "threadline.kernel.errors",
     "open": "threadline.app",
     "open_engine": "threadline.app",
 }
 """Where each public name lives. They are imported on first use, so that the kernel can be imported alone."""
 
 __all__ = [
+    "Conflict",
     "Engine",
     "Event",
+    "EventRejected",
+    "Forbidden",
     "Identifier",
+    "InvalidDefinition",
+    "InvalidSetting",
+    "InvalidValue",
+    "LimitExceeded",
+    "MalformedBody",
+    "MergeRefused",
+    "NotFound",
     "Operation",
     "Policy",
     "Projection",
     "Receipt",
     "Recorded",
     "Settings",
+    "StoreBusy",
+    "StoreDamaged",
+    "StoreFull",
     "Threadline",
     "ThreadlineError",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unavailable",
     "open",
     "open_engine",
 ]

@@ -65,6 +65,35 @@ def test_a_timeline_of_the_past_ends_there(asked: Asked) -> None:
     assert answer["traits"] == {"plan": "plan-2"}
 
 
+def test_a_timeline_of_the_past_holds_what_lay_ahead_then(asked: Asked) -> None:
+    asked.tell("page", at=asked.now + DAY // 2, user_id="ada")
+    told = asked.now + 1
+    now = asked.ask("person", id="user_id:ada", timeline=2)["timeline"]
+    asked.now += DAY
+    asked.tell("page", user_id="ada")
+    assert now["events"][0]["type"] == "page"
+    assert asked.ask("person", id="user_id:ada", timeline=2, as_of=format_time(told))["timeline"] == now
+
+
+def test_what_is_known_now_may_be_asked_of_every_view(asked: Asked) -> None:
+    asked.now = STARTS_AT + 2 * DAY + 5
+    at = format_time(asked.now)
+    late = {"topic": "trails", "scopes": []}
+    asked.now = STARTS_AT + 6 * DAY
+    asked.tell("app_action", at=STARTS_AT + DAY, user_id="ada", properties=late)
+    asked.tell("tool_used", at=STARTS_AT - DAY, user_id="ada")
+    longest = {
+        known: asked.ask("streaks", id="user_id:ada", as_of=at, known=known)["streaks"]["daily"]["longest"]
+        for known in ("then", "now")
+    }
+    assert longest == {"then": 3, "now": 4}
+    topics = {
+        known: [each["topic"] for each in asked.ask("interests", id="user_id:ada", as_of=at, known=known)["topics"]]
+        for known in ("then", "now")
+    }
+    assert topics == {"then": [], "now": ["trails"]}
+
+
 @pytest.mark.parametrize("operation", ["person", "points", "features", "memory", "streaks", "segments", "interests"])
 def test_the_future_cannot_be_asked(asked: Asked, operation: str) -> None:
     with pytest.raises(InvalidValue, match="ahead"):

@@ -31,10 +31,11 @@ def test_a_ranking_holds_for_the_instant_that_is_asked_for(asked: Asked) -> None
     for day in (0, 1, 39):
         act(asked, f"day {day}", STARTS_AT + day * DAY)
     assert values(asked.ask("interests", id="user_id:42")) == {"day 39": 1.0, "day 0": 0.63, "day 1": 0.63}
-    early = asked.ask("interests", id="user_id:42", as_of=format_time(STARTS_AT + DAY))
+    early = asked.ask("interests", id="user_id:42", as_of=format_time(STARTS_AT + DAY), known="now")
     assert values(early) == {"day 0": 1.0}, "only what lies before an instant counts at it"
     assert early["as_of"] == format_time(STARTS_AT + DAY)
-    assert values(asked.ask("interests", id="user_id:42", as_of=format_time(STARTS_AT))) == {}
+    assert values(asked.ask("interests", id="user_id:42", as_of=format_time(STARTS_AT), known="now")) == {}
+    assert values(asked.ask("interests", id="user_id:42", as_of=format_time(STARTS_AT + DAY))) == {}, "not known then"
     with pytest.raises(InvalidValue, match="lies ahead"):
         asked.ask("interests", id="user_id:42", as_of=format_time(asked.now + DAY))
 

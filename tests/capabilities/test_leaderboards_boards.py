@@ -4,68 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from tests.capabilities.leaderboards_stage import BOARDS, FEATURES, STREAKS, board, competition, staged, standing, text
 from tests.capabilities.points_stage import STARTS_AT, Stage
+from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED
 from threadline.engine.ranks import Ranks
-from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.event import Identifier
-from threadline.kernel.ranking import TABLE, Board, Place, board_of, place_of, row_of
+from threadline.kernel.ranking import TABLE, Board, board_of, place_of
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY, HOUR, MINUTE, WEEK, format_time, parse_time
 from threadline.testing import scenarios
-
-BOARDS = """
-points: {tables: [{version: 2, earn: {tool_used: 3}}]}
-leaderboards:
-  points: {score: points.earned, periods: [day, week, month, all], per: country, tags: [vip]}
-  purse: {score: points.balance}
-"""
-STREAKS = """
-leaderboards:
-  streak: {score: streaks.daily.current, per: country}
-  longest: {score: streaks.daily.longest}
-"""
-FEATURES = """
-features:
-  uses_3d: {aggregate: count, events: tool_used, window: 3d}
-  spent: {aggregate: sum, events: purchase_completed, of: total}
-leaderboards:
-  busy: {score: features.uses_3d}
-  spenders: {score: features.spent}
-"""
-
-
-def staged(definitions: str, **more: Any) -> Stage:
-    return Stage(definitions, "streaks", "leaderboards", **more)
-
-
-def board(stage: Stage, name: str, limit: int = 1_000, **params: Any) -> list[tuple[int, str, float]]:
-    """Rank, identifier and score of the first places."""
-    found = stage.ask("leaderboard", name=name, limit=limit, identifiers=True, **params)
-    return [(each["rank"], each["identifiers"][0], each["score"]) for each in found["places"]]
-
-
-def standing(stage: Stage, who: str, name: str, **params: Any) -> dict[str, Any]:
-    found: dict[str, Any] = stage.ask("leaderboard_standing", id=f"user_id:{who}", name=name, **params)
-    return found
-
-
-def competition(scores: dict[str, int]) -> set[tuple[int, str, int]]:
-    """Ranks as in sport: 1 and how many have more."""
-    return {(1 + sum(o > s for o in scores.values()), name, s) for name, s in scores.items() if s}
-
-
-def text(kind: str, at: int) -> str:
-    """The period of an instant in UTC, reckoned from its date alone."""
-    import datetime as dt
-
-    day = dt.date(1970, 1, 1) + dt.timedelta(days=at // DAY)
-    week = day - dt.timedelta(days=day.weekday())
-    return {"day": day.isoformat(), "week": week.isoformat(), "month": day.isoformat()[:7], "all": "all"}[kind]
 
 
 @given(scenarios.randoms)
@@ -111,6 +62,7 @@ def counts(ranks: Ranks, stage: Stage, board: Board, expiring: bool) -> list[tup
     ]
 
 
+@pytest.mark.slow
 @given(scenarios.randoms)
 @settings(max_examples=12)
 def test_what_is_kept_current_is_what_reading_anew_gives(random: Random) -> None:
@@ -198,6 +150,16 @@ def test_a_streak_leaves_the_board_at_the_instant_at_which_it_dies() -> None:
         assert standing(stage, "ada", "streak")["rank"] == (1 if there else None)
         assert standing(stage, "ada", "streak")["total"] == (2 if there and before > 1 else 0)
     assert board(stage, "longest") == [(1, "user_id:ada", 3), (2, "user_id:bob", 1)]
+
+
+def test_boards_remember_the_zone_of_an_event_by_the_name_that_it_goes_by_and_no_other_text() -> None:
+    stage = staged("leaderboards:\n" + "".join(f"  s{n}: {{score: streaks.daily.current}}\n" for n in range(20)))
+    for zone, kept in (("z" * 30_000, None), ("Asia/Calcutta", "Asia/Kolkata")):
+        stage.now += DAY
+        stage.tell("page", "ada", context={"timezone": zone})
+        person = stage.engine.person("default", "user_id:ada")
+        scored = stage.engine.events(person, types=frozenset({LEADERBOARD_SCORED}), reverse=True, limit=20)
+        assert [each.event.properties.get("zone") for each in scored] == [kept] * 20
 
 
 def test_the_departed_cost_readers_nothing() -> None:
@@ -304,201 +266,6 @@ def test_amounts_are_exact_and_taken_back() -> None:
     assert board(stage, "spenders") == [(1, "user_id:ada", 29.63), (2, "user_id:bob", 29.62), (3, "user_id:eve", -5)]
     stage.tell("purchase_completed", "ada", properties={"total": -29.63})
     assert [name for _, name, _ in board(stage, "spenders")] == ["user_id:bob", "user_id:eve"]
-
-
-def test_a_past_instant_is_as_it_was() -> None:
-    stage = staged(STREAKS)
-    told = {}
-    for day in range(9):
-        stage.now = STARTS_AT + day * DAY
-        for number in range(4):
-            if day % (number + 1) == 0:
-                stage.tell("page", f"u{number}")
-        stage.now += HOUR
-        told[stage.now + 1] = set(board(stage, "streak"))
-    for at, then in told.items():
-        again = stage.ask("leaderboard", name="streak", at=format_time(at), identifiers=True)
-        assert {(e["rank"], e["identifiers"][0], e["score"]) for e in again["places"]} == then
-        assert again["people_read"] == 4
-
-
-@pytest.mark.parametrize("around", [0, 1, 4, 100])
-def test_who_stood_around_somebody_is_the_same_from_rows_and_from_the_log(around: int) -> None:
-    stage = staged(BOARDS)
-    for number in range(15):
-        for _ in range(1 + number // 5):
-            stage.tell("tool_used", f"u{number}")
-    stage.tell("page", "nobody")
-    at = format_time(stage.now)
-    people = [*(f"u{number}" for number in range(15)), "nobody"]
-    asked = {"name": "points", "period": "day", "around": around, "identifiers": True}
-    live = {who: standing(stage, who, **asked) for who in people}
-    stage.now += 9 * DAY
-    for who in people:
-        past = standing(stage, who, at=at, **asked)
-        assert (past.pop("people_read"), live[who].pop("people_read")) == (16, 0)
-        assert {**past, "as_of": ""} == {**live[who], "as_of": ""}
-        assert bool(past["places"]) == (who != "nobody" and around > 0)
-
-
-def test_a_region_of_the_past_is_one_of_the_present() -> None:
-    stage = staged(BOARDS)
-    countries = ("IT", 7, 2.5, True, None, "", "I\nT", "x" * 101)
-    for number, country in enumerate(countries):
-        stage.tell("tool_used", f"u{number}")
-        stage.tell("identify", f"u{number}", properties={"country": country})
-    stage.tell("tool_used", "unknown")
-    at = format_time(stage.now)
-    scopes = [f"country={country}" for country in (*countries, "None", "true") if country != ""]
-    live = [board(stage, "points", period="day", scope=scope) for scope in scopes]
-    stage.now += 9 * DAY
-    past = [board(stage, "points", period="day", scope=scope, at=at) for scope in scopes]
-    assert past == live
-    assert [scope for scope, found in zip(scopes, live, strict=True) if found] == ["country=IT", "country=7"]
-
-
-# --- segments -------------------------------------------------------------------------------
-
-AMONG = """
-segments:
-  buyers: {when: {field: features.days_since_last_purchase, less_than: 3}}
-  strangers: {when: {field: traits.plan, exists: false}}
-leaderboards:
-  points: {score: points.earned, periods: [day, all], segments: [buyers, strangers]}
-  longest: {score: streaks.daily.longest, segments: strangers}
-"""
-
-
-def test_members_of_a_segment_are_ranked_among_themselves_from_entering_to_leaving() -> None:
-    stage = Stage(AMONG, "streaks", "leaderboards", "segments")
-    for number in range(4):
-        for _ in range(number + 1):
-            stage.tell("tool_used", f"u{number}")
-        if number % 2:
-            stage.tell("purchase_completed", f"u{number}", properties={"total": 1})
-        else:
-            stage.tell("identify", f"u{number}", properties={"plan": "pro"})
-    for name in ("points", "longest"):
-        odd = [f"user_id:u{number}" for number in range(4) if number % 2]
-        assert {who for _, who, _ in board(stage, name, scope="segment=strangers")} == set(odd)
-    ranks = board(stage, "points", scope="segment=buyers")
-    assert [(rank, who) for rank, who, _ in ranks] == [(1, "user_id:u3"), (2, "user_id:u1")]
-    assert standing(stage, "u1", "points", scope="segment=buyers", around=1)["total"] == 2
-    assert standing(stage, "u0", "points", scope="segment=buyers")["rank"] is None
-    then = stage.now
-    stage.now = STARTS_AT + 4 * DAY
-    stage.dispatch()
-    assert board(stage, "points", scope="segment=buyers") == []
-    past = {"at": format_time(then), "scope": "segment=buyers"}
-    assert board(stage, "points", **past) == ranks, "an instant is shown with its own members"
-    assert board(stage, "points", period="day", **past) == [], "a period's points count for the members of today"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (AMONG.replace("[buyers, strangers]", "[buyer]"), "there is no segment 'buyer'; did you mean 'buyers'"),
-        ("leaderboards: {points: {score: points.earned, segments: [buyers]}}", "'buyers'; none is declared"),
-        (AMONG.replace("segments: strangers}", "segments: strangers, per: segment}"), "cannot be told apart"),
-    ],
-)
-def test_a_board_among_a_segment_that_cannot_be(text: str, message: str) -> None:
-    with pytest.raises(InvalidDefinition, match=message):
-        staged(text)
-
-
-# --- declaring, refusing --------------------------------------------------------------------
-
-
-def test_boards_that_are_declared_later_say_so_until_they_are_refreshed() -> None:
-    plain = Stage("points: {tables: [{version: 2, earn: {tool_used: 3}}]}", "streaks")
-    for who, uses in {"ada": 3, "bob": 1}.items():
-        for _ in range(uses):
-            plain.tell("tool_used", who)
-    both = BOARDS + STREAKS.replace("leaderboards:\n", "")
-    later = staged(both, store=plain.engine.store)
-    later.now = plain.now + HOUR
-    with pytest.raises(Conflict, match="not everybody is on them yet"):
-        board(later, "points")
-    later.tell("tool_used", "bob", key="in between")  # live traffic goes on and is not counted twice
-    assert later.ask("leaderboards_refresh") == {"people": 2}
-    assert board(later, "points") == [(1, "user_id:ada", 9), (2, "user_id:bob", 6)]
-    assert {name for _, name, _ in board(later, "streak")} == {"user_id:ada", "user_id:bob"}
-    later.tell("tool_used", "bob", key="after")
-    later.tell("tool_used", "bob", key="and again")
-    assert board(later, "points") == [(1, "user_id:bob", 12), (2, "user_id:ada", 9)]
-    assert later.ask("leaderboards_refresh") == {"people": 2}
-    assert board(later, "points") == [(1, "user_id:bob", 12), (2, "user_id:ada", 9)]
-
-
-def test_a_board_by_another_number_does_not_meet_the_old_rows() -> None:
-    stage = staged(BOARDS)
-    stage.tell("tool_used", "ada")
-    other = staged(BOARDS.replace("points.balance", "streaks.daily.longest"), store=stage.engine.store)
-    other.ask("leaderboards_refresh")
-    assert board(other, "purse") == [(1, "user_id:ada", 1)]
-
-
-@pytest.mark.parametrize(
-    ("params", "error", "message"),
-    [
-        ({"name": "no_such"}, NotFound, "there is no leaderboard"),
-        ({"name": "purse", "period": "day"}, InvalidValue, "not kept by day"),
-        ({"name": "points", "scope": "country="}, InvalidValue, "not ranked among"),
-        ({"name": "points", "scope": "city=Rome"}, InvalidValue, "country=… or tag=vip"),
-        ({"name": "purse", "scope": "tag=vip"}, InvalidValue, "it is whole"),
-        ({"name": "points", "scope": "segment=vip"}, InvalidValue, "not ranked among"),
-        ({"name": "points", "at": "2027-01-01"}, InvalidValue, "lies ahead"),
-    ],
-)
-def test_questions_that_have_no_answer(params: dict[str, str], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        staged(BOARDS).ask("leaderboard", **params)
-
-
-@pytest.mark.parametrize(
-    "country", [None, 7, 7.5, True, "", "x" * 101, "é" * 51, "a/b", "tag=vip", "\ud800", ["IT"], "I\nT"]
-)
-def test_a_region_can_be_called_whatever(country: Any) -> None:
-    stage = staged(BOARDS)
-    stage.tell("tool_used", "ada")
-    stage.tell("identify", "ada", properties={"country": country}, source_type="internal")
-    ada = stage.engine.person("default", "user_id:ada")
-    [mine] = stage.engine.views(ada, stage.now + 1)["leaderboards"]["points"]["scopes"] or [""]
-    if country in (7, "a/b", "tag=vip"):
-        assert mine == f"country={country}"
-        assert board(stage, "points", scope=mine) == [(1, "user_id:ada", 3)]
-    else:
-        assert mine == ""
-
-
-def test_rows_of_a_board_are_spread_over_partitions() -> None:
-    stage = staged(BOARDS)
-    for number in range(400):
-        stage.tell("tool_used", f"u{number}")
-    rows = [item.key for item in scan_pages(stage.engine.store, TABLE)]
-    taken = Counter(
-        key.partition for key in rows if board_of(key.partition).period == "all" and "points" in key.partition
-    )
-    assert len(taken) == 16
-    assert max(taken.values()) < 400 * 0.15
-
-
-def test_the_sort_of_a_row_is_its_place() -> None:
-    random = Random(3)
-    places = [
-        Place(
-            random.choice((-(2**62), -1, 0, 1, 2**62)),
-            f"{random.getrandbits(128):032x}",
-            random.choice((None, -5, 2**50)),
-        )
-        for _ in range(200)
-    ]
-    assert [place_of(place.sort) for place in places] == places
-    in_order = sorted(places, key=lambda place: (-place.score, place.person))
-    assert [place.sort for place in in_order] == sorted(place.sort for place in places)
-    key = Board("ws", "b.1", "week 2026-03-02", "country=a/b=c")
-    assert all(board_of(row_of(key, place).partition) == key for place in places)
 
 
 def test_who_travels_keeps_the_streak_until_midnight_over_there() -> None:

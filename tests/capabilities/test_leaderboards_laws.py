@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 import yaml
 from hypothesis import Phase, given, settings
 
@@ -167,6 +168,7 @@ def _wanted(on: Engine) -> Iterator[tuple[str, str]]:
             yield row.partition, row.sort
 
 
+@pytest.mark.slow
 @given(scenarios.randoms)
 @settings(max_examples=25, phases=UNSHRUNK)
 def test_boards_are_what_the_auditor_counts(random: Random) -> None:
@@ -207,6 +209,7 @@ def _shown(lived: Lived, person: Any, name: str) -> Any:
 A, B = (f"anonymous_id:anonymous-{number}-0" for number in range(2))
 
 
+@pytest.mark.slow
 @given(scenarios.randoms)
 @settings(max_examples=20, phases=UNSHRUNK)
 def test_merged_and_unmerged_boards_are_those_of_people_who_never_met(random: Random) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.capabilities.points_stage import Stage, catalogue
+from threadline.capabilities.leaderboards.projection import NAME
 from threadline.engine import indexing
 from threadline.kernel.errors import Conflict
 from threadline.kernel.ranking import TABLE, board_of
@@ -123,7 +124,7 @@ def test_of_two_refreshes_at_once_the_one_that_began_later_has_the_last_word(mon
 
     one, other = (opened(VARIANTS[1], store, now) for _ in range(2))  # type: ignore[arg-type]
     monkeypatch.setattr(indexing, "_empty", remove_and_wait)
-    later = threading.Thread(target=one.engine.write_rows)
+    later = threading.Thread(target=one.engine.write_rows, args=[NAME])
     _, begun = indexing._begin(store, projection)  # an earlier one, which has got as far as this
     later.start()
     assert emptied.wait(30)

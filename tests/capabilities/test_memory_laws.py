@@ -1,8 +1,7 @@
-"""Laws of memory: any arrival is what the auditor says, echoes add nothing, limits do not show the order."""
+"""Laws of memory: any arrival is what the auditor says, limits do not show the order, retractions are exact."""
 
 from __future__ import annotations
 
-import itertools
 from random import Random
 from typing import Any
 
@@ -11,45 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.capabilities.memory import SOURCES, projection, read_derivations
-from threadline.kernel.event import Event, Recorded, event_id
+from tests.capabilities.asked import Asked
+from tests.capabilities.memory_stage import INSIGHT, MEMORY, T0, fold, record, view
+from threadline.capabilities.memory import projection, read_derivations
+from threadline.kernel.event import Recorded, event_id
 from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VALUE_BYTES_MAX, FACT_VOICES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 from threadline.testing import scenarios
 from threadline.testing.audits import memory as auditor
 from threadline.testing.projection_laws import LAWS
-
-MEMORY = projection(read_derivations())
-T0 = STARTS_AT
-
-
-def record(at: int, type: str, properties: dict[str, Any], source: str = "shop", key: str = "") -> Recorded:
-    key = key or f"{type} {at} {source}"
-    event = Event(type=type, identifiers=(), occurred_at=at, key=key, source=source, properties=properties)
-    return Recorded(event, event_id("default", source, key), "thread", 1, at)
-
-
-def fold(events: list[Recorded]) -> Any:
-    """The state as the engine comes to it: with the compiled fold, from parts that stay packed."""
-    state: dict[str, Any] = {}
-    assert MEMORY.compile is not None
-    for each in events:
-        step = MEMORY.compile(each.event.type)
-        if step is not None:
-            step(state, each)
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(state))
-
-
-def view(events: list[Recorded], now: int) -> dict[str, Any]:
-    known = [each for each in events if each.event.occurred_at < now]
-    state = fold(known)
-    assert MEMORY.edges is not None
-    edges = MEMORY.edges(state, now)
-    inside = [each for each in known if any(edge.holds(each) for edge in edges)]
-    inside.sort(key=lambda each: (each.event.occurred_at, each.id))
-    return MEMORY.view(state, now, inside)  # type: ignore[no-any-return]
-
 
 # --- any arrival is what is true ------------------------------------------------------------------
 
@@ -198,90 +167,6 @@ def test_what_happened_counts_whatever_else_is_told_of_it() -> None:
     assert "last_refund" not in shown["purchase"]
 
 
-# --- echoes ---------------------------------------------------------------------------------------
-
-INSIGHT = {"type": "fact", "key": "likes", "value": "the sea", "confidence": 0.7}
-
-
-def test_ten_thousand_echoes_of_what_was_recalled_add_nothing() -> None:
-    events = [record(T0, "agent_insight", INSIGHT, "ann")]
-    before = fold(events)
-    for number in range(10_000):
-        recalled: Any = (["fact/likes", "fact/other"], "fact/likes", True)[number % 3]
-        events.append(record(T0 + number + 1, "agent_insight", {**INSIGHT, "recalled": recalled}, f"agent {number}"))
-    assert fold(events) == before
-
-
-def test_ten_thousand_repetitions_by_one_source_make_nothing_surer() -> None:
-    events = [record(T0, "agent_insight", INSIGHT, "ann")]
-    events += [record(T0 + number + 1, "agent_insight", INSIGHT, "ann") for number in range(10_000)]
-    once, often = (view(listed, T0 + DAY)["fact"]["likes"] for listed in (events[:1], events))
-    for name in ("value", "source", "confidence", "conflicts", "voices", "created_at", "expires_at"):
-        assert often[name] == once[name], name
-    # Two ids more, and a count of two bytes more: no further repetition adds a byte.
-    size = len(msgspec.msgpack.encode(fold(events)))
-    assert size == len(msgspec.msgpack.encode(fold(events[:9_000])))
-    assert size - len(msgspec.msgpack.encode(fold(events[:1]))) == 2 * (9 + 34) + 2
-
-
-def test_independent_sources_make_surer_and_weaker_ones_do_not() -> None:
-    events = [record(T0 + n, "agent_insight", INSIGHT, source) for n, source in enumerate(("ann", "bob", "cid"))]
-    sure = [view(events[:n], T0 + DAY)["fact"]["likes"]["confidence"] for n in (1, 2, 3)]
-    assert sure == [0.7, 0.91, 0.973]
-    declared = record(T0 + 3, "fact_remembered", {"type": "fact", "key": "likes", "value": "the sea"})
-    computed = record(T0 + 3, "fact_computed", {"type": "fact", "key": "likes", "value": "the sea"})
-    for stronger, confidence in ((declared, 1.0), (computed, 0.7)):
-        fact = view([*events, stronger], T0 + DAY)["fact"]["likes"]
-        assert (fact["confidence"], fact["conflicts"]) == (confidence, [])
-
-
-def test_of_one_voice_the_newest_word_counts_once() -> None:
-    """Two derivations may read the same agent's events; that does not make two agents of it."""
-    noted = (
-        'memory: {note: {events: noted, fact: "{type}/{key}", says: value, source: agent_inferred, confidence: sure}}'
-    )
-    memory = projection(read_derivations([("threadline.yaml", noted)]))
-    for sure in (0.4, 0.75):
-        state = memory.empty()
-        for each in (
-            record(T0, "agent_insight", INSIGHT, "ann"),
-            record(T0 + 1, "noted", {**INSIGHT, "sure": sure}, "ann"),
-        ):
-            state = memory.fold(state, each)
-        assert memory.view(state, T0 + DAY, [])["fact"]["likes"]["confidence"] == sure
-
-
-def test_a_person_who_says_something_else_has_one_word_however_it_was_told() -> None:
-    answer = record(T0, "form_submitted", {"form": "f", "answers": {"Colour": "red"}})
-    said = {"type": "form", "key": "f:colour"}
-    later = record(T0 + 1, "fact_remembered", {**said, "value": "blue"})
-    weaker = record(T0 + 2, "agent_insight", {**said, "value": "red"}, "ann")
-    for events in itertools.permutations((answer, later, weaker)):
-        fact = view(list(events), T0 + DAY)["form"]["f:colour"]
-        assert (fact["value"], [each["voices"] for each in fact["conflicts"]]) == ("blue", [["ann"]])
-    # A new answer is a newer word.
-    again = record(T0 + 3, "form_submitted", {"form": "f", "answers": {"Colour": "green"}})
-    fact = view([answer, later, again], T0 + DAY)["form"]["f:colour"]
-    assert (fact["value"], fact["conflicts"], fact["events"]) == ("green", [], 3)
-
-
-TELLS = {
-    "user_declared": "fact_remembered", "event_derived": "purchase_completed", "system_computed": "fact_computed",
-    "agent_inferred": "agent_insight",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(SOURCES)))
-def test_the_strongest_source_wins_in_any_order(order: tuple[str, ...]) -> None:
-    events = []
-    for number, source in enumerate(order):
-        told = {"type": "preference", "key": "payment_method", "value": source, "payment_method": source}
-        events.append(record(T0 + number, TELLS[source], told))
-    fact = view(events, T0 + DAY)["preference"]["payment_method"]
-    assert fact["value"] == "user_declared"
-    assert [each["value"] for each in fact["conflicts"]] == list(SOURCES[1:])
-
-
 # --- expiry ---------------------------------------------------------------------------------------
 
 
@@ -358,6 +243,7 @@ def crowd(random: Random, count: int) -> list[Recorded]:
     return events
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(random=scenarios.randoms, count=st.integers(1, 80))
 def test_facts_that_expire_are_sorted_out_alike_in_any_order(random: Random, count: int) -> None:

@@ -281,6 +281,38 @@ def test_a_text_is_sought_in_keys_types_and_values(text: str, keys: list[str]) -
     assert all(score > 0 for score, _ in found)
 
 
+SCRIPTS = [
+    fact("fact", "city", "東京タワーの近く"),
+    fact("fact", "greeting", "สวัสดีครับ"),
+    fact("fact", "language", "हिन्दी भाषा"),
+    fact("fact", "town", "Москва"),
+    fact("fact", "capital", "مدينة القاهرة"),
+    fact("fact", "street", "Straße ﬁn"),
+    fact("fact", "phone", "iPhone手机"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("東京", ["city"]),
+        ("タワー", ["city"]),
+        ("京都", []),
+        ("ครับ", ["greeting"]),
+        ("हिन्दी", ["language"]),
+        ("दिन", []),
+        ("भाषा", ["language"]),
+        ("МОСК", ["town"]),
+        ("القاهرة", ["capital"]),
+        ("strasse fin", ["street"]),
+        ("手机", ["phone"]),
+        ("iphone", ["phone"]),
+    ],
+)
+def test_words_are_found_in_any_script(text: str, keys: list[str]) -> None:
+    assert [each["key"] for _, each in ranked(SCRIPTS, text)] == keys
+
+
 def test_a_search_answers_the_best_first(shop: Asked) -> None:
     for key, value in (("colour", "blue"), ("car", {"colour": "blue"}), ("house", "red")):
         remember(shop, key, value)

@@ -97,15 +97,21 @@ def test_a_correction_of_a_correction_that_is_still_wrong_stays_open() -> None:
     assert (answer["receipt"]["code"], answer["entry"]["status"]) == ("reserved_type", "open")
 
 
-def test_a_form_without_a_reader_asks_for_an_event() -> None:
-    asked = Asked()
+def kept(asked: Asked, payload: dict[str, Any], form: str) -> str:
+    """The id of an entry that a wire has made of a message."""
     entry = RejectedEntry(
         id="1" * 32, workspace="default", source="web", code="no_identifier", message="", received_at=asked.now,
-        payload={"messageId": "m", "userId": "ada"}, form="unheard_of",
+        payload=payload, form=form,
     )  # fmt: skip
     asked.engine.reject([entry])
+    return entry.id
+
+
+def test_a_form_without_a_reader_asks_for_an_event() -> None:
+    asked = Asked()
+    id = kept(asked, {"messageId": "m", "userId": "ada"}, "unheard_of")
     with pytest.raises(InvalidValue, match="unheard_of"):
-        asked.ask("resubmit", id=entry.id)
+        asked.ask("resubmit", id=id)
 
 
 def test_a_wires_payload_is_read_by_the_reader_of_its_form() -> None:
@@ -119,14 +125,10 @@ def test_a_wires_payload_is_read_by_the_reader_of_its_form() -> None:
 
     asked.engine.readers = {"made_up": read}
     payload = {"messageId": "m", "event": "Signed Up"}
-    entry = RejectedEntry(
-        id="2" * 32, workspace="default", source="web", code="no_identifier", message="", received_at=asked.now,
-        payload=payload, form="made_up",
-    )  # fmt: skip
-    asked.engine.reject([entry])
+    id = kept(asked, payload, "made_up")
     with pytest.raises(EventRejected, match="still nobody"):
-        asked.ask("resubmit", id=entry.id)
-    receipt = asked.ask("resubmit", id=entry.id, payload=payload | {"userId": "ada"})["receipt"]
+        asked.ask("resubmit", id=id)
+    receipt = asked.ask("resubmit", id=id, payload=payload | {"userId": "ada"})["receipt"]
     event = asked.ask("event", id=receipt["id"])
     assert (event["key"], event["source"], event["type"]) == ("m", "web", "Signed Up")
 
@@ -152,12 +154,8 @@ def test_only_one_of_two_forms_of_a_correction_is_taken() -> None:
 
 def test_a_write_key_that_an_older_version_kept_is_not_shown() -> None:
     asked = Asked()
-    entry = RejectedEntry(
-        id="3" * 32, workspace="default", source="web", code="no_event_name", message="", received_at=asked.now,
-        payload={"writeKey": "wk_x", "userId": "ada"}, form="segment",
-    )  # fmt: skip
-    asked.engine.reject([entry])
-    assert asked.ask("rejected_entry", id=entry.id)["payload"] == {"userId": "ada"}
+    id = kept(asked, {"writeKey": "wk_x", "userId": "ada"}, "segment")
+    assert asked.ask("rejected_entry", id=id)["payload"] == {"userId": "ada"}
     assert asked.ask("rejected")["entries"][0]["payload"] == {"userId": "ada"}
 
 

@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.dispatch import Dispatcher
+from threadline.engine.engine import Engine
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
 from threadline.kernel.time import DAY, HOUR
 
@@ -119,6 +122,19 @@ def test_people_are_found_by_identifier_and_by_group() -> None:
         asked.ask("people", identifier="bob")
     with pytest.raises(InvalidValue, match="one of"):
         asked.ask("people", tag="a", group="b")
+
+
+@pytest.mark.parametrize("table", ["tag", "group"])
+def test_who_gets_a_tag_or_a_group_ahead_of_the_clock_is_listed_from_then_on(table: str) -> None:
+    asked = Asked()
+    told = {"tag": ("tag_added", {"properties": {"tag": "vip"}}), "group": ("group", {"object_ref": "vip"})}
+    type, said = told[table]
+    for number, ahead in enumerate((-DAY, DAY // 2, 0)):
+        asked.tell(type, at=asked.now + ahead, user_id=f"user {number}", **said)
+    for listed in (["user_id:user 0", "user_id:user 2"], ["user_id:user 0", "user_id:user 1", "user_id:user 2"]):
+        found = asked.ask("people", **{table: "vip"})["people"]
+        assert sorted(person["identifiers"][0] for person in found) == listed
+        asked.now += DAY
 
 
 def test_a_workspace_cannot_have_a_name_that_looks_like_a_partition() -> None:
@@ -269,11 +285,58 @@ def test_a_split_takes_identifiers_out_with_their_events() -> None:
         asked.ask("split", id="user_id:ada", identifiers=["email:info@example.com"])
 
 
+def test_a_preview_of_a_split_names_those_who_will_be_there() -> None:
+    asked = Asked()
+    asked.tell("page", anonymous_id="phone")
+    asked.now += DAY
+    who = {f"kind_{n}": "x" for n in range(5)}
+    asked.tell("page", anonymous_id="phone", **who)
+    wish = {"id": "anonymous_id:phone", "identifiers": [f"{kind}:x" for kind in who]}
+    # Events that come first decide which of them is the strongest and since when the new person is there.
+    for kind in who:
+        asked.tell("page", **{kind: "x"})
+    asked.now += DAY
+    told = ("id", "identifiers", "created_at")
+    preview, done = asked.ask("split", **wish, dry_run=True), asked.ask("split", **wish)
+    for part in ("person", "new"):
+        assert {name: preview[part][name] for name in told} == {name: done[part][name] for name in told}
+
+
 def test_only_a_merge_can_be_unmerged() -> None:
     asked = Asked()
     id = asked.tell("page", user_id="ada")["id"]
     with pytest.raises(InvalidValue, match="not a merge"):
         asked.ask("unmerge", id=id)
+
+
+# --- definitions that change -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"blocked": ["card:Shared"]}, {"junk": ["shared"]}, {"card": {"identifying": False}},
+        {"card": {"normalise": "email"}},
+    ],
+    ids=["blocked", "junk", "not identifying", "of another form"],
+)  # fmt: skip
+def test_whoever_an_identifier_founded_stays_although_it_names_nobody_any_more(declared: dict[str, Any]) -> None:
+    asked = Asked()
+    asked.tell("campaign_delivered", card="Shared", properties={"campaign_id": "spring"})
+    person = asked.tell("tool_used", card="Shared", user_id="ada")["person"]
+    rules = Asked(declared).engine.catalogue.rules
+    catalogue = Catalogue([*asked.engine.catalogue.projections, *asked.engine.catalogue.policies], rules)
+    asked.engine = Engine(asked.engine.store, catalogue, lambda: asked.now)
+    assert asked.ask("tag", id=person, add=["vip"])["tags"] == ["vip"]
+    assert asked.ask("remember", id=person, type="fact", key="size", value=41, request="r1")["person"] == person
+    assert asked.ask("points_spend", id=person, points=1, request="r2")["status"] == "spent"
+    asked.now += 8 * DAY
+    assert Dispatcher(asked.engine, {}, "test").run_once() == 1
+    shown = asked.ask("person", id=person)
+    assert shown["features"]["campaign_ignored"]["value"] == 1
+    assert shown["id"] == asked.ask("person", id="user_id:ada")["id"] == person
+    assert len(list(asked.engine.all_people("default"))) == 1
+    assert asked.ask("rejected")["entries"] == []
 
 
 # --- joins set aside --------------------------------------------------------------------------

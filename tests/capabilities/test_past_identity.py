@@ -6,16 +6,27 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
-from threadline.kernel.time import DAY, format_time
+from threadline.kernel.event import Event
+from threadline.kernel.time import DAY, HOUR, format_time
 from threadline.testing import scenarios
 
 REFS = ("user_id:user-0", "user_id:user-1", "anonymous_id:anonymous-0-0", "anonymous_id:anonymous-1-1")
-READS = ("person", "features", "memory", "points", "segments")
+READS = ("person", "features", "memory", "points", "segments", "streaks", "interests")
+
+
+READS_OF_PARTS = {"memory_fact": "memory", "segment": "segments"}
+"""Reads that show a part of another's answer."""
+
+
+def test_every_read_as_of_an_instant_is_held_to_what_was_served() -> None:
+    found = {each.name for each in Asked().engine.catalogue.operations if "as_of" in each.params.__struct_fields__}
+    assert found == {*READS, *READS_OF_PARTS}
 
 
 def seen(asked: Asked, operation: str, ref: str, **params: Any) -> Any:
@@ -61,6 +72,31 @@ def test_before_they_were_joined_they_are_two(asked: Asked) -> None:
     assert spent(asked, "anonymous_id:phone", known="now", **then) == 17
 
 
+def test_streaks_and_interests_are_of_who_was_meant_then() -> None:
+    asked = Asked()
+    for who in ({"user_id": "ada"}, {"anonymous_id": "phone"}):
+        for _ in range(2):
+            asked.now += DAY
+            asked.tell("conversation_started", **who)
+            asked.tell("product_viewed", properties={"category": "tents"}, **who)
+    before = asked.now + 1
+    asked.now += HOUR
+    asked.tell("conversation_started", user_id="ada", anonymous_id="phone")
+    asked.now += HOUR
+
+    def told(ref: str, **params: Any) -> tuple[int, int]:
+        streak = asked.ask("streaks", id=ref, **params)["streaks"]["daily"]
+        topics = asked.ask("interests", id=ref, **params)["topics"]
+        return streak["longest"], sum(value["actions"] for topic in topics for value in topic["values"])
+
+    then = {"as_of": format_time(before)}
+    assert [told(ref) for ref in ("user_id:ada", "anonymous_id:phone")] == [(4, 4), (4, 4)]
+    assert [told(ref, **then) for ref in ("user_id:ada", "anonymous_id:phone")] == [(2, 2), (2, 2)]
+    assert told("user_id:ada", known="now", **then) == (4, 4)
+    asked.tell("conversation_started", user_id="ada", at=before - 3 * DAY)
+    assert told("user_id:ada", **then) == (2, 2), "what was told late was not known then"
+
+
 def test_a_training_set_has_everybody_as_they_were(asked: Asked) -> None:
     before = asked.now + 1
     bought(asked, 100, user_id="ada", anonymous_id="phone")
@@ -104,6 +140,47 @@ def test_an_id_that_nobody_has_any_more_leads_to_who_had_it() -> None:
         assert (answer["person"], answer["features"]["monetary_total"]["value"]) == (founder, 8)
 
 
+def test_an_identifier_that_was_refused_was_not_linked_before_it_was() -> None:
+    asked = Asked()
+    devices = [f"device {number}" for number in range(6)]
+    for device in devices:
+        asked.tell("page", user_id="ada", anonymous_id=device)
+    answers = []
+    for decide in (
+        lambda: asked.ask("review", id=asked.ask("quarantine")["joins"][0]["id"], join=True),
+        lambda: asked.tell("page", user_id="bob", anonymous_id="another"),
+    ):
+        answers.append((asked.now + 1, linked(asked)))
+        asked.now += DAY
+        decide()
+    answers.append((asked.now + 1, linked(asked)))
+    asked.now += DAY
+    assert [len(answer) for _, answer in answers] == [6, 7, 7]
+    assert [linked(asked, as_of=format_time(at)) for at, _ in answers] == [answer for _, answer in answers]
+
+
+def test_an_identifier_that_was_told_of_somebody_else_was_not_linked_by_that() -> None:
+    asked = Asked()
+    for device in range(6):
+        asked.tell("page", user_id="ada", anonymous_id=f"device {device}")
+    asked.tell("page", user_id="bob")
+    at = asked.now + 1
+    before = asked.ask("person", id="user_id:bob")["identifiers"]
+    asked.now += DAY
+    # The sixth was refused as one of ada's, and is bob's from now on.
+    asked.tell("page", user_id="bob", anonymous_id="device 5")
+    asked.tell("page", user_id="bob", anonymous_id="device 4")
+    assert len(asked.ask("person", id="user_id:bob")["identifiers"]) == 3
+    asked.ask("merge", id="user_id:ada", other="user_id:bob", force=True)
+    asked.ask("unmerge", id=asked.ask("events", id="user_id:ada", type="threadline.person_merged")["events"][0]["id"])
+    assert asked.ask("person", id="user_id:bob", as_of=format_time(at))["identifiers"] == before
+
+
+def linked(asked: Asked, **params: Any) -> list[str]:
+    found = asked.ask("person", id="user_id:ada", **params)["identifiers"]
+    return [f"{each['kind']}:{each['value']}" for each in found if each["linked"]]
+
+
 def test_imported_history_was_known_with_whom_it_joined() -> None:
     asked = Asked()
     asked.now += 100 * DAY
@@ -118,6 +195,18 @@ def test_imported_history_was_known_with_whom_it_joined() -> None:
     assert then == [10, 111, 111]
 
 
+def test_history_that_lies_ahead_was_known_when_it_was_told() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    asked.tell("page", anonymous_id="phone")
+    asked.tell("page", at=asked.now + DAY // 2, historical=True, user_id="ada", anonymous_id="phone")
+    at, joined = asked.now + 1, asked.ask("person", id="anonymous_id:phone")
+    asked.now += DAY
+    asked.tell("page", user_id="ada")
+    then = asked.ask("person", id="anonymous_id:phone", as_of=format_time(at))
+    assert (then["id"], then["timeline"]) == (joined["id"], joined["timeline"])
+
+
 @given(scenarios.histories(people=2, count_max=24), scenarios.randoms)
 def test_what_was_served_is_what_is_told_of_it_later(history: list[Any], random: Random) -> None:
     """Whoever was asked about, whatever joined and split them since."""
@@ -126,7 +215,7 @@ def test_what_was_served_is_what_is_told_of_it_later(history: list[Any], random:
     merges: list[str] = []
     for number, call in enumerate(scenarios.batched(random, history, size_max=4)):
         asked.now = max(asked.now + DAY, scenarios.NOW + number * DAY)
-        asked.engine.record(call)
+        asked.engine.record([ahead(random, asked.now, event) for event in call])
         operate(asked, random, merges, number)
         asked.now += DAY // 2
         for operation in READS:
@@ -136,7 +225,15 @@ def test_what_was_served_is_what_is_told_of_it_later(history: list[Any], random:
     asked.now += 100 * DAY
     for at, operation, ref, answer in served:
         if answer is not None:
-            assert seen(asked, operation, ref, as_of=format_time(at)) == answer
+            then = {"as_of": format_time(at)} | ({"known": "then"} if operation in ("streaks", "interests") else {})
+            assert seen(asked, operation, ref, **then) == answer
+
+
+def ahead(random: Random, now: int, event: Event) -> Event:
+    """An event, or one in five of a clock that runs ahead."""
+    if random.randrange(5):
+        return event
+    return msgspec.structs.replace(event, occurred_at=now + random.randrange(1, DAY))
 
 
 def operate(asked: Asked, random: Random, merges: list[str], number: int) -> None:

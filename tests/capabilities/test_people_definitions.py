@@ -1,8 +1,7 @@
-"""What users declare of identifiers: what each mistake is told, what holds, and the schema of all sections."""
+"""What users declare of identifiers: what each mistake is told, what holds, and what the schema sees of it."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from threadline.app import catalogue
 from threadline.capabilities.definitions import Definitions, schema
-from threadline.capabilities.people.definition import JUNK, KINDS, SECTION, rules
+from threadline.capabilities.people.definition import JUNK, KINDS, rules
+from threadline.capabilities.people.schema import IDENTIFIERS_SECTION
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Identifier
 from threadline.kernel.identity import IdentifierKind, IdentityRules
@@ -131,8 +130,7 @@ def test_files_are_read_together() -> None:
 
 # --- the schema -------------------------------------------------------------------------------------
 
-WHOLE = jsonschema_rs.Draft202012Validator(schema(catalogue().sections))
-SCHEMA = jsonschema_rs.Draft202012Validator(schema([SECTION]))
+SCHEMA = jsonschema_rs.Draft202012Validator(schema([IDENTIFIERS_SECTION]))
 LOST = {"a kind twice", "a kind that is a number"}
 """What YAML has lost before an editor looks."""
 
@@ -142,36 +140,11 @@ def test_the_schema_refuses_what_an_editor_can_see(mistake: str) -> None:
     assert not SCHEMA.is_valid(yaml.safe_load(MISTAKES[mistake][0]))
 
 
-def test_the_schema_knows_every_section_and_no_other(tmp_path: Path) -> None:
-    (tmp_path / "threadline.yaml").write_text("qqq: 1")
-    with pytest.raises(InvalidDefinition) as caught:
-        catalogue([tmp_path / "threadline.yaml"])
-    known = str(caught.value).partition("known are ")[2].split(", ")
-    assert known == sorted(section.name for section in catalogue().sections)
-    assert WHOLE.is_valid({"settings": {"port": 80}, "identifiers": {"junk": ["x", 0]}, "timezone": "UTC"})
-    for wrong in ({"feature": {}}, {"settings": {"prot": 1}}, {"settings": {"store": "x"}}):
-        assert not WHOLE.is_valid(wrong), wrong
-
-
-@pytest.mark.parametrize("page", ["people.md", "settings.md", "streaks.md", "features.md", "segments.md", "points.md"])
-def test_the_schema_takes_what_the_pages_show(page: str) -> None:
-    names = {section.name for section in catalogue().sections}
-    # Dates are texts to definitions.
-    written = [json.loads(json.dumps(yaml.safe_load(block), default=str)) for block in blocks(page)]
-    shown = [each for each in written if isinstance(each, dict) and each.keys() <= names]
-    assert shown
-    assert [error.message for each in shown for error in WHOLE.iter_errors(each)] == []
-
-
-def blocks(page: str) -> list[str]:
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-
-
 def test_what_the_page_declares_is_read() -> None:
-    (block,) = blocks("people.md")
+    page = (DOCS / "people.md").read_text("utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     found = declared(block)
     assert not found.identifies(Identifier("email", "info@shop.example"))
     assert found.normalise(Identifier("user_id", "Walk-In")) is None
-    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| `(\w+)` \|$", (DOCS / "people.md").read_text("utf-8"), re.M)
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| `(\w+)` \|$", page, re.M)
     assert rows == [(kind.name, str(kind.priority), str(kind.limit), kind.normalise) for kind in KINDS]

@@ -58,6 +58,7 @@ def done(process: subprocess.Popen[str]) -> list[str]:
     return told.split()
 
 
+@pytest.mark.slow
 def test_what_another_process_earned_is_ranked_within_the_time_that_is_promised(store: str, definitions: Path) -> None:
     done(begin(store, definitions, "earn", "ada", "ada", "bob"))
     ahead = 0
@@ -92,6 +93,7 @@ def test_on_one_database_everybody_sees_their_own_at_once(tmp_path: Path, defini
     other.close()
 
 
+@pytest.mark.slow
 def test_processes_that_spend_at_once_never_overdraw(tmp_path: Path, definitions: Path) -> None:
     url = server("18").made(schema_of(tmp_path))
     app = threadline.open(url, definitions=definitions)

@@ -297,10 +297,14 @@ def test_an_audit_goes_from_the_cause_of_the_cause_to_what_came_of_it() -> None:
     crm = Crm()
     dispatcher = Dispatcher(asked.engine, {"webhook": crm}, "test")
     states = []
+    key = asked.ask("event", id=page)["key"]
+    assert asked.ask("message", message_id=key)["effects"] == [{**call, "decision": decision["decision_id"]}]
     for _ in range(2):
         asked.now += HOUR
         dispatcher.run_once()
         call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        # Whoever asks after the message is told of what it led to in the same words.
+        assert asked.ask("message", message_id=key)["effects"] == [{**call, "decision": decision["decision_id"]}]
         states.append((call["status"], len(call["outcomes"])))
     assert states == [("retrying", 1), ("done", 2)]
     assert {call["effect"]} == set(crm.sent)
@@ -335,6 +339,44 @@ def test_a_call_that_was_given_up_on_is_not_done() -> None:
     assert standing() == "parked", "what was given up on again"
 
 
+@pytest.mark.parametrize("failures", [0, 1])
+def test_a_call_is_parked_where_nothing_can_tell_so(failures: int) -> None:
+    class Unspeakable(Crm):
+        """Fails some times, and then says what no thread can take."""
+
+        def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+            self.sent.append(effect_id)
+            if len(self.sent) <= failures:
+                return Outcome(type="called", retry_after_seconds=5.0)
+            return Outcome(type="x" * 1_000)
+
+    asked = people()
+    applied(asked)
+    (decision,) = asked.ask("decisions", rule="score")["decisions"]
+
+    def standing() -> tuple[str, list[str]]:
+        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        return call["status"], [each["type"].rpartition("_")[2] for each in call["outcomes"]]
+
+    crm = Unspeakable()
+    for _ in range(failures + 2):
+        asked.now += HOUR
+        Dispatcher(asked.engine, {"webhook": crm}, "test").run_once()
+    told = ["retried"] * failures
+    assert (len(crm.sent), standing()) == (failures + 1, ("parked", told))
+    assert asked.engine.redrive(asked.engine.parked("default"), "ops") == 1
+    told += ["redriven"]
+    assert standing() == ("retrying", told)
+    asked.now += HOUR
+    Dispatcher(asked.engine, {"webhook": Crm()}, "test").run_once()
+    assert standing() == ("retrying", [*told, "retried"])
+    asked.now += HOUR
+    well = Crm()
+    well.sent.append("")
+    Dispatcher(asked.engine, {"webhook": well}, "test").run_once()
+    assert standing() == ("done", [*told, "retried", "called"])
+
+
 def test_why_and_why_not() -> None:
     asked = people()
     applied(asked, 91)
@@ -349,6 +391,16 @@ def test_why_and_why_not() -> None:
     assert asked.ask("rule_why", id="user_id:bob", rule="spender")["matched"] is True
     with pytest.raises(NotFound):
         asked.ask("rule_why", id="user_id:bob", rule="nothing")
+
+
+def test_why_is_not_asked_of_what_has_not_happened() -> None:
+    asked = people()
+    id = applied(asked, 80)
+    ahead = asked.tell("applied", at=asked.now + HOUR, user_id="ada", properties={"score": 99})["id"]
+    for hours, event, matched in ((0, id, False), (2, ahead, True)):
+        asked.now += hours * HOUR
+        told = asked.ask("rule_why", id="user_id:ada", rule="score")
+        assert (told["event"]["id"], told["matched"]) == (event, matched)
 
 
 # --- reckoning again ----------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.engine.cascade import Reactors
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.packing import unpack
+from threadline.engine.reactors import Reactors
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.event import event_id
 from threadline.kernel.store import scan_pages

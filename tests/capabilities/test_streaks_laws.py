@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -20,7 +21,7 @@ from threadline.capabilities.streaks.fold import RECORD_SIZE
 from threadline.capabilities.streaks.policy import Watched, policy
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.projection import Projection
-from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, MINUTE
+from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, MINUTE, parse_time
 from threadline.testing import scenarios
 from threadline.testing.audits import streaks as audited
 from threadline.testing.projection_laws import LAWS
@@ -249,3 +250,37 @@ def test_what_counts_early_is_given_away_once_and_no_more(
     assert shown["longest"] == max(map(len, runs), default=0)
     assert shown["progress"] == min(have, times)
     assert (shown["current"] > 0) == (done[-1] or done[-2])
+
+
+AT_HOME = """
+calendar:
+  amnesty: [{from: 2025-11-20, to: 2025-11-23}, {from: 2025-12-01, to: 2025-12-01}]
+streaks:
+  daily: {grace: 12h}
+  frozen: {grace: 12h, freezes: {start: 1, every: 3, max: 2}}
+  weekly: {cadence: week, grace: 12h, freezes: {every: 2, max: 1}}
+  monthly: {cadence: month}
+"""
+
+
+@given(
+    hours=st.lists(st.integers(0, 30 * 12), min_size=1, max_size=40),
+    later=st.integers(0, 10 * 24),
+    part=st.integers(0, 1_000_000),
+)
+def test_whoever_is_active_before_a_streak_expires_keeps_it(hours: list[int], later: int, part: int) -> None:
+    """``hours`` are those since the first of November at which the person was active, two at a time."""
+    known, begins = declared(AT_HOME), scenarios.NOW - 61 * DAY
+    told = [Event(type="page", identifiers=(), occurred_at=begins + 2 * h * HOUR, key=str(h)) for h in sorted(hours)]
+    state = known.empty()
+    for recorded in scenarios.recorded(told):
+        state = known.fold(state, recorded)
+    now = told[-1].occurred_at + later * HOUR + 1
+    for name, before in known.view(state, now, []).items():
+        if before["expires_at"] is not None:
+            at = now + (parse_time(before["expires_at"]) - 1 - now) * part // 1_000_000
+            one_more = Event(type="page", identifiers=(), occurred_at=at, key="one more")
+            (recorded,) = scenarios.recorded([one_more])
+            after = known.view(known.fold(deepcopy(state), recorded), at + 1, [])[name]
+            assert after["run"] is not None, name
+            assert (after["run"]["from"], after["history"]) == (before["run"]["from"], before["history"]), name

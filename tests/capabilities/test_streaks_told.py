@@ -3,58 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import threadline
+from tests.capabilities.streaks_stage import MILESTONE, Stage
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
-from threadline.surfaces.python import Threadline
-
-MILESTONE, HOPPING = "streak_milestone_reached", "zone_hopping_detected"
-
-
-class Stage:
-    """An application in memory whose clock stands where the last event was told."""
-
-    def __init__(self, folder: Path, definitions: str = "") -> None:
-        self.now = parse_time("2026-03-01T00:00:00Z")
-        self._keys = 0
-        file = folder / "threadline.yaml"
-        file.write_text(definitions)
-        self.app: Threadline = threadline.open("memory:", definitions=file, clock=lambda: self.now)
-
-    def tell(self, type: str, at: str, who: str = "ada", **fields: Any) -> dict[str, Any]:
-        """Tell of an event at once; with ``late=True`` the clock stays where it is."""
-        self._keys += 1
-        instant = parse_time(at)
-        if not fields.pop("late", False):
-            self.now = max(self.now, instant + SECOND)
-        if "zone" in fields:
-            fields["context"] = {"timezone": fields.pop("zone")}
-        event = {"type": type, "occurred_at": format_time(instant), "identifiers": {"user_id": who}}
-        (receipt,) = self.app.record([{"key": f"key-{self._keys}", **event, **fields}])
-        return receipt
-
-    def days(self, *days: int, who: str = "ada", hour: int = 12, **fields: Any) -> None:
-        """Active on these days of March at an hour, UTC."""
-        for day in days:
-            self.tell("lesson", f"2026-03-{day:02}T{hour:02}:00:00Z", who, **fields)
-
-    def streak(self, who: str = "ada", name: str = "daily", at: str = "") -> dict[str, Any]:
-        """One streak as callers read it, at the clock's instant or at another not before it."""
-        if at:
-            self.now = max(self.now, parse_time(at))
-        answer: dict[str, Any] = self.app.streaks(f"user_id:{who}", **({"as_of": at} if at else {}))["streaks"][name]
-        return answer
-
-    def told(self, type: str, who: str = "ada") -> list[dict[str, Any]]:
-        """The properties of all events of a type, in the order in which they occurred."""
-        page = self.app.events(f"user_id:{who}", order="asc", type=type, limit=1_000)
-        return [each["properties"] for each in page["events"]]
 
 
 @pytest.fixture
@@ -215,95 +170,6 @@ def test_every_streak_has_its_own(stage: Callable[..., Stage]) -> None:
     ]  # fmt: skip
     answer = on.app.streaks("user_id:ada")["streaks"]
     assert sorted(answer) == ["lessons", "twice", "weeks"]
-
-
-# --- zones ------------------------------------------------------------------------------------
-
-
-def test_hopping_is_flagged_once_a_day_and_refused_never(stage: Callable[..., Stage]) -> None:
-    on = stage()
-    zones = ("UTC", "Asia/Tokyo", "America/New_York", "Europe/Rome", "Asia/Tokyo", "UTC")
-    for hour, zone in enumerate(zones):
-        assert on.tell("lesson", f"2026-03-02T{hour + 8:02}:00:00Z", zone=zone)["status"] == "accepted"
-    (flag,) = on.told(HOPPING)
-    assert flag == {"changes": 3, "zones": ["Asia/Tokyo", "America/New_York", "Europe/Rome"]}
-    assert on.app.daily_activity("user_id:ada")["zone"] == "UTC"
-
-
-@pytest.mark.parametrize("together", [1, 2, 3, 5])
-def test_what_does_not_count_brings_nothing_about_whatever_shares_its_call(
-    stage: Callable[..., Stage], together: int
-) -> None:
-    days = stage()
-    days.now = parse_time("2026-03-04T00:00:00Z")
-    told = [
-        ("lesson", "2026-03-01T12:00:00Z", "UTC"),
-        ("lesson", "2026-03-03T12:00:00Z", "UTC"),
-        ("lesson", "2026-03-03T11:50:00Z", "Europe/Rome"),
-        ("lesson", "2026-03-03T11:40:00Z", "Asia/Kathmandu"),
-        # At the very instant of a change of zone, but no activity.
-        ("tag_added", "2026-03-03T12:00:00Z", "Asia/Kathmandu"),
-    ]
-    events = [
-        {
-            "key": f"{number}",
-            "type": type,
-            "occurred_at": at,
-            "identifiers": {"user_id": "ada"},
-            "context": {"timezone": zone},
-            "properties": {"tag": "vip"} if type == "tag_added" else {},
-        }
-        for number, (type, at, zone) in enumerate(told)
-    ]
-    for first in range(0, len(events), together):
-        receipts = days.app.record(events[first : first + together])
-        assert {receipt["status"] for receipt in receipts} == {"accepted"}
-    # By the third lesson it is hopping; the tag adds nothing to that.
-    (flag,) = days.app.events("user_id:ada", type=HOPPING)["events"]
-    assert flag["cause"] == days.app.events("user_id:ada", type="lesson", order="desc")["events"][2]["id"]
-    assert flag["properties"]["zones"] == ["Asia/Kathmandu", "Europe/Rome", "UTC"]
-
-
-HOPS = {"A": (10, "Europe/Rome"), "B": (11, "Asia/Tokyo"), "C": (12, "America/New_York"), "D": (13, "UTC")}
-
-
-@pytest.mark.parametrize("order", ["".join(each) for each in permutations(HOPS)])
-def test_hopping_is_flagged_in_whatever_order_it_becomes_known(stage: Callable[..., Stage], order: str) -> None:
-    on = stage()
-    on.now = parse_time("2026-03-03T00:00:00Z")
-    for name in order:
-        hour, zone = HOPS[name]
-        on.tell("lesson", f"2026-03-02T{hour}:00:00Z", zone=zone, late=True)
-    (flag,) = on.app.events("user_id:ada", type=HOPPING)["events"]
-    assert flag["occurred_at"] == "2026-03-02T13:00:00.000000Z"
-    assert flag["properties"] == {"changes": 3, "zones": ["Asia/Tokyo", "America/New_York", "UTC"]}
-
-
-@pytest.mark.parametrize("names", [("Asia/Kolkata", "Asia/Calcutta"), ("UTC", "Etc/UTC", "GMT", "+00:00")])
-def test_another_name_of_the_same_zone_is_no_change(stage: Callable[..., Stage], names: tuple[str, ...]) -> None:
-    on = stage()
-    for hour in range(6):
-        on.tell("lesson", f"2026-03-02T{hour + 8:02}:00:00Z", zone=names[hour % len(names)])
-    assert on.told(HOPPING) == []
-    assert on.app.daily_activity("user_id:ada")["zone"] == names[0]
-
-
-def test_travelling_is_not_hopping(stage: Callable[..., Stage]) -> None:
-    on = stage()
-    for day, zone in enumerate(("UTC", "Asia/Tokyo", "America/New_York", "Europe/Rome"), 2):
-        on.tell("lesson", f"2026-03-{day:02}T12:00:00Z", zone=zone)
-    assert on.told(HOPPING) == []
-
-
-def test_a_late_event_from_another_zone_moves_what_came_after_it(stage: Callable[..., Stage]) -> None:
-    on = stage()
-    on.tell("lesson", "2026-03-01T12:00:00Z", zone="UTC")
-    on.tell("lesson", "2026-03-05T23:30:00Z")
-    assert on.streak()["last_active_on"] == "2026-03-05"
-    on.tell("lesson", "2026-03-03T12:00:00Z", zone="Asia/Tokyo", late=True)
-    assert on.streak()["last_active_on"] == "2026-03-06"
-    assert on.app.engine.refold_all() > 0
-    assert on.streak()["last_active_on"] == "2026-03-06"
 
 
 # --- what others tell -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
+from threadline.engine.wishes import CASCADE_CUT
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time
 
@@ -145,6 +146,31 @@ def test_errors_of_a_candidate_are_told_and_stop_nothing(shop: Tried) -> None:
     assert (totals["errors"], totals["new"]) == (1, {"Approved": 3, "Error": 1})
 
 
+def test_what_is_cut_is_told_as_live() -> None:
+    always = {"version": 1, "conditions": {"field": "event.type", "exists": True}}
+    rules = {f"r{number:02d}": {**always, "priority": number} for number in range(30)}
+    rules["again"] = {**always, "actions": [{"emit_event": {"type": "looped"}}]}
+    rules["sends"] = {**always, "actions": [{"send_notification": {"message": "hello"}}] * 20}
+    sets = {
+        "all": {"events": ["applied"], "rules": [f"r{number:02d}" for number in range(30)]},
+        "loop": {"events": ["looped"], "rules": ["again"]},
+        "sent": {"events": ["sent"], "rules": ["sends"]},
+        "few": {"events": ["asked"], "rules": ["r01", "r02"]},
+    }
+    base = yaml({"rules": rules, "rule_sets": sets})
+    tried = Tried(base)
+    for type in ("applied", "looped", "sent", "asked", "applied"):
+        tried.now += DAY
+        tried.tell(type, user_id="ada")
+    assert len(tried.engine.events(tried.engine.person("default", "user_id:ada"), types=frozenset({CASCADE_CUT}))) == 3
+    # Whether anybody looks at decisions makes no difference.
+    for more in ({}, {"features": {"told": {"aggregate": "count", "events": "decision_made"}}}):
+        answer = tried.what_if(definitions=yaml({"rules": rules, "rule_sets": sets, **more}))
+        assert (answer["cut"], answer["changed"]) == (3, 0)
+    fewer = {**sets, "all": {"events": ["applied"], "rules": ["r01", "r02"]}}
+    assert tried.what_if(definitions=yaml({"rule_sets": fewer}))["cut"] == 1
+
+
 def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
     index = shop.engine.catalogue.index["profile"]
     projection = shop.engine.catalogue.projections[index]
@@ -191,9 +217,11 @@ def test_what_cannot_be_tried_is_refused(shop: Tried, params: dict[str, Any], er
         shop.ask("what_if", wait=True, **params)
 
 
-def test_identifiers_and_settings_of_a_candidate_are_left_aside(shop: Tried) -> None:
-    whole = BASE[:-1] + ', "identifiers": {"user_id": {"limit": 1}}, "settings": {"port": 1}}'
-    assert shop.what_if(definitions=whole)["changed"] == 0
+def test_what_decides_who_comes_in_is_left_aside_in_a_candidate(shop: Tried) -> None:
+    others = '"identifiers": {"user_id": {"limit": 1}}, "settings": {"port": 1}, "event_schemas": {"page": {"not": {}}}'
+    answer = shop.what_if(definitions=f"{BASE[:-1]}, {others}}}")
+    assert answer["changed"] == 0
+    assert "event_schemas" not in answer["new"]
 
 
 def test_a_rule_that_no_set_names_is_asked_of_the_types_that_are_named(shop: Tried) -> None:

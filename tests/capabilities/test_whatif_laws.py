@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def lived(events: list[Event]) -> Tried:
     return tried
 
 
+@pytest.mark.slow
 @few
 @given(random=scenarios.randoms, count=st.integers(5, 40))
 def test_what_was_decided_live_is_decided_again(random: Random, count: int) -> None:
@@ -63,6 +65,7 @@ def test_what_was_decided_live_is_decided_again(random: Random, count: int) -> N
     assert sum(sum(rule["new"].values()) for rule in answer["rules"]) <= recorded
 
 
+@pytest.mark.slow
 @few
 @given(random=scenarios.randoms, count=st.integers(5, 40))
 def test_the_identical_candidate_changes_nothing(random: Random, count: int) -> None:
@@ -84,6 +87,7 @@ CANDIDATE = {
 }
 
 
+@pytest.mark.slow
 @few
 @given(random=scenarios.randoms, count=st.integers(5, 40))
 def test_one_life_for_both_sides_is_what_two_lives_are(random: Random, count: int) -> None:
@@ -108,6 +112,7 @@ def pages_apart(tried: Tried, trying: Any) -> Any:
     return whatif.run(tried.engine.store, tried.engine.catalogue, "default", replace(trial, shared=None))
 
 
+@pytest.mark.slow
 @few
 @given(random=scenarios.randoms, count=st.integers(5, 30), stops=st.lists(st.booleans(), max_size=8))
 def test_breaking_off_and_going_on_changes_nothing(random: Random, count: int, stops: list[bool]) -> None:
@@ -143,6 +148,7 @@ def held(store: Store) -> tuple[list[Item], list[FeedEntry]]:
     return [item for table in store.tables() for item in scan_pages(store, table)], store.feed("", 1_000)
 
 
+@pytest.mark.slow
 @few
 @given(random=scenarios.randoms, count=st.integers(5, 25))
 def test_nothing_is_written_and_nobody_is_left_out(random: Random, count: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 from collections.abc import Iterator, Set
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +12,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from tests.chromium import launched
 from tests.clients.calls import GROUP, ORDER, ORDERED_AT, TRAITS, Call, Who, check_event, includes
 from tests.clients.network import LOSE, PASS, REFUSE, RESET, Network
 from tests.clients.server import Server, wait_until
@@ -49,18 +49,11 @@ def origin() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is missing: `make setup`")
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("chromium is missing; `make setup` installs it where it may")
     if not LIBRARY.is_dir():
         pytest.skip("analytics.js is missing; `make setup` installs it with the node clients")
     # A library that asked any other host for anything would not be told "no", but would find nobody.
-    alone = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
-    with sync.sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", alone])
+    with launched("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1") as made:
         yield made
-        made.close()
 
 
 class Shop:

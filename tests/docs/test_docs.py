@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,16 @@ def test_paths_named_in_prose_exist(page: Path) -> None:
     assert [path for path in named_paths(page.read_text()) if not (ROOT / path).exists()] == []
 
 
+def test_the_map_of_the_architecture_names_what_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    section = page.partition("## Where to look")[2].partition("## ")[0]
+    named = re.findall(r"`([\w/]+/(?:\w+\.py)?)`", section)
+    assert len(named) > 30
+    assert [
+        path for path in named if not (ROOT / "src" / "threadline" / path.removeprefix("src/threadline/")).exists()
+    ] == []
+
+
 def test_every_page_is_in_the_contents() -> None:
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     listed = set(re.findall(r"[\w/-]+\.md", str(nav)))
@@ -70,6 +82,26 @@ def test_commands_of_the_docs_are_targets_of_the_makefile() -> None:
         for snippet in snippets(page.read_text()):
             named += re.findall(r"^(?:\$ )?make ([a-z-]+)", snippet.code, re.MULTILINE)
         assert set(named) <= targets, page.name
+
+
+def test_the_projection_of_the_docs_is_in_the_style_of_the_house(tmp_path: Path) -> None:
+    # It is to be saved as a file here, where `make lint` and the tests of the house would meet it.
+    code = next(each.code for each in snippets((ROOT / "docs/how-to-add-a-projection.md").read_text()))
+    assert re.match(r'"""[^\n]+\."""\n', code), "it opens with its sign"
+    # Beside the configuration of both, so that it is held to the same rules as what ships.
+    config = f"--config={ROOT / 'pyproject.toml'}"
+    name = str(ROOT / "src/threadline/capabilities/people/chats.py")
+    file = tmp_path / "chats.py"
+    file.write_text(code)
+    for command in (
+        ["ruff", "check", config, "--stdin-filename", name, "-"],
+        ["ruff", "format", "--check", config, "--stdin-filename", name, "-"],
+        ["mypy", f"--config-file={ROOT / 'pyproject.toml'}", "--strict", f"--cache-dir={tmp_path}", str(file)],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], input=code, capture_output=True, text=True, cwd=ROOT, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_error_is_documented_as_it_is() -> None:

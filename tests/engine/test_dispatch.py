@@ -12,9 +12,11 @@ from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import EFFECT_RETRIED, Dispatcher
 from threadline.engine.engine import Engine
+from threadline.engine.packing import unpack_event
 from threadline.engine.parking import parked, redrive
-from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, TIMER
+from threadline.engine.wishes import EFFECT_PARKED, EFFECT_REDRIVEN, OUTBOX, TIMER
 from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.sender import Outcome
 from threadline.kernel.store import scan_pages
@@ -61,10 +63,11 @@ def react(recorded: Recorded, states: dict[str, Any]) -> Sequence[Wish]:
         if "broken" in recorded.event.identifiers[0].value:
             raise RuntimeError("a policy with a mistake")
         return [Emit(type="reminded", key="call", occurred_at=recorded.event.occurred_at)]
-    return [Effect(kind="box", key="mail", data={"to": "ada"})]
+    kind = "fax" if recorded.event.type == "fax" else "box"
+    return [Effect(kind=kind, key="mail", data={"to": "ada"})]
 
 
-POLICY = Policy(name="care", handles=frozenset({"remind", "write", TIMER_FIRED}), react=react)
+POLICY = Policy(name="care", handles=frozenset({"remind", "write", "fax", TIMER_FIRED}), react=react)
 
 
 @pytest.fixture
@@ -201,6 +204,19 @@ def test_an_effect_without_a_sender_waits_for_one(engine: Engine, clock: Clock) 
     assert left(engine, OUTBOX) == 0
 
 
+def test_effects_without_a_sender_hold_up_no_others(engine: Engine, clock: Clock) -> None:
+    for number in range(60):
+        tell(engine, "fax", key=f"{number}")
+    clock.now += 1
+    for number in range(5):
+        tell(engine, "write", key=f"later {number}")
+    dispatcher = Dispatcher(engine, {"box": Box()}, "one", page=2)
+    assert sum(dispatcher.run_once() for _ in range(60)) == 5
+    assert left(engine, OUTBOX) == 60
+    clock.now += 31 * SECOND
+    assert sum(Dispatcher(engine, {"fax": Box()}, "two").run_once() for _ in range(2)) == 60
+
+
 def test_a_refold_fires_no_timer_and_sends_nothing(engine: Engine, clock: Clock) -> None:
     tell(engine, "write")
     tell(engine, "remind", key="2")
@@ -224,6 +240,41 @@ def test_an_effect_whose_outcome_cannot_be_recorded_is_sent_once_and_parked(engi
     assert redrive(engine, [waits], "ada") == 1
     assert dispatcher.run_once() == 1
     assert types(engine) == ["write", EFFECT_REDRIVEN, "mail_sent"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "type"),
+    [
+        (Outcome(type="mail_sent", properties={"x": object()}), "mail_sent"),
+        (Outcome(type="mail_sent", properties={"x": 2**70}), "mail_sent"),
+        (Outcome(type="mail_sent", properties={"x": "\ud800"}), "mail_sent"),
+        (Outcome(type="mail_sent", properties={"x": "y" * ITEM_BYTES_MAX}), "mail_sent"),
+        (Outcome(type="mail\ud800"), "mail\\ud800"),
+        (Outcome(type="x", parked="gone \ud800", properties={"x": object()}), EFFECT_PARKED),
+    ],
+    ids=[
+        "no plain value",
+        "too large a number",
+        "half a character",
+        "too long",
+        "half a character in its type",
+        "parked",
+    ],
+)
+def test_an_outcome_that_no_store_can_hold_is_told_as_text_and_its_effect_is_sent_once(
+    outcome: Outcome, type: str, engine: Engine, clock: Clock
+) -> None:
+    tell(engine, "write")
+    tell(engine, "write", key="2")
+    box = Box([outcome])
+    dispatcher = Dispatcher(engine, {"box": box}, "one")
+    assert dispatcher.run_once() == 2
+    clock.now += DAY
+    assert dispatcher.run_once() == 0
+    assert len(box.sent) == 2
+    assert sorted(types(engine)) == sorted(["write", "write", "mail_sent", type])
+    told = [each.entry for each in engine.feed()]
+    assert sum("Outcome(type=" in str(unpack_event(entry).event.properties.get("told")) for entry in told) == 1
 
 
 def test_timers_that_cannot_fire_hold_up_no_others_and_fire_when_they_can(engine: Engine, clock: Clock) -> None:

@@ -16,7 +16,7 @@ from threadline.engine.sandbox import Life
 from threadline.engine.sides import Side
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Known, Policy, Wish
-from threadline.kernel.projection import Edge
+from threadline.kernel.projection import Edge, Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
 
@@ -148,7 +148,9 @@ def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
 
     def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
         known.get("features")
-        seen.append((known.ahead(NOW + from_now), known.ahead(), known.of_nobody("features"), known.of_nobody("none")))
+        views = (known.view("features"), known.due("features"), known.view("features", NOW + from_now))
+        nobody = (known.of_nobody("features"), known.of_nobody("none"))
+        seen.append((known.ahead(NOW + from_now), known.ahead(), *nobody, *views))
         return ()
 
     found = discover(definitions=Definitions([("test.yaml", DEFINITIONS)]))
@@ -164,7 +166,7 @@ def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
         assert seen[-1][0] == engine.ahead(person, here) == min(later, default=None)
         recorded = engine.events(person, limit=100)
     alone = seen.copy()
-    assert alone[0][2:] == (engine.catalogue.of_nobody("features", NOW), None)
+    assert alone[0][2:4] == (engine.catalogue.of_nobody("features", NOW), None)
     seen.clear()
     Engine(MemoryStore(), catalogue, lambda: NOW).record(events)
     assert seen == alone
@@ -175,3 +177,29 @@ def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
     for each in sorted(recorded, key=lambda each: each.sequence):
         life.live(each)
     assert seen == alone
+
+
+def test_a_life_with_an_event_ahead_is_not_folded_anew_for_every_decision() -> None:
+    folded = [0]
+
+    def fold(state: int, recorded: Recorded) -> int:
+        folded[0] += 1
+        return state + 1
+
+    seen: list[int] = []
+
+    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+        seen.append(known.view("counted"))
+        return ()
+
+    counted = Projection("counted", 1, None, lambda: 0, fold, lambda state, now, events: state)
+    catalogue = Catalogue([counted, Policy(name="watch", handles=None, react=react)], rules())
+    side = Side(catalogue, [Undecided()], {"watch"}, {})
+    side.fold_also(catalogue.index["counted"], whole=True)
+    ada = Identifier("user_id", "ada")
+    life = Life(side, "default", "ada", {"thread": ada})
+    agos = [-HOUR, *(HOUR - number for number in range(200))]
+    for number, ago in enumerate(agos):
+        life.live(Recorded(bought(number, ago, 1), f"{number:032x}", "thread", number + 1, NOW))
+    assert seen == [1, *range(1, 201)]
+    assert folded[0] < 3 * len(agos)

@@ -15,8 +15,8 @@ from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.lanes import REST_SECONDS_FIRST, REST_SECONDS_MAX, standing_of
-from threadline.engine.outbox import PARKED, RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
-from threadline.engine.wishes import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, OUTBOX
+from threadline.engine.outbox import RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
+from threadline.engine.wishes import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, OUTBOX, PARKED
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Effect, Policy, Wish

@@ -18,6 +18,7 @@ from threadline.engine import moving
 from threadline.engine.dispatch import LEASE, Dispatcher
 from threadline.engine.dump import dump
 from threadline.engine.engine import Engine
+from threadline.engine.indexing import MARKS
 from threadline.engine.moving import NOT_MOVED, Move, fingerprint
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Recorded
@@ -68,6 +69,17 @@ def assert_equal(source: Store, target: Store) -> None:
 
 def move(source: Store, target: Store, name: str = "old") -> Move:
     return Move(source, target, CATALOGUE, name)
+
+
+def test_a_target_that_was_opened_before_is_empty_all_the_same() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    told(Random(1), source)
+    profile = Key(MARKS, "profile")
+    source.commit([Batch(writes=[Put(profile, b"of another version")])])
+    Engine(target, CATALOGUE, staging.ticking())
+    assert target.get([profile])[0] is not None
+    move(source, target).run()
+    assert_equal(source, target)
 
 
 @given(scenarios.randoms)

@@ -13,7 +13,7 @@ from tests.laws import staging
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.shared import SharedValues
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.policy import Policy, Shared
 from threadline.kernel.store import Delete, Key, Put
 from threadline.kernel.time import SECOND
@@ -98,6 +98,24 @@ def test_what_is_refused_changes_nothing() -> None:
     stage.put(stage.one, "a", b"1")
     assert not stage.put(stage.other, "a", b"2", expected=0)
     assert stage.other.current("w", "things")[1] == {"a": b"1"}
+
+
+def test_a_change_of_which_nobody_can_say_whether_it_was_committed_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage()
+    stage.one.refresh_seconds = None
+    assert stage.one.current("w", "things") == (1, {})
+    commit = stage.store.commit
+
+    def unanswered(batches: Sequence[Any]) -> Any:
+        commit(batches)
+        raise Unavailable("the answer was lost")
+
+    monkeypatch.setattr(stage.store, "commit", unanswered)
+    with pytest.raises(Unavailable):
+        stage.put(stage.one, "a", b"1")
+    assert stage.one.current("w", "things") == (2, {"a": b"1"})
 
 
 def test_more_items_than_a_page_holds() -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from datetime import UTC, datetime, timedelta
+from importlib import resources
+from pathlib import Path
 
 import pytest
 
+from threadline.capabilities.features.values import week_hour
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.time import HOUR
 from threadline.kernel.zones import canonical_zone, zone_names, zone_of
+from threadline.wire.table_mapping import parse_mapping
 
 
 @pytest.mark.parametrize(
@@ -51,6 +58,21 @@ def test_a_name_shows_the_same_clock_as_the_one_that_it_goes_by() -> None:
         assert canonical_zone(canonical) == canonical
         for at in instants:
             assert at.astimezone(zone_of(name)).utcoffset() == at.astimezone(zone_of(canonical)).utcoffset(), name
+
+
+def test_a_clock_that_one_machine_has_is_no_zone_anywhere(tmp_path: Path) -> None:
+    """What a producer names goes by the database, whatever the operating system has beside it."""
+    (tmp_path / "Office").mkdir()
+    (tmp_path / "Office" / "Clock").write_bytes(resources.files("tzdata").joinpath("zoneinfo/Asia/Tokyo").read_bytes())
+    zoneinfo.reset_tzpath(to=[str(tmp_path)])
+    try:
+        assert zoneinfo.ZoneInfo("Office/Clock").utcoffset(datetime(2026, 3, 1)) == timedelta(hours=9)  # noqa: DTZ001
+        assert zone_of("Office/Clock") is None
+        assert week_hour({"timezone": "Office/Clock"}, 12 * HOUR, "UTC") == week_hour({}, 12 * HOUR, "UTC")
+        with pytest.raises(InvalidDefinition, match="IANA"):
+            parse_mapping({"type": "t", "user_id": "who", "time": {"column": "at", "zone": "Office/Clock"}})
+    finally:
+        zoneinfo.reset_tzpath()
 
 
 def test_offsets_and_names_are_what_they_say() -> None:

@@ -145,6 +145,7 @@ def tell_through_crashes(
     store: Store, calls: Sequence[Sequence[Event]], random: Random, clock: Callable[[], int] = frozen
 ) -> Engine:
     """The same by a client that sends a call again whenever the engine died over it; every few commits it dies."""
+    engine(store, clock)  # to open a new store is to mark it; what is to break is what comes after
     on = engine(_fragile(store, random), clock)
     for call in calls:
         while True:
@@ -262,7 +263,10 @@ def _line(recorded: Any) -> dict[str, Any]:
 
 
 def assert_log_is_whole(on: Engine) -> None:
-    """Sequences run 1, 2, 3 … in every thread, every thread is one person's, and every id stands once."""
+    """Sequences run 1, 2, 3 … in every thread, every thread is one person's, and every id stands once.
+
+    Whoever a thread has founded is who has it now.
+    """
     sequences: dict[str, list[int]] = {}
     ids: list[str] = []
     cursor = ""
@@ -277,3 +281,5 @@ def assert_log_is_whole(on: Engine) -> None:
         person = on.asker.by_thread(thread)
         assert person is not None
         assert person.heads[thread] == len(found)
+        founded = on.asker.by_id(thread)
+        assert founded is None or founded.id == person.id

@@ -13,7 +13,7 @@ from tests.laws.staging import CountingStore, event
 from tests.laws.test_refold import diary
 from threadline.engine.engine import Engine
 from threadline.engine.person import Person
-from threadline.engine.refold import states_before
+from threadline.engine.refold import folded_before
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
@@ -34,7 +34,7 @@ class Clock:
 def assert_told_as_of(on: Engine, person: Person, instants: Sequence[int]) -> None:
     for instant in instants:
         told = list(on.asker.states(person, instant))
-        assert told == list(states_before(on.store, on.catalogue, person.heads, instant))
+        assert told == list(folded_before(on.catalogue, on.asker.history(person), instant))
 
 
 @given(scenarios.histories(), scenarios.randoms)

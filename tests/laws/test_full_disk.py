@@ -74,6 +74,7 @@ def tell_until_full(on: Engine, calls: list[list[Event]]) -> int:
     pytest.fail("the disk never filled up")
 
 
+@pytest.mark.slow
 def test_a_full_disk_refuses_whole_calls_and_goes_on(tight: Tight, seed: int) -> None:
     random = Random(seed)
     history = scenarios.history(random, 40, 4_000)

@@ -126,6 +126,7 @@ def kill(folder: Path, seed: int, rounds: int) -> None:
     assert busy > rounds // 2, f"seed {seed}: only {busy} of {rounds} kills met acknowledged events"
 
 
+@pytest.mark.slow
 def test_killed_fifteen_times(tmp_path: Path, seed: int) -> None:
     kill(tmp_path, seed, 15)
 

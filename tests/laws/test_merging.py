@@ -6,15 +6,18 @@ import threading
 from itertools import permutations
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws import staging
 from tests.laws.staging import Engine, event
+from tests.laws.test_refold import diary
 from threadline.kernel.errors import Conflict, MergeRefused, NotFound
-from threadline.kernel.event import Event
+from threadline.kernel.event import Event, Identifier
 from threadline.kernel.identity import MERGED
+from threadline.kernel.time import DAY
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
 from threadline.testing.auditor import audit
@@ -64,6 +67,82 @@ def test_unmerging_is_never_having_merged(before: list[Event], later: list[Event
     assert staging.timeless(on) == staging.timeless(never)
     staging.assert_refold_changes_nothing(on)
     staging.assert_log_is_whole(on)
+
+
+def named_anew(random: Random, told: Event) -> Event:
+    """The event by whom it was told with identifiers that nobody has told before, or by one of these alone."""
+    (who,) = told.identifiers
+    number = who.value.split("-")[1]
+    more = (
+        Identifier("email", f"new-{number}@example.com"), Identifier("user_id", f"new-{number}"),
+        Identifier("phone", f"+39 055 {number}111"),
+    )  # fmt: skip
+    chosen = random.sample(more, random.randrange(3))
+    return msgspec.structs.replace(told, identifiers=(who, *chosen))
+
+
+@given(histories, histories, scenarios.randoms)
+def test_what_becomes_known_while_they_are_one_is_whose_it_would_have_been(
+    before: list[Event], later: list[Event], random: Random
+) -> None:
+    meanwhile = [
+        named_anew(random, event_renamed(told, "during"))
+        for told in later
+        if told.key.startswith("k") and not told.identifiers[0].value.startswith("anonymous-2")
+    ]
+    ones = [
+        msgspec.structs.replace(told, identifiers=told.identifiers[-1:], key=f"alone {told.key}") for told in meanwhile
+    ]
+    never = staging.tell(MemoryStore(), [before, meanwhile, ones])
+    on = staging.tell(MemoryStore(), [before], staging.ticking())
+    # Two users are one person by an operator's will alone.
+    on.merge("default", random.choice((A, B)), C, request="m1")
+    survivor, _ = on.merge("default", A, B, request="m2")
+    for call in scenarios.batched(random, [*meanwhile, *ones]):
+        assert set(staging.statuses(on.record(call))) == {"accepted"}
+    for wait in on.quarantined("default"):
+        on.review("default", wait["id"], join=True)
+    for merge in reversed(on.events(on.person("default", survivor), types=frozenset({MERGED}))):
+        if merge.event.properties["reason"] != "review":
+            on.unmerge("default", merge.id, request=f"u{merge.id}")
+    assert staging.timeless(on) == staging.timeless(never)
+    staging.assert_refold_changes_nothing(on)
+    staging.assert_log_is_whole(on)
+
+
+def test_an_identifier_goes_with_whom_it_was_first_told_once_a_merge_is_undone() -> None:
+    apart = [event("page", {"user_id": "a"}, "1"), event("page", {"anonymous_id": "b"}, "2")]
+    on = staging.tell(MemoryStore(), [apart], staging.ticking())
+    survivor, _ = on.merge("default", "user_id:a", "anonymous_id:b", request="m")
+    merge = merged_by(on, survivor)
+    told = [{"anonymous_id": "b", "email": "b@example.com"}, {"email": "b@example.com", "phone": "1234"}]
+    told += [{"user_id": "a", "email": "a@example.com"}, {"anonymous_id": "b", "email": "a@example.com"}]
+    # On a machine of the other, and of nobody else.
+    told += [{"user_id": "a", "phone": "1234"}, {"external_id": "c", "phone": "1234"}]
+    for number, who in enumerate(told):
+        on.record([event("page", who, f"during {number}")])
+    on.unmerge("default", merge, request="u")
+    named = {str(each) for each in on.person("default", "anonymous_id:b").identifiers.values()}
+    assert named == {"anonymous_id:b", "email:b@example.com", "phone:1234", "external_id:c"}
+    named = {str(each) for each in on.person("default", "user_id:a").identifiers.values()}
+    assert named == {"user_id:a", "email:a@example.com"}
+
+
+def test_who_has_found_somebody_older_since_goes_with_them_once_a_merge_is_undone() -> None:
+    apart = [event("page", {kind: kind}, kind) for kind in ("external_id", "user_id", "anonymous_id")]
+    on = staging.tell(MemoryStore(), [[each] for each in apart], staging.ticking())
+    oldest, survivor, merged = (
+        on.person("default", f"{kind}:{kind}").id for kind in ("external_id", "user_id", "anonymous_id")
+    )
+    assert on.merge("default", survivor, merged, request="m") == (survivor, merged)
+    merge = merged_by(on, survivor)
+    on.record([event("page", {"external_id": "external_id", "anonymous_id": "anonymous_id"}, "found")])
+    assert on.person("default", survivor).id == oldest
+    assert on.unmerge("default", merge, request="u") == (oldest, survivor)
+    assert on.person("default", merged).id == oldest
+    assert on.person("default", survivor).created_at == on.events(on.person("default", survivor))[0].recorded_at
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
 
 
 def event_renamed(told: Event, prefix: str) -> Event:
@@ -134,6 +213,27 @@ def test_unmerging_takes_back_only_what_is_still_there() -> None:
         on.unmerge("default", merge, request="u2")
 
 
+def test_who_was_split_off_with_others_is_not_there_to_be_unmerged() -> None:
+    told = [
+        [event("page", {"user_id": "a"}, "1"), event("page", {"anonymous_id": "b"}, "2")],
+        [event("page", {"anonymous_id": "b", "email": "b@example.com", "phone": "1234"}, "3")],
+    ]
+    on = staging.tell(MemoryStore(), told, staging.ticking())
+    founded = on.person("default", "anonymous_id:b").id
+    survivor, _ = on.merge("default", "user_id:a", "anonymous_id:b", request="m")
+    merge = merged_by(on, survivor)
+    _, new = on.split("default", survivor, ["anonymous_id:b", "email:b@example.com"], request="s")
+    assert new != founded, "they are named after the stronger of the two"
+    assert on.person("default", founded).id == new, "an id leads to who has the thread that founded it"
+    with pytest.raises(Conflict):
+        on.unmerge("default", merge, request="u")
+    # Those who stay may be split as often as others come and go.
+    on.split("default", new, ["anonymous_id:b"], request="s2")
+    assert on.person("default", founded).id == on.person("default", "anonymous_id:b").id
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+
+
 @given(histories, scenarios.randoms)
 def test_identifying_events_join_in_any_order(told: list[Event], random: Random) -> None:
     links = [
@@ -195,6 +295,21 @@ def test_after_a_split_nothing_joins_by_itself() -> None:
     assert [entry["status"] for entry in on.quarantined("default")] == ["joined"]
 
 
+def test_a_merge_that_is_undone_leaves_everybody_apart_from_whom_they_were() -> None:
+    told = [
+        [event("page", {"user_id": "a"}, "1"), event("page", {"email": "b@example.com"}, "2")],
+        [event("page", {"email": "b@example.com", "anonymous_id": "c"}, "3")],
+    ]
+    on = staging.tell(MemoryStore(), told, staging.ticking())
+    on.split("default", "email:b@example.com", ["anonymous_id:c"], request="s")
+    survivor, _ = on.merge("default", "user_id:a", "email:b@example.com", request="m")
+    on.unmerge("default", merged_by(on, survivor), request="u")
+    on.record([event("page", {"email": "b@example.com", "anonymous_id": "c"}, "4")])
+    on.record([event("page", {"user_id": "a", "anonymous_id": "c"}, "5")])
+    a, b, c = (on.person("default", ref).id for ref in ("user_id:a", "email:b@example.com", "anonymous_id:c"))
+    assert a == c != b
+
+
 # --- limits ---------------------------------------------------------------------------------
 
 
@@ -248,6 +363,41 @@ def test_an_identifier_beyond_the_limit_is_nobodys_until_a_review() -> None:
     [entry] = on.quarantined("default")
     on.review("default", entry["id"], join=True)
     assert on.person("default", f"email:{emails[5]}").id == on.person("default", "user_id:u").id
+    staging.assert_refold_changes_nothing(on)
+
+
+def test_what_a_review_has_linked_is_told_and_can_be_undone() -> None:
+    on = staging.engine()
+    emails = [f"e{n}@example.com" for n in range(6)]
+    on.record([event("identify", {"user_id": "u", "email": email}, email) for email in emails])
+    on.review("default", on.quarantined("default")[0]["id"], join=True, by="ada")
+    [merge] = on.events(on.person("default", "user_id:u"), types=frozenset({MERGED}))
+    assert (merge.event.properties["reason"], merge.event.properties["by"]) == ("review", "ada")
+    on.unmerge("default", merge.id, request="u")
+    assert on.person("default", "email:e5@example.com").id != on.person("default", "user_id:u").id
+    on.record([event("page", {"user_id": "u", "email": "e5@example.com"}, "again")])
+    assert on.person("default", "email:e5@example.com").id != on.person("default", "user_id:u").id
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["nobody's", "somebody's"])
+def test_who_is_left_apart_stays_apart_although_there_is_room_later(known: bool) -> None:
+    on = staging.engine()
+    emails = [f"e{n}@example.com" for n in range(6)]
+    on.record([event("identify", {"email": emails[5]}, "first")] if known else [])
+    on.record([event("identify", {"user_id": "u", "email": email}, email) for email in emails])
+    [entry] = on.quarantined("default")
+    on.review("default", entry["id"], join=False)
+    on.split("default", "user_id:u", ["email:e0@example.com"], request="s")
+    for number in range(2):
+        told = event("identify", {"user_id": "u", "email": emails[5]}, f"again {number}")
+        assert staging.statuses(on.record([told])) == ["accepted"]
+        # Alone it may be somebody.
+        on.record([event("identify", {"email": emails[5]}, f"alone {number}")])
+        assert on.person("default", f"email:{emails[5]}").id != on.person("default", "user_id:u").id
+    on.merge("default", f"email:{emails[5]}", "user_id:u", request="m")
+    staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
 
 
@@ -309,6 +459,29 @@ def test_first_contacts_at_once_make_one_person(engines: int) -> None:
         assert len(list(ons[0].all_people("default"))) == 1
         staging.assert_log_is_whole(ons[0])
         staging.assert_refold_changes_nothing(ons[0])
+
+
+def test_what_is_lost_for_who_has_gone_is_no_part_of_who_they_have_become() -> None:
+    store, clock = MemoryStore(), staging.ticking()
+    one, other = (staging.engine(store, clock, [diary()]) for _ in range(2))
+    stays, goes = {"user_id": "u"}, {"anonymous_id": "a"}
+    other.record([event("page", stays, "1")])
+    one.record([event("page", goes, "2")])
+    # One engine knows who goes as they were, and who stays as they are: what it places for the former is lost.
+    other.merge("default", "user_id:u", "anonymous_id:a", request="m")
+    told = [
+        event("tool_used", goes, "4", scenarios.NOW - 2 * DAY), event("tool_used", stays, "5", scenarios.NOW - 9 * DAY)
+    ]  # fmt: skip
+    seen = []
+
+    def look(batches: object) -> None:
+        staging.assert_refold_changes_nothing(other)
+        seen.append(batches)
+
+    one.recorder.watchers.append(look)
+    assert staging.statuses(one.record(told)) == ["accepted"] * 2
+    staging.assert_refold_changes_nothing(other)
+    assert seen
 
 
 def test_engines_at_once_on_one_store_know_what_is_true(seed: int) -> None:

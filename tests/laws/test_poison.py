@@ -126,6 +126,14 @@ def test_what_no_log_can_hold_is_rejected_alone() -> None:
     staging.assert_log_is_whole(on)
 
 
+def test_what_cannot_be_recorded_is_kept_each_for_itself_although_it_bears_one_key() -> None:
+    on = staging.engine()
+    padding = "x" * LOGGED_EVENT_BYTES_MAX
+    unfit = [event("page", WHO, "1", properties={"a": padding, "n": number}) for number in range(3)]
+    assert staging.statuses(on.record([*unfit, *unfit])) == ["too_large"] * 6
+    assert len(rejected.page(on.store, "default", "", 10)) == 3
+
+
 @pytest.mark.parametrize("kind", ["", "user_id\0a", "a:b", "k" * 65])
 def test_a_kind_that_cannot_be_asked_for_is_rejected_whatever_is_known(kind: str) -> None:
     on = staging.engine()
@@ -180,13 +188,17 @@ def test_people_with_tags_are_joined() -> None:
     staging.assert_refold_changes_nothing(on)
 
 
-def test_a_join_that_no_batch_can_hold_is_rejected_alone() -> None:
+def test_a_join_that_no_batch_can_hold_is_set_aside_and_its_event_recorded() -> None:
     on = tagged(120)
     before = staging.whole(on)
     joining = event("identify", {"user_id": "u", "anonymous_id": "a"}, "j")
     told = [event("page", OTHER, "1"), event("page", WHO, "2"), joining, event("page", {"anonymous_id": "a"}, "3")]
-    assert staging.statuses(on.record(told)) == ["accepted", "accepted", "too_many_changes", "accepted"]
+    assert staging.statuses(on.record(told)) == ["accepted"] * 4
     assert len(list(on.all_people("default"))) == 3
+    [entry] = on.quarantined("default")
+    assert (entry["identifiers"], "tags" in entry["reason"]) == (["user_id:u", "anonymous_id:a"], True)
+    with pytest.raises(LimitExceeded):
+        on.review("default", entry["id"], join=True)
     with pytest.raises(LimitExceeded):
         on.merge("default", "user_id:u", "anonymous_id:a", request="m")
     assert len(staging.whole(on)) == len(before)
@@ -301,6 +313,7 @@ def test_what_follows_from_an_event_commits_with_it(when: str) -> None:
     for call in calls:
         clean.record(call)
     store = MemoryStore()
+    staging.engine(store, values=values)  # to open a new store is to mark it; what is to break is what comes after
     fragile: Any = staging.CrashingStore(store, 1, when)
     with pytest.raises(staging.Crash):
         staging.engine(fragile, values=values).record(calls[0])

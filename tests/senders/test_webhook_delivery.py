@@ -245,6 +245,7 @@ def test_a_slow_destination_holds_up_no_other(tmp_path: Path) -> None:
     assert answered <= 4, "no more than the first four at once"
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_after_the_call_makes_it_again_under_the_same_id(
     tmp_path: Path, receiver: Receiver
 ) -> None:

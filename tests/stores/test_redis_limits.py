@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from tests.servers import redis as servers
 from tests.servers.redis import RedisProcess
 from threadline.kernel.time import SECOND
-from threadline.stores.redis_limits import RedisLimits
+from threadline.stores.redis_limits import PEOPLE_AT_ONCE, RedisLimits
+from threadline.surfaces.http.rate import Buckets
 from threadline.testing.store_cases import at_once
 
 START = 1_800_000_000 * SECOND
@@ -112,6 +114,75 @@ def test_of_two_limits_both_must_have_room_and_none_is_charged_without_the_other
         assert on.take([wide, narrow], 1) == pytest.approx(1.0)
     assert on.take([wide], 99) == 0
     assert on.take([wide], 1) != 0
+
+
+@given(
+    st.integers(1, 6),
+    st.sampled_from((0.5, 1.0, 4.0)),
+    st.lists(
+        st.tuples(st.integers(0, 3_000_000), st.lists(st.integers(0, 9), min_size=3, max_size=3)),
+        min_size=1,
+        max_size=30,
+    ),
+)
+def test_people_are_counted_as_one_process_counts_them(
+    redis: RedisProcess, burst: int, rate: float, asked: list[tuple[int, list[int]]]
+) -> None:
+    on, clock = limits(redis)
+    alone = Buckets(rate, burst, seconds=lambda: (clock.now - START) / SECOND)
+    names = [next(fresh) for _ in range(3)]
+    clock.now = START
+    for pause, counts in asked:
+        clock.now += pause
+        people = [(name, count) for name, count in zip(names, counts, strict=True) if count]
+        taken = on.take_of_people([], 0, (rate, burst), people)
+        assert taken is not None
+        assert [math.ceil(wait) for wait in taken[1]] == [alone.wait(name) for name, _ in people]
+        for (name, count), wait in zip(people, taken[1], strict=True):
+            if not wait:
+                alone.charge(name, count)
+
+
+def test_of_people_nobody_is_counted_where_the_request_has_to_wait(redis: RedisProcess) -> None:
+    on, _ = limits(redis)
+    full, person, ada = (next(fresh), 0.01, 1), (0.01, 1), (next(fresh), 1)
+    assert on.take([full], 1) == 0
+    assert on.take_of_people([full], 1, person, [ada]) == (pytest.approx(100.0), [])
+    assert on.take_of_people([], 0, person, [ada]) == (0, [0])
+
+
+def test_nothing_is_counted_where_everybody_has_to_wait_and_for_the_others_where_somebody_has(
+    redis: RedisProcess,
+) -> None:
+    on, _ = limits(redis)
+    wide, person, ada, bob = (next(fresh), 0.01, 2), (0.01, 1), (next(fresh), 1), (next(fresh), 1)
+    assert on.take_of_people([wide], 1, person, [ada]) == (0, [0])
+    for _ in range(9):
+        assert on.take_of_people([wide], 1, person, [ada]) == (0, [pytest.approx(100.0)])
+    assert on.take_of_people([wide], 1, person, [ada, bob]) == (0, [pytest.approx(100.0), 0])
+    assert on.take([wide], 1) != 0
+
+
+def test_of_more_people_than_are_asked_for_at_once_the_same_holds(redis: RedisProcess) -> None:
+    on, _ = limits(redis)
+    person, over = (0.01, 1), [(next(fresh), 1) for _ in range(2 * PEOPLE_AT_ONCE)]
+    anybody, narrow, wide = (next(fresh), 1), (next(fresh), 0.01, 1), (next(fresh), 0.01, 2)
+    assert on.take_of_people([], 0, person, over) == (0, [0] * len(over))
+    assert on.take([narrow], 1) == 0
+    assert on.take_of_people([narrow], 1, person, [*over, anybody]) == (pytest.approx(100.0), [])
+    for _ in range(3):
+        assert on.take_of_people([wide], 1, person, over) == (0, [pytest.approx(100.0)] * len(over))
+    waits = on.take_of_people([wide], 1, person, [*over, anybody])
+    assert waits == (0, [*[pytest.approx(100.0)] * len(over), 0])
+    assert on.take([wide], 1) == 0, "the request was counted once, however often it was asked about"
+    assert on.take([wide], 1) != 0
+
+
+def test_a_person_is_forgotten_once_nothing_is_owed(redis: RedisProcess) -> None:
+    name = next(fresh)
+    RedisLimits(redis.url, 2.0).take_of_people([], 0, (10.0, 10), [(name, 20)])
+    left = int(redis.command("PTTL", f"threadline:limit:{name}").decode().strip(":\r\n"))
+    assert 2_000 < left <= 3_000
 
 
 def test_processes_that_come_at_once_share_one_count(redis: RedisProcess) -> None:

@@ -8,13 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import threadline
 from threadline.app import composition, operations
 from threadline.engine.credentials import Credentials
-from threadline.kernel.time import system_clock
+from threadline.kernel.time import DAY, system_clock
 from threadline.settings import PREFIX, describe
 from threadline.surfaces.calling import field_names, shown
 from threadline.surfaces.cli.program import COMMANDS, command_name, run
@@ -74,6 +75,56 @@ def test_every_operation_is_a_command_with_all_its_parameters(call) -> None:  # 
         assert told.code == 0
         for field in field_names(operation):
             assert f"--{field.replace('_', '-')}" in told.out or field.upper() in told.out, (name, field)
+
+
+DECLARED = """
+points: {expires_after: 30d}
+streaks: {daily: false, weekly: {cadence: week}}
+memory: {bought_for: {events: purchase_completed, fact: purchase/bought_for, value: total}}
+segments: {everybody: {when: {field: traits.plan, exists: false}}}
+leaderboards: {points: {score: points.earned}, spenders: {score: features.gross}}
+interests: {period: 7d, events: {purchase_completed: {topic: money, scopes: {currency: currency}}}}
+features: {gross: {aggregate: sum, of: total, currency: currency, events: purchase_completed}}
+"""
+
+
+def test_commands_answer_by_the_definitions_of_the_store(tmp_path: Path, call) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "threadline.yaml").write_text(DECLARED)
+    path = tmp_path / "x.db"
+    with threadline.open(path) as tl:
+        tl.track("42", "purchase_completed", {"total": 29.33, "currency": "EUR"})
+        tl.track("42", "tool_used")
+        asked: dict[str, tuple[Any, ...]] = {
+            "feature_definitions": (), "leaderboards": (), "memory_definitions": (), "points_tables": (),
+            "segment_definitions": (), "leaderboard": ("spenders",), "segment_members": ("everybody",),
+            "segment_leaving": ("everybody",), "segment": ("user_id:42", "everybody"), "features": ("user_id:42",),
+            "leaderboard_standing": ("user_id:42", "points"),
+            **dict.fromkeys(("interests", "memory", "points", "segments", "streaks"), ("user_id:42",)),
+        }  # fmt: skip
+        expected = {name: getattr(tl, name)(*given) for name, given in asked.items()}
+    for name, given in asked.items():
+        told = json.loads(call(command_name(name), *given, "--json", "--file", str(path)).out)
+        assert (name, {**told, "as_of": None}) == (name, {**expected[name], "as_of": None})
+
+
+def test_what_definitions_leave_out_is_told(tmp_path: Path, call) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "threadline.yaml").write_text("points: false")
+    path = tmp_path / "x.db"
+    with threadline.open(path) as tl:
+        tl.track("42", "tool_used")
+    for arguments, said in (
+        (("points", "user_id:42"), "points are switched off"),
+        (
+            ("points-adjust", "user_id:42", "--points", "5", "--request", "a", "--reason", "b"),
+            "points are switched off",
+        ),
+        (("points-spend", "user_id:42", "--points", "5", "--request", "a"), "points are switched off"),
+        (("points-tables",), "the definitions of this store leave out"),
+    ):
+        told = call(*arguments, "--file", str(path))
+        assert (told.code, said in told.err) == (1, True), told.err
+    told = json.loads(call("events", "user_id:42", "--json", "--file", str(path)).out)
+    assert [each["type"] for each in told["events"]] == ["tool_used"]
 
 
 def test_options_are_typed_and_mistakes_are_usage(store: Path, call) -> None:  # type: ignore[no-untyped-def]
@@ -228,6 +279,25 @@ def test_the_doctor_finds_faults(store: Path, call) -> None:  # type: ignore[no-
     told = call("doctor")
     assert told.code == 1
     assert "fault" in told.out
+    assert "a backup that is whole can be put in its place" in " ".join(told.out.split()), "what to do is told too"
+
+
+@pytest.mark.parametrize(
+    "command", [["doctor"], ["verify"], ["person", "user_id:1"], ["serve", "--port", "0"], ["backup", "new.db"]]
+)
+def test_what_is_no_file_of_ours_is_named_for_what_it_is(call, tmp_path: Path, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+    folder, empty = tmp_path / "folder.db", tmp_path / "empty.db"
+    folder.mkdir()
+    empty.touch()
+    said = call(*command, "--file", str(folder))
+    assert (said.code, "folder.db is a folder; name a file in it" in _flat(said)) == (1, True)
+    if command[0] != "serve":  # who writes makes a store of it
+        said = call(*command, "--file", str(empty))
+        assert (said.code, "empty.db is an empty file, not a Threadline store" in _flat(said)) == (1, True)
+
+
+def _flat(told: Any) -> str:
+    return " ".join((told.out + told.err).split())
 
 
 def test_a_damaged_file_is_told_page_by_page_with_what_to_do(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -253,7 +323,8 @@ def test_the_doctor_reads_definitions_where_there_is_no_store_yet(call, tmp_path
     told = call("doctor", "--file", str(tmp_path / "new.db"))
     assert told.code == 1
     assert re.search(r"fault +definitions", told.out)
-    assert "cuont" in told.out
+    assert told.out.count("cuont") == 1
+    assert "not looked at" in told.out
     assert [each.name for each in tmp_path.iterdir()] == ["threadline.yaml"]
 
 
@@ -287,6 +358,14 @@ def test_a_sign_that_the_terminal_lacks_and_a_name_that_is_no_text_stop_nothing(
     assert done.returncode == 0, done.stderr
     assert b"1 accepted" in done.stdout
     assert b"1 rejected" in done.stdout
+
+
+def test_the_doctor_says_which_clock_may_be_wrong(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    with threadline.open(tmp_path / "x.db", clock=lambda: system_clock() + 2 * DAY) as tl:
+        tl.track("42", "click")
+    told = call("doctor", "--file", str(tmp_path / "x.db"))
+    assert told.code == 1
+    assert "which is still to come by this clock" in " ".join(told.out.split())
 
 
 def test_the_doctor_creates_nothing(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -397,11 +476,14 @@ def test_what_producers_send_does_not_steer_the_terminal(  # type: ignore[no-unt
     rows = [{"who": HOSTILE, "when": "2025-01-01", "what": "click"}, {"who": "b", "when": HOSTILE, "what": HOSTILE}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "map.yaml").write_text("type: {column: what}\ntime: when\nuser_id: who\nproperties: '*'\n")
+    imported = ("import", str(tmp_path / "rows.jsonl"), "--map", str(tmp_path / "map.yaml"))
     said = [
-        call("import", str(tmp_path / "rows.jsonl"), "--map", str(tmp_path / "map.yaml")),
+        call(*imported),
         *(call(name, f"user_id:{HOSTILE}") for name in ("person", "events", "features", "memory")),
         call("rejected"), call("verify"), call("people"), call("feed"), call("person", f"user_id:{HOSTILE}x"),
+        call(*imported, "--dry-run"), call("person", f"user_id:{HOSTILE}", "--json"),
     ]  # fmt: skip
+    assert json.loads(said[-1].out)["identifiers"][0]["value"] == HOSTILE
     for told in said:
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", told.out + told.err), told.out + told.err
     assert "a\\x1b[31mred\\x07\\x7f\\x9b2J:x:[bold]" in said[1].out

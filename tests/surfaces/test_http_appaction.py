@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -65,6 +66,17 @@ def test_an_action_of_a_user_keeps_every_scope_under_its_one_id(ux: TestClient, 
     clock.now += 1
     ranked = ux.post(RANKING, json={"topic": "Article"}, headers=as_user(clock)).json()
     assert ranked == ["trail", "A", ""]
+
+
+@pytest.mark.parametrize("id", ["a-1", "a/1", "a 1%2F", "ü"])
+def test_the_receipt_of_an_action_says_what_to_ask_for(id: str, ux: TestClient, clock: Clock, keys: Keys) -> None:
+    told = ux.post(USER, json={**ACTION, "actionId": id}, headers=as_user(clock)).json()["messageId"]
+    other = ux.post(USER, json={**ACTION, "actionId": id, "topic": "Video"}, headers=as_user(clock)).json()
+    assert (other["status"], other["messageId"]) == ("conflict", told)
+    answer = ux.get(f"/v1/messages/{quote(told, safe='')}", headers=keys.bearer("read")).json()
+    assert (answer["outcome"], answer["event"]["properties"]["topic"]) == ("conflict", "Article")
+    assert answer["rejected"][0]["payload"]["properties"]["topic"] == "Video"
+    assert ux.get(f"/v1/messages/{quote(id, safe='')}", headers=keys.bearer("read")).status_code == 404
 
 
 def test_fields_count_without_regard_to_case(ux: TestClient, engine: Engine, clock: Clock) -> None:

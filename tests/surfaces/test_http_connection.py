@@ -48,9 +48,11 @@ def saying(say: Say) -> Any:
 
 
 @contextmanager
-def patience(seconds: float, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def patience(seconds: float, monkeypatch: pytest.MonkeyPatch, body: float | None = None) -> Iterator[None]:
     with monkeypatch.context() as patched:
         patched.setattr(server, "HEAD_SECONDS_MAX", seconds)
+        if body is not None:
+            patched.setattr(server, "BODY_SECONDS_MAX", body)
         yield
 
 
@@ -131,3 +133,74 @@ def test_a_body_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with patience(0.2, monkeypatch):
         assert saying(say).endswith(b"[5, 4]")
+
+
+BODY = b"POST /x HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\nab"
+
+
+def problem_of(answer: bytes) -> tuple[bytes, str]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head
+    return head.partition(b"\r\n")[0], json.loads(body)["code"]
+
+
+def test_a_body_that_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(BODY)
+        return await reader.read()
+
+    with patience(20, monkeypatch, body=0.2):
+        assert problem_of(saying(say)) == (b"HTTP/1.1 408 Request Timeout", "body_too_slow")
+
+
+def test_nor_is_one_that_drips_after_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answering_at_once(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"no"})
+
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        async def drip() -> None:
+            for _ in range(10_000):
+                writer.write(b"c")
+                await asyncio.sleep(0.02)
+
+        writer.write(BODY.replace(b"100", b"100000"))
+        dripping = asyncio.create_task(drip())
+        answer = await reader.read()  # until the server hangs up
+        dripping.cancel()
+        return answer
+
+    monkeypatch.setitem(globals(), "answering", answering_at_once)
+    with patience(20, monkeypatch, body=0.2):
+        assert saying(say).endswith(b"\r\n\r\nno")
+
+
+def test_what_follows_a_body_in_time_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(BODY + b"c" * 98)
+        first = await reader.readuntil(b"100]")
+        await asyncio.sleep(0.5)
+        writer.write(REQUEST + b"\r\n")
+        return first + await reader.readuntil(b", 0]")
+
+    with patience(20, monkeypatch, body=0.2):
+        assert saying(say).count(b"HTTP/1.1 200 OK") == 2
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"FOO /x HTTP/1.1\r\nHost: here\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: here\r\n\r\n",
+        b"GET /x HTTP/3.0\r\nHost: here\r\n\r\n",
+        b"POST /x HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+    ],
+    ids=["method", "address", "version", "two lengths", "TLS"],
+)
+def test_what_is_no_http_is_told_so_as_a_problem(sent: bytes) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(sent)
+        return await reader.read()
+
+    assert problem_of(saying(say)) == (b"HTTP/1.1 400 Bad Request", "malformed_request")

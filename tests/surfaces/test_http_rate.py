@@ -13,6 +13,7 @@ from tests.surfaces.conftest import Keys, client_of
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
 from threadline.surfaces.http import rate
+from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.rate import Buckets
 
 
@@ -67,6 +68,15 @@ def test_memory_is_bounded_and_forgets_those_who_sent_longest_ago() -> None:
     assert buckets.wait("n0") > 0
 
 
+def test_who_keeps_coming_over_the_limit_is_not_forgotten() -> None:
+    buckets = Buckets(0.001, 1, Seconds())
+    buckets.charge("loop", 1)
+    for index in range(rate.NAMES_MAX):
+        assert buckets.wait("loop") > 0
+        buckets.charge(f"n{index}", 1)
+    assert buckets.wait("loop") > 0
+
+
 def test_a_rate_of_nothing_is_no_limit() -> None:
     assert not Buckets(0.0, 1).on
 
@@ -84,6 +94,25 @@ def limited(request: pytest.FixtureRequest, engine: Engine) -> Iterator[TestClie
     }
     with client_of(engine, Settings(access_log=False, **limits)) as client:
         yield client
+
+
+@pytest.mark.parametrize(
+    ("addresses", "statuses"),
+    [
+        (("2001:db8:1:2::1", "2001:db8:1:2:aaaa::9", "2001:db8:1:3::1"), [200, 429, 200]),
+        (("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"), [200, 429, 200]),
+    ],
+)
+def test_an_address_is_counted_by_what_one_customer_is_given(
+    addresses: tuple[str, ...], statuses: list[int], engine: Engine, keys: Keys
+) -> None:
+    settings = Settings(access_log=False, address_events_per_second=NOTHING_COMES_BACK, address_burst_events=1)
+    application = Application(engine, settings)
+    told = []
+    for number, address in enumerate(addresses):
+        with_address = TestClient(application, client=(address, 1))
+        told.append(segment(with_address, keys.write, [f"e{number}"]).status_code)
+    assert told == statuses
 
 
 def segment(client: TestClient, secret: str, names: list[str]) -> httpx.Response:
@@ -127,3 +156,11 @@ def test_what_can_be_no_event_is_counted_too(limited: TestClient, keys: Keys) ->
     assert limited.post("/v1/batch", content=b"no JSON either", headers=headers).status_code == 429
     assert limited.post("/v1/batch", json=bad, headers=headers).status_code == 429
     assert segment(limited, keys.write, ["good"]).status_code == 429
+
+
+def test_what_can_be_no_event_is_counted_however_often_it_is_told(limited: TestClient, keys: Keys) -> None:
+    def nobody(key: str) -> httpx.Response:
+        twice = [{"type": "track", "userId": "null", "event": "click", "messageId": key}] * 2
+        return limited.post("/v1/batch", json={"batch": twice}, headers={"authorization": f"Bearer {keys.write}"})
+
+    assert [nobody(f"n{number}").status_code for number in range(4)] == [200] * 3 + [429]

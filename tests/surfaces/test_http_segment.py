@@ -22,6 +22,7 @@ from threadline.kernel.limits import REQUEST_BYTES_MAX, REQUEST_MESSAGES_MAX
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
+from threadline.surfaces.http.body import MEMBERS_MAX
 from threadline.surfaces.http.segment import BATCHES, LETTERS
 
 DATA = Path(__file__).parents[1] / "data" / "wire"
@@ -155,6 +156,14 @@ def test_gzip_of_several_members_is_one_body(client: TestClient, keys: Keys) -> 
     body = gzip.compress(text[:20]) + gzip.compress(text[20:])
     answer = client.post("/v1/batch", content=body, headers={**basic(keys.write), "Content-Encoding": "gzip"})
     assert answer.json()["accepted"] == 1
+
+
+def test_gzip_of_very_many_members_is_refused(client: TestClient, keys: Keys) -> None:
+    headers = {**basic(keys.write), "Content-Encoding": "gzip"}
+    text, nothing = gzip.compress(json.dumps(track("m")).encode()), gzip.compress(b"")
+    assert client.post("/v1/track", content=nothing * (MEMBERS_MAX - 1) + text, headers=headers).status_code == 200
+    answer = client.post("/v1/track", content=nothing * MEMBERS_MAX + text, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (413, "limit_exceeded")
 
 
 def test_a_packed_body_that_cannot_be_unpacked_is_malformed(client: TestClient, keys: Keys) -> None:

@@ -85,6 +85,25 @@ def test_a_new_store_gets_keys_once(tmp_path: Path, servers: list[Process]) -> N
     assert second.stop(signal.SIGINT) == 0
 
 
+def test_the_end_of_the_terminal_stops_it_in_good_order(tmp_path: Path, servers: list[Process]) -> None:
+    server = Process(tmp_path / "x.db")
+    servers.append(server)
+    assert server.stop(signal.SIGHUP) == 0
+    assert not (tmp_path / "x.db-wal").exists(), "the store was closed"
+
+
+def test_nohup_keeps_it_running(tmp_path: Path, servers: list[Process]) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a process hands on to those that it starts
+    try:
+        server = Process(tmp_path / "x.db")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    servers.append(server)
+    server.process.send_signal(signal.SIGHUP)
+    assert httpx.get(f"{server.url}/livez").status_code == 200
+    assert server.stop() == 0
+
+
 def test_keys_in_the_environment_need_no_others(tmp_path: Path, servers: list[Process]) -> None:
     server = Process(tmp_path / "x.db", {"THREADLINE_WRITE_KEYS": "shop=mine-alone", "THREADLINE_TOKENS": "tok-alone"})
     servers.append(server)
@@ -212,3 +231,37 @@ def _everything(tl: threadline.Threadline) -> Sequence[Any]:
         found += page
         cursor = page[-1].cursor
     return found
+
+
+_STOPPED_EARLY = """
+import os, signal, sys
+from threadline.surfaces.http import server
+
+freeze = server.gc.freeze
+
+def stopped() -> None:
+    freeze()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+server.gc.freeze = stopped
+from threadline.surfaces.cli import main
+sys.argv = ["threadline", "serve", "--port", "0"]
+main()
+"""
+
+
+def test_a_signal_to_stop_that_comes_before_the_server_listens_is_heard(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _STOPPED_EARLY], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_requests_are_answered_when_nobody_reads_the_log(tmp_path: Path, servers: list[Process]) -> None:
+    process = Process(tmp_path / "x.db", {"THREADLINE_ACCESS_LOG": "true"})
+    servers.append(process)
+    assert process.process.stderr is not None
+    process.process.stderr.close()
+    with httpx.Client(base_url=process.url) as client:
+        assert [client.get("/livez").status_code for _ in range(3)] == [200] * 3
+    process.process.stderr = None

@@ -306,6 +306,75 @@ def test_lines_that_are_no_objects_are_bad_rows(tmp_path: Path) -> None:
     assert (said[2], said[3], said[4], said[6]) == ("invalid_json", "not_an_object", "invalid_json", "too_large")
 
 
+@pytest.mark.parametrize(
+    ("torn", "recorded", "cells"),
+    [
+        ('1,ada,2025-03-01,1\n2,ada,2025-03-02,"1\n3,ada,2025-03-03,1\n4,ada,2025-03-04,1', 3, '2,ada,2025-03-02,"1\n'),
+        ('1,ada,2025-03-01,1\n2,"ada\n' + "3,ada,2025-03-03,1\n" * 8_000, 2, '2,"ada\n'),
+        (
+            '1,ada,2025-03-01,1\n2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n4,ada,2025-03-04,1\n', 2,
+            '2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n',
+        ),
+    ],
+    ids=["to the end", "too far", "up to another"],
+)  # fmt: skip
+def test_a_quote_that_nothing_closes_swallows_no_rows(torn: str, recorded: int, cells: str, tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("order,customer,day,dollars\n" + torn)
+    on = engine()
+    summary = import_file(on, plan(path))
+    assert (summary.accepted, summary.rejected, summary.problems[0].row) == (recorded, 1, 2)
+    (entry,) = asked(on, "rejected").entries
+    assert entry.payload["cells"] == cells
+
+
+def test_quotes_may_hold_lines_and_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text('order,customer,day,dollars\n1,"a ""dear""\ncustomer",2025-03-01,"1"\n2,ada,2025-03-02,1')
+    on = engine()
+    assert counts(import_file(on, plan(path)))[1] == 2
+    assert on.person("default", 'user_id:a "dear"\ncustomer').position == 1
+
+
+def test_a_byte_order_mark_before_lines_of_json_is_passed_over(tmp_path: Path) -> None:
+    path = write_json_lines(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    summary = import_file(engine(), plan(path))
+    assert (summary.accepted, summary.rejected) == (20, 0)
+
+
+def test_parquet_of_data_frames_has_times_finer_than_ours(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    nanoseconds = [1_700_000_000_123_456_789, 1_700_000_000_123_456_000]
+    columns = {
+        "order": ["1", "2"], "customer": ["ada", "bob"], "dollars": [1, 2],
+        "day": pyarrow.array(nanoseconds, pyarrow.timestamp("ns", tz="Europe/Rome")),
+        "clock": pyarrow.array([1_001, 2], pyarrow.time64("ns")),
+        "took": pyarrow.array([1_001, 2], pyarrow.duration("ns")),
+    }  # fmt: skip
+    path = tmp_path / "orders.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    on = engine()
+    clock = plan(path, properties={"clock": "clock"})
+    assert import_file(on, clock).accepted == 2
+    (told,) = on.events(on.person("default", "user_id:ada"))
+    assert (told.event.occurred_at, told.event.properties) == (nanoseconds[0] // 1_000, {"clock": "00:00:00.000001"})
+
+
+def test_a_value_that_has_no_form_here_stops_only_its_row(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    days = pyarrow.array([19_000, 10_000_000, 19_001], pyarrow.date32())
+    columns = {"order": ["1", "2", "3"], "customer": ["ada", "bob", "eve"], "dollars": [1, 2, 3], "day": days}
+    path = tmp_path / "orders.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    summary = import_file(engine(), plan(path))
+    assert (summary.accepted, [each.row for each in summary.problems]) == (2, [2])
+
+
 def test_a_damaged_file_says_so_and_keeps_what_came_before(tmp_path: Path) -> None:
     made = engine()
     path = tmp_path / "rows.csv.gz"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from joserfc import jwk, jwt
 
 from tests.surfaces import web_tokens
 from tests.surfaces.conftest import NOW
@@ -17,6 +19,7 @@ from tests.surfaces.web_tokens import SECRET, Issuer, published, token
 from threadline.kernel.errors import InvalidSetting, ThreadlineError, Unauthorized, Unavailable
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
+from threadline.surfaces.http import jwt_keys
 from threadline.surfaces.http.jwt import User, WebTokens
 
 PRESENT = NOW // SECOND
@@ -160,6 +163,28 @@ def test_a_public_key_cannot_be_set_as_the_secret() -> None:
         checker(jwt_secret=web_tokens.key("RS256").as_pem(private=False).decode())
 
 
+@pytest.mark.parametrize(("secret", "size"), [("x" * 31, 31), ("ü" * 15, 30)])
+def test_a_secret_that_can_be_guessed_is_refused(secret: str, size: int) -> None:
+    with pytest.raises(InvalidSetting, match=f"jwt_secret has {size} bytes and needs 32"):
+        checker(jwt_secret=secret)
+
+
+def test_a_secret_of_just_enough_bytes_is_taken() -> None:
+    assert refusal(checker(jwt_secret="ü" * 16), token(GOOD))  # it is another one, but a good one
+
+
+@pytest.mark.filterwarnings("ignore:Key size should be")
+def test_a_key_that_is_too_short_is_not_trusted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    short = jwk.RSAKey.generate_key(1_024, {"kid": "first"})
+    file = tmp_path / "keys.json"
+    file.write_text(json.dumps({"keys": [short.as_dict(private=False)]}))
+    signed = jwt.encode({"alg": "RS256", "kid": "first"}, GOOD, short, ["RS256"])
+    assert "no key" in refusal(checker(jwt_keys=str(file)), signed)
+    assert "it has 1024 bits, RS256 needs 2048" in caplog.text
+    file.write_bytes(published(("RS256", "first")))
+    assert user(checker(jwt_keys=str(file)), token(GOOD, "RS256")) == User("42")
+
+
 def test_a_secret_among_the_published_keys_is_passed_over(tmp_path: Path) -> None:
     """Whoever could publish one could as well publish a key; but nobody should find out by being let in."""
     secret = {"kty": "oct", "k": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="), "kid": "first"}
@@ -244,11 +269,11 @@ def test_while_the_issuer_is_away_the_keys_of_before_stay_good(served: Issuer) -
     seconds = Time()
     tokens = checker(seconds, jwt_keys=served.url, jwt_keys_cache_seconds=60)
     user(tokens, token(GOOD, "RS256"))
-    for body in (None, b"{", b"[]", b'{"keys": 3}'):
+    for body in (None, b"{", b"[]", b'{"keys": 3}', b'{"keys": ' + b"[" * 100_000):
         served.body = body
         seconds.now += 61
         assert user(tokens, token(GOOD, "RS256")) == User("42")
-    assert served.asked == 5
+    assert served.asked == 6
 
 
 def test_without_any_key_a_client_is_told_to_come_again(served: Issuer) -> None:
@@ -269,3 +294,41 @@ def test_many_at_once_ask_the_issuer_once(served: Issuer) -> None:
 
     assert asyncio.run(many()) == [User("42")] * 20
     assert served.asked == 1
+
+
+def test_an_issuer_that_does_not_answer_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, answers, asked = Time(), threading.Event(), []
+
+    def load(source: str) -> bytes:
+        asked.append(source)
+        assert len(asked) == 1 or answers.wait(60)
+        return published(*BOTH) if len(asked) == 1 else published(("ES256", "second"))
+
+    tokens = WebTokens(Settings(jwt_keys="keys.json"), lambda: NOW, load, seconds)
+
+    async def scenario() -> None:
+        assert await tokens.user(token(GOOD, "ES256")) == User("42")
+        monkeypatch.setattr(jwt_keys, "FETCH_SECONDS_MAX", 0.01)
+        for _ in range(3):
+            seconds.now += 1_000
+            assert await tokens.user(token(GOOD, "ES256")) == User("42")
+        answers.set()
+        monkeypatch.undo()
+        seconds.now += 1_000
+        assert await tokens.user(token(GOOD, "ES256", "second")) == User("42")
+
+    asyncio.run(scenario())
+    assert len(asked) == 2  # of those who found the keys too old, one has asked for all
+
+
+def test_an_answer_that_drips_is_given_up_on() -> None:
+    seconds = Time()
+
+    def drip(size: int) -> bytes:
+        seconds.now += 1
+        return b"x"
+
+    with pytest.raises(OSError, match="longer"):
+        jwt_keys.content(drip, seconds)
+    pieces = [b"ab", b"c", b""]
+    assert jwt_keys.content(lambda size: pieces.pop(0), seconds) == b"abc"

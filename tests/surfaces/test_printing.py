@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from threadline.settings import describe
-from threadline.surfaces.cli.printing import show
+from threadline.surfaces.cli.printing import show, visible, visible_lines
 
 
 def printed(value: Any, width: int) -> list[str]:
@@ -61,3 +61,9 @@ NAMES = st.sampled_from(["id", "type", "now", "properties", "reason", "message",
 def test_no_line_is_wider_than_the_terminal(rows: list[dict[str, str]], width: int) -> None:
     for line in printed(rows, width):
         assert len(line) <= width
+
+
+@given(st.text())
+def test_lines_of_our_own_are_kept_and_nothing_else_steers_a_terminal(text: str) -> None:
+    assert visible_lines(text).split("\n") == [visible(line) for line in text.split("\n")]
+    assert "\n" not in visible(text)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import threadline
 from tests.surfaces.conftest import NOW, Clock
 from threadline.engine.rebuilding import refold_everybody
-from threadline.kernel.errors import InvalidValue, NotFound, StoreBusy
+from threadline.kernel import errors
+from threadline.kernel.errors import InvalidValue, NotFound, StoreBusy, Unavailable
 from threadline.kernel.operation import Operation
+from threadline.surfaces.calling import field_names, shown
 from threadline.surfaces.python import Threadline
 
 
@@ -157,3 +162,80 @@ def test_public_names_are_sorted_and_there() -> None:
     assert threadline.Operation is Operation
     with pytest.raises(AttributeError):
         _ = threadline.nothing
+
+
+def test_every_error_that_a_caller_can_meet_is_a_public_name() -> None:
+    kinds = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
+    assert {name: getattr(threadline, name) for name in kinds} == kinds
+    assert set(kinds) <= set(threadline.__all__)
+
+
+@pytest.mark.parametrize("events", [{"type": "x", "identifiers": {"user_id": "1"}}, "x", b"x", [None], ["x"], [3]])
+def test_what_is_no_list_of_events_is_refused(tl: Threadline, events: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"^events(\[0\])?: expected"):
+        tl.record(events)
+
+
+def test_a_user_whose_id_is_a_number_is_told_as_text(tl: Threadline) -> None:
+    for call in (tl.track, tl.identify):
+        with pytest.raises(InvalidValue, match="user_id: expected text, got 42"):
+            call(42, "click")  # type: ignore[operator]  # what people write
+
+
+def test_help_tells_the_parameters_of_every_operation(tl: Threadline) -> None:
+    assert str(inspect.signature(tl.person)) == "(id: str, *, as_of: str | None = None, timeline: int = 20) -> Any"
+    assert "timeline: How many of the newest events to show." in str(tl.person.__doc__)
+    for operation in shown(tl.engine.catalogue.operations, "python").values():
+        if hasattr(Threadline, operation.name):  # written out there, with what Python takes besides
+            continue
+        method = getattr(tl, operation.name)
+        signature = inspect.signature(method)
+        assert set(signature.parameters) == set(field_names(operation))
+        assert method.__doc__.startswith(operation.summary)
+        assert method.__name__ == operation.name
+        # What the operation must be told is what a call without anything lacks.
+        needed = [each for each in signature.parameters.values() if each.default is inspect.Parameter.empty]
+        if needed:
+            with pytest.raises(InvalidValue, match="|".join(each.name for each in needed)):
+                method()
+
+
+@pytest.mark.parametrize("place", ["memory:", "x.db"])
+def test_a_fork_has_to_open_the_store_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with threadline.open(place) as parent:
+        parent.track("42", "click", key="1")
+        assert _said_by_a_fork(parent) == ["Unavailable", "Unavailable", "Unavailable", "closed"]
+        # What the fork tried was not done, and the parent goes on as if there had been none.
+        assert parent.track("42", "click", key="2")["status"] == "accepted"
+        assert parent.person("user_id:42")["position"] == 2
+        if place != "memory:":
+            with pytest.raises(StoreBusy):
+                threadline.open(place)
+
+
+def _said_by_a_fork(parent: Threadline) -> list[str]:
+    """What becomes of a record, a read and another change in a fork, and of closing the store there."""
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for attempt in (
+                lambda: parent.track("42", "click", key="2"),
+                lambda: parent.person("user_id:42"),
+                lambda: parent.tag("user_id:42", add=["vip"]),
+            ):
+                try:
+                    attempt()
+                    os.write(writes, b"done ")
+                except Unavailable:
+                    os.write(writes, b"Unavailable ")
+            parent.close()
+            os.write(writes, b"closed ")
+        finally:
+            os._exit(0)
+    os.close(writes)
+    with open(reads) as said:
+        words = said.read().split()
+    os.waitpid(pid, 0)
+    return words

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.surfaces.conftest import client_of
+from threadline.app import open as opened
 from threadline.engine.engine import Engine
+from threadline.kernel.event import Event, Identifier
 
 RULE = {
     "conditions": {"field": "event.properties.score", "greater_than": 80},
@@ -96,3 +98,22 @@ def test_verify_tells_of_a_declared_rule_that_changed_and_of_breaches(folder: Pa
     # The decision was made by version 1, which the store remembers although nothing declares it any more.
     code, told = threadline(folder, "verify")
     assert (code, "0 breaches" in told) == (0, True)
+
+
+def test_decisions_that_are_not_what_they_should_be_are_a_failure_to_scripts(folder: Path) -> None:
+    text = "rules: {score: {conditions: {field: event.properties.score, greater_than: 80}}}\n"
+    text += "rule_sets: {apps: {events: [applied], rules: [score]}}\n"
+    (folder / "threadline.yaml").write_text(text)
+    assert threadline(folder, "record", "--events", json.dumps([APPLIED]))[0] == 0
+    code, told = threadline(folder, "decisions-verify", "--json")
+    assert (code, json.loads(told)["breaches"]) == (0, [])
+    with opened(folder / "threadline.db") as shop:
+        (made,) = shop.decisions(rule="score")["decisions"]
+        forged = Event(
+            type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=1, key="forged",
+            source_type="internal", properties={**made, "mode": "replay", "hash": "0" * 64},
+        )  # fmt: skip
+        assert shop.engine.record([forged])[0].status == "accepted"
+    code, told = threadline(folder, "decisions-verify", "--json")
+    assert (code, len(json.loads(told)["breaches"])) == (1, 1)
+    assert threadline(folder, "decisions-verify")[0] == 1

@@ -72,7 +72,11 @@ def test_a_wrong_setting_is_named_with_what_to_do(environment: dict[str, str], m
         ("[" * 5_000, r"threadline\.yaml:1: this is not YAML: "),
         ("\n\nsettings:\n- x", r"threadline\.yaml:4: `settings:` must be a mapping, not list"),
         ("settings: " + "[" * 10_000, r"threadline\.yaml:1: this is not YAML: "),
-        ("settings:\n  port: 1\n  port: 2", r"threadline\.yaml:3: `settings:` has 'port' twice"),
+        (
+            "settings:\n  port: 1\n  port: 2",
+            r"threadline\.yaml:3: 'port' stands at .*threadline\.yaml:2 already; keep one",
+        ),
+        ("settings: {port: 1}\nsettings: {host: a}", r"yaml:2: 'settings' stands at .*threadline\.yaml:1 already"),
         ("settings: {store: x}", "set them in the environment"),
     ],
 )
@@ -175,3 +179,12 @@ def test_a_password_is_left_out_whatever_signs_it_has_and_wherever_it_stands(url
 @given(st.text(min_size=1), st.sampled_from(["?sslmode=require", "", "?a=b&c=d"]))
 def test_nothing_of_any_password_is_shown(filling: str, query: str) -> None:
     assert without_secret(f"postgresql://ada:{filling}s3cret@host/db{query}") == f"postgresql://host/db{query}"
+
+
+def test_a_setting_that_two_files_give_is_refused_with_both_places(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("settings:\n  host: a\n  port: 1\n")
+    (tmp_path / "b.yaml").write_text("settings:\n  workspace: b\n")
+    assert load({"definitions": str(tmp_path)}, {}).workspace == "b"
+    (tmp_path / "b.yaml").write_text("settings:\n  workspace: b\n\n  port: 1\n")
+    with pytest.raises(InvalidSetting, match=r"b\.yaml:4: 'port' stands at .*a\.yaml:3 already; keep one"):
+        load({"definitions": str(tmp_path)}, {})

@@ -9,23 +9,20 @@ from typing import Any
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import uncollected
+from threadline.engine.history import StoredHistory, occurred_order
+from threadline.engine.instants import due_at, next_ahead, states_at, view_at
 from threadline.engine.packing import unpack_event
 from threadline.engine.past import Past
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.refold import (
-    in_occurred_order,
-    next_occurred,
-    occurred_order,
-    refold_person,
-    states_before,
-    thread_events,
-)
+from threadline.engine.refold import folded_before, refold_person
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.projection import Edge, State
+from threadline.kernel.projection import State
 from threadline.kernel.store import LogEntry, Span, Store, following_pages
 
+_READINGS_MAX = 64
+"""Readings for one person, where others are merged between one reading and the next."""
 Cursor = tuple[int, str]
 """(occurred_at, id) of the last event seen; unique among all events of a person."""
 
@@ -73,7 +70,7 @@ class Asker:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
         if not id:
             return None
-        for _ in range(64):  # a chain of merges; each step leads to an older person, so it ends
+        for _ in range(_READINGS_MAX):
             item = self.store.get([person_key(id)])[0]
             if item is None:
                 return None
@@ -83,8 +80,17 @@ class Asker:
                     refold_person(self.store, self.catalogue, found, only=found.stale)
                     found.stale = ()
                 return found
-            id = found
+            # Merged away. They are whoever has the thread that founded them, which may have been split off since with
+            # others, or merged again: that is written with the thread itself.
+            item = self.store.get([thread_key(id)])[0]
+            if item is None:
+                return None
+            id = item.value.decode()
         return None
+
+    def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
+        """The person's events in the store; with ``known_at`` those that were known by then."""
+        return StoredHistory(self.store, person.heads, known_at=known_at)
 
     def states(
         self, person: Person, now: int, *, known_at: int | None = None, only: Sequence[int] | None = None
@@ -93,17 +99,9 @@ class Asker:
 
         ``only``: nobody will ask for other projections than these.
         """
-        if known_at is not None:
-            return states_before(self.store, self.catalogue, person.heads, now, known_at=known_at, only=only)
-        if person.latest[0] < now:
-            return person.states
-        if person.meanwhile is not None:
-            happened = person.meanwhile.at(
-                now, lambda start: in_occurred_order(self.store, person.heads, start, now), only
-            )
-            if happened is not None:
-                return happened
-        return states_before(self.store, self.catalogue, person.heads, now, only=only)
+        if known_at is None:
+            return states_at(self, person, now, only)
+        return folded_before(self.catalogue, self.history(person, known_at), now, only)
 
     def views(
         self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
@@ -116,31 +114,20 @@ class Asker:
         with uncollected():
             wanted = [i for i, each in enumerate(self.catalogue.projections) if names is None or each.name in names]
             states = self.states(person, now, known_at=known_at, only=wanted)
+            at_edges = self.history(person, known_at).at_edges
             for index in wanted:
-                projection, state = self.catalogue.projections[index], states[index]
-                edges = projection.edges(state, now) if projection.edges is not None else []
-                events = self._edge_events(person, edges, known_at) if edges else []
-                found[projection.name] = projection.view(state, now, events)
+                projection = self.catalogue.projections[index]
+                found[projection.name] = view_at(projection, states[index], now, at_edges)
         return found
 
     def due(self, person: Person, name: str, now: int) -> int | None:
         """The next instant after ``now`` at which that view changes by time alone; None: never, or not told."""
         index = self.catalogue.index.get(name)
-        due = None if index is None else self.catalogue.projections[index].due
-        return None if due is None or index is None else due(self.states(person, now, only=(index,))[index], now)
+        return None if index is None else due_at(self, person, index, now)
 
     def ahead(self, person: Person, now: int) -> int | None:
         """The next instant after ``now`` from which on a further event of the log counts; None if all do."""
-        first = None if person.latest[0] < now else next_occurred(self.store, person.heads, now)
-        return None if first is None else first + 1
-
-    def _edge_events(self, person: Person, edges: Sequence[Edge], known_at: int | None) -> list[Recorded]:
-        found: dict[str, Recorded] = {}
-        for edge in edges:
-            for recorded in thread_events(self.store, person.heads, *edge):
-                if known_at is None or recorded.known_at <= known_at:
-                    found[recorded.id] = recorded
-        return sorted(found.values(), key=occurred_order)
+        return next_ahead(self, person, now)
 
     def events(
         self,

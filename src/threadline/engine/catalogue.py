@@ -7,14 +7,15 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.operation import Inspection, Operation
 from threadline.kernel.policy import Policy, Read
 from threadline.kernel.projection import Fold, Projection, Row, State
+from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
 from threadline.kernel.sender import Lane
 
@@ -26,10 +27,25 @@ class Plan(NamedTuple):
     """Index of each projection touched, and the fold, compiled where there is one."""
     rows: tuple[int, ...]
     """Those of the projections whose index rows may change."""
-    ordered: frozenset[int]
-    """Those of the projections that need occurred order."""
     marks: tuple[Callable[[Recorded], Iterable[Row]], ...] = ()
     """What makes the rows of an event itself."""
+
+
+class Folding(Protocol):
+    """What is folded of a person: all that a catalogue has, or as much of it as somebody looks at."""
+
+    @property
+    def projections(self) -> tuple[Projection, ...]:
+        """In the order in which states are kept."""
+        ...
+
+    def plan(self, event_type: str) -> Plan:
+        """What an event of this type changes."""
+        ...
+
+    def empty(self) -> list[State]:
+        """The states of a person of whom nothing is known."""
+        ...
 
 
 BUILT_IN = "threadline.capabilities"
@@ -49,6 +65,8 @@ class Catalogue:
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
         self.lanes = {lane.name: lane for lane in _unique(v for v in found if isinstance(v, Lane))}
+        self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
+        """What is asked of the events of some types, by type."""
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Which states a packed person holds, in order, and of what version each is."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
@@ -73,9 +91,8 @@ class Catalogue:
             steps = tuple(
                 (i, fold) for i, p in enumerate(self.projections) if (fold := _fold_of(p, event_type)) is not None
             )
-            touched = frozenset(i for i, _ in steps)
             marks = tuple(p.marks for p in self.projections if p.marks is not None and _handled(p.handles, event_type))
-            plan = Plan(steps, tuple(sorted(touched & set(self.with_rows))), touched & set(self.ordered), marks)
+            plan = Plan(steps, tuple(i for i, _ in steps if i in self.with_rows), marks)
             if len(self._plans) >= 10_000:  # event types are free, so a cache of them has to be bounded
                 self._plans.clear()
             self._plans[event_type] = plan
@@ -121,6 +138,13 @@ class Catalogue:
         told = projection.view(projection.empty(), 0, [])
         return f"{read.projection} has no {'.'.join(read.path)!r}; {_nearest(read.path[0], told)}"
 
+    def operation(self, name: str) -> Operation:
+        """The operation of this name, as the definitions in force shape it. Raises `NotFound` if they leave it out."""
+        found = next((o for o in self.operations if o.name == name), None)
+        if found is None:
+            raise NotFound(f"the definitions of this store leave out what `{name}` is about")
+        return found
+
     def policy(self, name: str) -> Policy | None:
         """The policy of this name."""
         return next((p for p in self.policies if p.name == name), None)
@@ -142,7 +166,7 @@ def _fold_of(projection: Projection, event_type: str) -> Fold | None:
     return projection.compile(event_type) if projection.compile is not None else projection.fold
 
 
-Named = TypeVar("Named", Projection, Policy, Operation, Section, Inspection, Lane)
+Named = TypeVar("Named", Projection, Policy, Operation, Section, Inspection, Lane, Requirement)
 
 
 def _unique(values: Iterable[Named]) -> tuple[Named, ...]:
@@ -154,7 +178,7 @@ def _unique(values: Iterable[Named]) -> tuple[Named, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-_DECLARED = (Projection, Policy, Operation, Section, Inspection, Lane)
+_DECLARED = (Projection, Policy, Operation, Section, Inspection, Lane, Requirement)
 
 
 def discover(*packages: str, definitions: object) -> list[object]:

@@ -102,15 +102,21 @@ class Dispatcher:
         rest = self._resting.get(key)
         return rest is not None and now < rest.until
 
-    def _rest(self, item: Item, why: str) -> None:
-        """Leave something alone that cannot be settled, longer each time: what waits behind it must have its turn."""
+    def _rest(self, item: Item) -> int:
+        """Leave something alone that cannot be settled, longer each time: what waits behind it must have its turn.
+
+        Answers how often it has been.
+        """
         times = self._resting[item.key].times + 1 if item.key in self._resting else 1
-        if times == 1:
-            log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
         seconds = min(REST_SECONDS_FIRST * 2 ** min(times - 1, 20), REST_SECONDS_MAX)
         if len(self._resting) >= _RESTING_MAX:
             self._resting.pop(next(iter(self._resting)))
         self._resting[item.key] = _Rest(self.engine.clock() + seconds * SECOND, times)
+        return times
+
+    def _cannot_fire(self, item: Item, why: str) -> None:
+        if self._rest(item) == 1:
+            log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
 
     def _all_lanes(self) -> list[LaneWork]:
         if self._lanes is None:
@@ -127,15 +133,15 @@ class Dispatcher:
             workspace, thread, policy, key, data = unpack(item.value)
             identifier = identifier_of(self.engine, thread)
             if identifier is None:
-                self._rest(item, "nobody has its thread")
+                self._cannot_fire(item, "nobody has its thread")
                 continue
             properties = {"policy": policy, "key": key, "data": data}
             event = internal(workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), properties)
             timers.append(item)
-            requests.append(Request(event, "", None, (Delete(item.key, item.version), check)))
+            requests.append(Request(event, writes=(Delete(item.key, item.version), check), known=True))
         settled = settle(self.engine, requests)
         for place, why in settled.unfit:
-            self._rest(timers[place], why)
+            self._cannot_fire(timers[place], why)
         return settled.done
 
     def _send(self, due: list[Item], check: Check) -> int:
@@ -144,5 +150,9 @@ class Dispatcher:
             fresh = self._leases.acquire(check.key.partition)
             if fresh is None:
                 break
-            settled += self._outbox.send([item], fresh)[0]
+            done, outcomes = self._outbox.send([item], fresh)
+            settled += done
+            if not outcomes:
+                # Nobody here can send it, which may be as it should be: a process that can will take it.
+                self._rest(item)
         return settled

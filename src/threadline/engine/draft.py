@@ -52,6 +52,14 @@ class Draft:
         """Whether so many more writes fit beside what sealing may add."""
         return self.size + len(self.rows_to_write) + writes + _RESERVE <= BATCH_WRITES_MAX
 
+    def take(self, writes: Iterable[Put | Delete | Check]) -> None:
+        """Commit these with the rest."""
+        for write in writes:
+            if isinstance(write, Check):
+                self.checks[write.key] = write
+            else:
+                self.writes[write.key] = write
+
     def add(self, person: Person) -> None:
         """Let the batch write this person."""
         self.people[person.id] = person

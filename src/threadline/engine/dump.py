@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.history import in_occurred_order
 from threadline.engine.packing import unpack
 from threadline.engine.person import PERSON, Person, unpack_person
-from threadline.engine.refold import fold_events, in_occurred_order, refold_person
+from threadline.engine.refold import fold_events, refold_person
 from threadline.engine.states import States
 from threadline.engine.wishes import OUTBOX, TIMER
 from threadline.kernel.canonical import canonical_json

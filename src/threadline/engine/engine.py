@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -21,18 +22,20 @@ from threadline.engine.shared import SharedValues
 from threadline.engine.sources import sources_of
 from threadline.engine.trials import Running, Trials
 from threadline.engine.whatif import Done, Way, run, trial
-from threadline.engine.wishes import effect_of, pending_timers
+from threadline.engine.wishes import Standing, effect_of, pending_timers
+from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.policy import Known
-from threadline.kernel.rejected import RejectedEntry, StoredEntry
+from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.store import FeedEntry, Key, LogEntry, Store
 from threadline.kernel.time import Clock
 
 
 class Engine:
-    """Everything that works on one store. Thread-safe. Close it to release the store."""
+    """Everything that works on one store. Thread-safe. Close it to release the store; a fork has to open its own."""
 
     def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+        self._process = os.getpid()
         self.store = store
         self.catalogue = catalogue
         self.clock = clock
@@ -47,12 +50,24 @@ class Engine:
         self.activation_changed_max: float | None = None
         """The share of answers that may be others when a version of a rule is activated, by a what-if that is saved;
         None: none is asked for."""
-        self.readers: dict[str, Callable[[Any, Any], Event]] = {}
+        self.readers: dict[str, Reader] = {}
         """Form of a rejected payload -> how it is read again; wire formats are the composition root's to know."""
 
     def reading(self) -> AbstractContextManager[None]:
         """A context in which surfaces read: the writer of this process lets them go first."""
         return self.recorder.way.reading()
+
+    def refuse_forks(self) -> None:
+        """Raise `Unavailable` in a copy of the process that opened the store.
+
+        It has the locks and connections of its parent, but not the threads that hold them: it would wait for ever, or
+        write where the parent writes.
+        """
+        if os.getpid() != self._process:
+            raise Unavailable(
+                f"the store was opened by the process {self._process}, of which this one is a fork",
+                hint="Open it in the process that uses it, after the fork.",
+            )
 
     @property
     def shared(self) -> SharedValues:
@@ -61,17 +76,25 @@ class Engine:
 
     # --- writing ---------------------------------------------------------------------------
 
-    def record(self, events: Sequence[Event], *, expected: int | None = None, cause: str = "") -> list[Receipt]:
+    def record(
+        self, events: Sequence[Event], *, expected: int | None = None, cause: str = "", known: bool = False
+    ) -> list[Receipt]:
         """Record events; one receipt each, in order. What is accepted is durable when this returns.
 
         ``expected`` is the position the events' person must be at (optimistic concurrency); None for any. ``cause`` is
-        the event because of which Threadline itself tells them.
+        the event because of which Threadline itself tells them. ``known``: they are about people who have been looked
+        up, and name these by an identifier as it stands there; see `Request.known`.
         """
-        return self.recorder.record([Request(event, cause, expected) for event in events])
+        self.refuse_forks()
+        return self.recorder.record([Request(event, cause, expected, known=known) for event in events])
 
-    def fresh(self, events: Sequence[Event]) -> int:
-        """How many of these say something new: what is recorded word for word is not, another payload of a key is."""
+    def fresh(self, events: Sequence[Event]) -> list[list[int]]:
+        """The places of each new thing that these say: what is recorded word for word is not, another payload is."""
         return self.recorder.fresh(events)
+
+    def threads(self, events: Sequence[Event]) -> list[str]:
+        """The thread in which each of these would stand, that of its strongest identifier; "" for one of nobody."""
+        return self.recorder.threads(events)
 
     def rehearse(self, event: Event, look: Callable[[Recorded, Known], Any]) -> Any:
         """What ``look`` says of an event and its person as a policy would see them. Nothing is recorded."""
@@ -192,8 +215,8 @@ class Engine:
         """The event of an entry of the feed."""
         return unpack_event(entry)
 
-    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> tuple[str, bool, list[Recorded]]:
-        """The effect that a policy wished for because of an event: its id, whether it waits, what came of it."""
+    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> Standing:
+        """The effect that a policy wished for because of an event, and what became of it."""
         return effect_of(self.store, self.catalogue, workspace, policy, cause, key, at)
 
     def parked(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[parking.Parked]:
@@ -253,9 +276,13 @@ class Engine:
         """Whether everybody's index rows of a projection are written, as it is declared now."""
         return indexing.is_complete(self.store, self.catalogue.projections[self.catalogue.index[name]])
 
-    def write_rows(self) -> int:
-        """Write everybody's index rows, after a change of definitions; answers how many people were read."""
-        people = indexing.write_rows(self.store, self.catalogue)
+    def write_rows(self, name: str) -> int:
+        """Write everybody's index rows, after a change of a projection; answers how many people were read.
+
+        It may as well have come to nothing: where nothing is declared that needs it, there is none of that name.
+        """
+        changed = [each for each in self.catalogue.projections if each.name == name]
+        people = indexing.write_rows(self.store, self.catalogue, changed)
         self.recorder.clear_caches()
         self.ranks.clear()
         return people
@@ -286,6 +313,8 @@ class Engine:
         return self.trials.run(running, wait=wait)
 
     def close(self) -> None:
-        """Release the store."""
+        """Release the store. In a fork it does nothing: the store is its parent's."""
+        if os.getpid() != self._process:
+            return
         self.trials.stop_all()
         self.store.close()

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
-from threadline.engine import ahead, identity, wishes
-from threadline.engine.cascade import Reactors, cascade
+from threadline.engine import identity, instants, wishes
+from threadline.engine.cascade import cascade
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import Draft
+from threadline.engine.history import StoredHistory
 from threadline.engine.known import KnownPerson
 from threadline.engine.memo import Memo
 from threadline.engine.packing import pack_body, payload_digest
 from threadline.engine.person import VALUE_BYTES_MAX, Packed, Person, person_key, thread_key, unpack_person
+from threadline.engine.reactors import Reactors
 from threadline.engine.refold import refold_person
-from threadline.engine.screen import Request, Screened
+from threadline.engine.screen import Care, Request, Screened
 from threadline.kernel.errors import Conflict, StoreDamaged, ThreadlineError
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED
-from threadline.kernel.limits import (
-    BATCH_WRITES_MAX,
-    CASCADE_EVENTS_MAX,
-    EVENT_TYPE_LENGTH_MAX,
-)
-from threadline.kernel.policy import TIMER_FIRED
-from threadline.kernel.store import Batch, Check, Delete, Item, Key, LogEntry, Put, Store
+from threadline.kernel.limits import BATCH_WRITES_MAX, CASCADE_EVENTS_MAX, EVENT_TYPE_LENGTH_MAX
+from threadline.kernel.policy import TIMER_FIRED, Policy, Wish
+from threadline.kernel.projection import Projection, State
+from threadline.kernel.store import Batch, Delete, Item, Key, LogEntry, Put, Store
 
 
 class Poisoned(Exception):
@@ -45,22 +45,17 @@ class Group:
     """Places events one after the other into drafts. Nothing is written before `seal`."""
 
     def __init__(
-        self,
-        store: Store,
-        catalogue: Catalogue,
-        people: Memo[str, Packed],
-        owners: Memo[str, str],
-        now: int,
-        reactors: Reactors,
-        alone: Set[int] = frozenset(),
-    ) -> None:
+        self, store: Store, catalogue: Catalogue, people: Memo[str, Packed], owners: Memo[str, str], now: int,
+        reactors: Reactors, care: Care,
+    ) -> None:  # fmt: skip
         self.store = store
         self.catalogue = catalogue
+        self.index = catalogue.index
         self.people = people
         self.owners = owners
         self.now = now
-        self.alone = alone
-        """Positions of requests that share no batch with those after them, because something in theirs was unfit."""
+        self.care = care
+        """Positions of requests that are placed otherwise than the rest."""
         self.receipts: dict[int, Receipt] = {}
         self.ids: set[str] = set()
         """Ids this group records, so that a call may hold the same event twice."""
@@ -71,6 +66,7 @@ class Group:
         """The open draft of each person, by person id."""
         self.pending: dict[str, list[Recorded]] = {}
         """Events placed by this group, by thread: they are not in the store yet."""
+        self.placed_for: dict[str, Person] = {}  # whose the threads of these were held to be
         self.read: dict[str, Person] = {}
         """People as unpacked for this group."""
         self.touched: dict[str, Person] = {}
@@ -194,7 +190,7 @@ class Group:
             raise
         except Exception as error:
             raise Poisoned([one.position], "projection_failed", f"{type(error).__name__}: {error}") from error
-        if one.position in self.alone:
+        if one.position in self.care.alone:
             self._seal(self.draft(person))
         self.receipts[one.position] = Receipt(
             status="accepted", id=one.id, person=person.id, thread=thread, sequence=recorded.sequence
@@ -204,25 +200,22 @@ class Group:
         """An event in its place, and its person right after it, for who only wants to look. Policies are not asked."""
         person, thread = identity.resolve(self, one.event.workspace, one.named, one.id)
         recorded = self.append(person, thread, one)
-        return recorded, KnownPerson(self, person, recorded)
+        return recorded, self.known(person, recorded)
 
     def append(self, person: Person, thread: str, one: Screened) -> Recorded:
         """Give an event the next place in a thread and fold it."""
         event, request = one.event, one.request
+        self.agree_on(person)
         sequence = person.heads[thread] + 1
         recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
         # An event and all that policies add because of it commit together: their room is taken beforehand.
-        told = one.position >= 0  # by a producer; what policies add has its room already
-        cascade = self.cascade_room(event.workspace, event.type) if told else 0
+        cascade = self.cascade_room(event.workspace, event.type) if one.position >= 0 else 0
         draft = self.draft(person, 3 + len(request.writes) + cascade)
-        for write in request.writes:
-            if isinstance(write, Check):
-                draft.checks[write.key] = write
-            else:
-                draft.writes[write.key] = write
+        draft.take(request.writes)
         draft.entries.append(LogEntry(thread, sequence, event.occurred_at, event.type, one.id, one.digest, one.body))
         person.heads[thread] = sequence
         self.pending.setdefault(thread, []).append(recorded)
+        self.placed_for[thread] = person
         self._fold(person, recorded, draft)
         return recorded
 
@@ -238,38 +231,37 @@ class Group:
 
     def _fold(self, person: Person, recorded: Recorded, draft: Draft) -> None:
         event = recorded.event
-        steps, rows, ordered, marks = self.catalogue.plan(event.type)
+        steps, rows, marks = self.catalogue.plan(event.type)
         for mark in marks:
             for row in mark(recorded):
                 key = Key(row.table, row.partition, row.sort)
                 draft.writes[key] = Put(key, row.value or b"\x00")
         if not steps:
             return
-        latest = (event.occurred_at, recorded.id)
-        late = latest < person.latest
         if rows:
             draft.note_rows(person, self.catalogue, rows)
-        if person.latest[0] > self.now or event.occurred_at > self.now:
-            ahead.keep_up(self, person, recorded)
-        else:
-            person.meanwhile = None
-        states = person.states
-        for index, fold in steps:
-            if late and index in ordered and not states.folds_in_place(index, recorded):
-                self._refold_ordered(person, index)
-            else:
-                states.fold(index, fold, recorded)
+        instants.take_in(self, person, recorded, steps, self.now, self._refolded)
         if rows:
             draft.count_rows(self.catalogue)
-        if not late:
-            person.latest = latest
 
-    def _refold_ordered(self, person: Person, index: int) -> None:
+    def _refolded(self, person: Person, index: int) -> State:
         refold_person(self.store, self.catalogue, person, only=(index,), extra=self.pending_of(person))
+        return person.states[index]
+
+    def history(self, person: Person) -> StoredHistory:
+        """The person's events: those in the store and those that this group has placed."""
+        return StoredHistory(self.store, self.stored_heads(person), self.pending_of(person))
 
     def pending_of(self, person: Person) -> list[Recorded]:
         """This group's events of a person: those that are not in the store yet."""
+        self.agree_on(person)
         return [recorded for thread in person.heads for recorded in self.pending.get(thread, ())]
+
+    def agree_on(self, person: Person) -> None:
+        """Raise `Overtaken` where events of this person were placed for somebody else, as one of the two was."""
+        for held in {self.placed_for.get(thread, person) for thread in person.heads} - {person}:
+            self.touched.update({person.id: person, held.id: held})  # neither is believed at the next attempt
+            raise Overtaken(f"threads of person {person.id} were held to be of {held.id}")
 
     def stored_heads(self, person: Person) -> dict[str, int]:
         """The heads of a person's threads as far as they are in the store."""
@@ -278,6 +270,38 @@ class Group:
     def cascade_room(self, workspace: str, event_type: str) -> int:
         """Writes to keep free for what policies may add because of an event of this type."""
         return 2 * CASCADE_EVENTS_MAX if self.reactors.of(workspace, event_type) else 0
+
+    # --- where policies react --------------------------------------------------------------
+
+    def reacting(self, event: Event) -> tuple[Policy, ...]:
+        """The policies that want to see an event."""
+        return self.reactors.of(event.workspace, event.type)
+
+    def known(self, person: Person, recorded: Recorded) -> KnownPerson:
+        """A person right after an event, as policies see them."""
+        # An event from a clock that runs ahead is no later for what is decided because of it.
+        at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
+        return KnownPerson(self, person, recorded.event.type, at)
+
+    def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
+        """Carry a wish into the person's draft; the recorded event if it was for one."""
+        return wishes.grant(self, person, cause, policy, wish)
+
+    def cut(self, person: Person, cause: Recorded, policy: str) -> None:
+        """Put in the thread that a cascade was cut at its limit, and by whom."""
+        wishes.grant(self, person, cause, policy, wishes.cut(policy, self.now))
+
+    def look(self, index: int) -> Projection:
+        """How a projection is looked at: whole."""
+        return self.catalogue.projections[index]
+
+    def heeded(self, workspace: str, type: str) -> bool:
+        """Whether a policy names events of this type."""
+        return self.reactors.heeded(workspace, type)
+
+    def shared(self, workspace: str, name: str) -> Any:
+        """The value of a policy's `Shared`."""
+        return self.reactors.shared(workspace, name)
 
     # --- drafts ----------------------------------------------------------------------------
 
@@ -323,7 +347,7 @@ class Group:
             raise Poisoned(draft.requests, "person_too_large", message)
         if 2 * len(batch.events) + len(batch.writes) > BATCH_WRITES_MAX:
             message = f"it would change more than {BATCH_WRITES_MAX} items at once; tags and groups count one each"
-            raise Poisoned(draft.requests, "too_many_changes", message)
+            raise Poisoned(draft.requests, identity.TOO_MANY_CHANGES, message)
         before = {self.sealed_last[id] for id in draft.ids if id in self.sealed_last}
         self.sealed.append((draft, batch._replace(builds_on=sorted(before))))
         for id in draft.ids:
@@ -338,9 +362,7 @@ class Group:
         for draft in list({id(d): d for d in self.drafts.values()}.values()):
             between()
             self._seal(draft)
-        batches = [batch for _, batch in self.sealed]
-        loose = list(self.loose.values())
-        return batches + [Batch(writes=[write]) for write in loose]
+        return [batch for _, batch in self.sealed] + [Batch(writes=[write]) for write in self.loose.values()]
 
     def answers(self) -> dict[int, Receipt]:
         """The receipts that are left; people who were merged meanwhile under the survivor's id."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from threadline.engine.cascade import cascade
+from threadline.engine.history import thread_events
 from threadline.engine.memo import Memo
 from threadline.engine.person import Person, pack_alias, person_key, thread_key
-from threadline.engine.refold import fold_events, refold_person, thread_events
+from threadline.engine.refold import fold_events, refold_person
 from threadline.engine.states import States
 from threadline.kernel.errors import Conflict, EventRejected
 from threadline.kernel.event import Event, Identifier, Recorded, event_id, thread_id
-from threadline.kernel.identity import MERGED, SPLIT, IdentityRules, is_kind
+from threadline.kernel.identity import KIND_FORM, MERGED, SPLIT, IdentityRules, is_kind
 from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, THREADS_PER_PERSON_MAX
 from threadline.kernel.store import Key, Put
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from threadline.engine.group import Group
 
 QUARANTINE = "quarantine"
+SET_APART = "an operator has set them apart"
+TOO_MANY_CHANGES = "too_many_changes"
+"""Code of an event whose consequences no batch can hold."""
+TOO_MANY_TO_JOIN = "to join them would change more items than a batch can hold; tags and groups count one each"
 NAMES_REMEMBERED = 30_000
 KINDS_REMEMBERED = 1_000
 
@@ -67,8 +72,7 @@ class Names:
 
     def _admit(self, kind: str) -> None:
         if not is_kind(kind):
-            text = f"{kind[:IDENTIFIER_KIND_LENGTH_MAX]!r} is no kind of identifier: up to"
-            text += f" {IDENTIFIER_KIND_LENGTH_MAX} printable characters without a colon"
+            text = f"{kind[:IDENTIFIER_KIND_LENGTH_MAX]!r} is no kind of identifier: {KIND_FORM}"
             raise EventRejected("invalid_identifier", text)
         if len(self._kinds) >= KINDS_REMEMBERED:  # kinds are free, so that what is remembered has to be bounded
             self._kinds.clear()
@@ -88,8 +92,17 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
         if count > limit:
             return f"one person may have {limit} {kind}, together they have {count}"
     if other is not None and (set(person.apart) & other.heads.keys() or set(other.apart) & person.heads.keys()):
-        return "they were split by an operator"
+        return SET_APART
     return ""
+
+
+def _against(group: Group, person: Person, named: Named, owner: Person | None) -> str:
+    """Why an event must not make an identifier the person's that is its owner's or nobody's; "" if it may."""
+    rules = group.catalogue.rules
+    if owner is not None:
+        too_many = TOO_MANY_TO_JOIN if group.placing in group.care.apart else ""
+        return too_many or objections(rules, person, owner.identifiers.values(), owner)
+    return objections(rules, person, [named.identifier], None) or (SET_APART if named.thread in person.apart else "")
 
 
 def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tuple[Person, str]:
@@ -106,9 +119,7 @@ def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tu
         owner = group.owner(other.thread)
         if owner is person:
             continue
-        joining = [other.identifier] if owner is None else owner.identifiers.values()
-        against = objections(group.catalogue.rules, person, joining, owner)
-        if against:
+        if against := _against(group, person, other, owner):
             _set_aside(group, workspace, first, other, against, id)
         elif owner is None:
             link(group, person, other)
@@ -123,7 +134,7 @@ def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str
         known = group.owner(other.thread)
         if known is None:
             continue
-        against = objections(group.catalogue.rules, known, [first.identifier], None)
+        against = _against(group, known, first, None)
         if not against:
             link(group, known, first)
             return known
@@ -146,6 +157,8 @@ def link(group: Group, person: Person, named: Named) -> None:
 def _claim(group: Group, thread: str, person: Person) -> None:
     group.owners.put(thread, person.id)
     group.claimed.append(thread)
+    if thread in group.placed_for:
+        group.placed_for[thread] = person
 
 
 def _set_aside(group: Group, workspace: str, one: Named, other: Named, why: str, id: str) -> None:
@@ -232,7 +245,7 @@ def split(
         if name.partition("/")[0] in new.heads:
             new.timers[name] = due_at
             del person.timers[name]
-    new.apart, person.apart = sorted(person.heads), sorted({*person.apart, *new.heads})
+    _divide_apart(group, person, new)
     refold_person(group.store, group.catalogue, person)
     refold_person(group.store, group.catalogue, new)
     draft.add(new)
@@ -247,6 +260,34 @@ def split(
     cascade(group, person, told)
     cascade(group, new, told_apart)
     return new
+
+
+def set_apart(one: Person, other: Person) -> None:
+    """Let no event join these two any more. They commit together: each remembers the threads of the other."""
+    one.apart, other.apart = sorted({*one.apart, *other.heads}), sorted({*other.apart, *one.heads})
+
+
+def _divide_apart(group: Group, person: Person, new: Person) -> None:
+    """From whom each of two is to stay apart who are being split: from one another, and those who say so of them."""
+    kept: dict[str, set[str]] = {person.id: set(), new.id: set()}
+    for thread in person.apart:
+        other = group.owner(thread)
+        for part in (person, new):
+            if other is None or part.heads.keys() & set(other.apart):
+                kept[part.id].add(thread)
+    person.apart, new.apart = sorted(kept[person.id]), sorted(kept[new.id])
+    set_apart(person, new)
+
+
+def link_told(group: Group, person: Person, named: Named, *, cause: str, reason: str, by: str) -> None:
+    """Let an identifier that was refused be the person's after all, and tell of it as of a merge: it can be undone."""
+    link(group, person, named)
+    person.apart = [thread for thread in person.apart if thread != named.thread]
+    properties = {
+        "survivor": person.id, "merged": named.thread, "threads": [named.thread], "reason": reason, "by": by,
+        "merged_created_at": group.now,
+    }  # fmt: skip
+    cascade(group, person, _note(group, person, MERGED, f"merge/{cause}/{named.thread}", properties, cause))
 
 
 def _note(group: Group, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import index_rows
 from threadline.engine.person import PERSON, Person, pack_person, unpack_person
 from threadline.engine.refold import refold_person
-from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.projection import Projection
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, scan_pages
 
-_MARK = "index"
+MARKS = "index"
 """Table of marks: under the name of a projection, for which definition everybody's rows are written."""
 _NONE = b"-"
 """A mark that is taken back: for no definition."""
@@ -26,20 +27,26 @@ def prepare(store: Store, catalogue: Catalogue) -> None:
     In one with people take back every mark of another definition. What is written from now on keeps that definition's
     rows no longer current, and it may be in force again one day.
     """
-    wanted = {each.name: _mark(each) for each in catalogue.projections if each.all_rows}
-    held = {item.key.partition: item for item in scan_pages(store, _MARK)}
+    try:
+        writes = _writes_of_marks(store, {each.name: _mark(each) for each in _indexed(catalogue)})
+    except StoreDamaged:
+        return  # who reads the marks will hear of it, and `verify` of all that is damaged
+    try:
+        if writes:
+            store.commit([Batch(writes=writes)])
+    except ThreadlineError:
+        return  # it cannot be written to from here; then nothing is said about it either
+
+
+def _writes_of_marks(store: Store, wanted: Mapping[str, Put]) -> list[Put]:
+    held = {item.key.partition: item for item in scan_pages(store, MARKS)}
     missing = [mark for name, mark in wanted.items() if name not in held or held[name].value != mark.value]
     right = {(mark.key, mark.value) for mark in wanted.values()}
     other = (item.key for item in held.values() if item.value != _NONE and (item.key, item.value) not in right)
     writes = {key: Put(key, _NONE) for key in other}
     if missing and not store.scan(PERSON, limit=1):
         writes |= {mark.key: mark for mark in missing}
-    if not writes:
-        return
-    try:
-        store.commit([Batch(writes=list(writes.values()))])
-    except ThreadlineError:
-        return  # it cannot be written to from here; then nothing is said about it either
+    return list(writes.values())
 
 
 def is_complete(store: Store, projection: Projection) -> bool:
@@ -49,20 +56,35 @@ def is_complete(store: Store, projection: Projection) -> bool:
     return item is not None and item.value == mark.value
 
 
-def write_rows(store: Store, catalogue: Catalogue) -> int:
+def write_changed_rows(store: Store, catalogue: Catalogue) -> None:
+    """Write the rows of each projection that has changed since everybody's were written, except those with `all_rows`.
+
+    To be called when everybody's states have been derived anew; it reads nobody where nothing has changed.
+    """
+    changed = [each for each in _indexed(catalogue) if not each.all_rows and not is_complete(store, each)]
+    if changed:
+        write_rows(store, catalogue, changed)
+
+
+def write_rows(store: Store, catalogue: Catalogue, projections: Sequence[Projection]) -> int:
     """Write whatever index rows are missing, of everybody, beside live traffic; answers how many people were read.
 
-    Where another definition was in force before, all that is in the table is removed first: rows that it asked for may
-    look like rows that are asked for now, and tell of somebody what was true then.
+    Where another definition of one of these projections was in force before, all that is in its tables is removed
+    first: rows that it asked for may look like rows that are asked for now, and tell of somebody what was true then.
     """
-    begun = [_begin(store, each) for each in catalogue.projections if each.all_rows and not is_complete(store, each)]
+    begun = [_begin(store, each) for each in projections if not is_complete(store, each)]
     for projection, _ in begun:
-        _empty(store, projection.all_rows)
+        for table in projection.tables:
+            _empty(store, table)
     people = sum(_write_person(store, catalogue, item) for item in scan_pages(store, PERSON))
     for projection, version in begun:
         # Refused if somebody else has begun since, and has removed what was written here: theirs is the last word.
         store.commit([Batch(writes=[_mark(projection)._replace(expected=version)])])
     return people
+
+
+def _indexed(catalogue: Catalogue) -> Iterator[Projection]:
+    return (each for each in catalogue.projections if each.tables)
 
 
 def _begin(store: Store, projection: Projection) -> tuple[Projection, int]:
@@ -107,4 +129,4 @@ def _write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
 
 def _mark(projection: Projection) -> Put:
     value = f"{projection.version}:{projection.fingerprint}"
-    return Put(Key(_MARK, projection.name), value.encode())
+    return Put(Key(MARKS, projection.name), value.encode())

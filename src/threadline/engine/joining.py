@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,10 +10,11 @@ import msgspec
 from threadline.engine import identity
 from threadline.engine.ask import Asker
 from threadline.engine.group import Group
+from threadline.engine.history import thread_events
 from threadline.engine.identity import QUARANTINE, objections
-from threadline.engine.person import Person, person_key, unpack_person
+from threadline.engine.person import Person
 from threadline.engine.record import Recorder
-from threadline.engine.refold import refold_person, thread_events
+from threadline.engine.refold import refold_person
 from threadline.engine.states import States
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
 from threadline.kernel.event import Identifier, thread_id
@@ -66,16 +67,13 @@ def preview_split(asker: Asker, workspace: str, ref: str, identifiers: Sequence[
     """The two people a split would leave (in memory only): the one who keeps the id, and the new one."""
     person = asker.person(workspace, ref)
     threads = _chosen(asker, person, identifiers)
-    parts = []
-    for chosen in (set(person.heads) - set(threads), set(threads)):
-        part = Person(
-            person.id if person.id in chosen else min(chosen), workspace, person.created_at, States(asker.catalogue)
-        )
-        for thread in chosen:
-            part.add_thread(thread, person.identifiers[thread], person.heads[thread])
+    kept = Person(person.id, workspace, person.created_at, States(asker.catalogue))
+    new = Person(*_founded(asker, person, threads), States(asker.catalogue))
+    for thread, known in person.identifiers.items():
+        (new if thread in threads else kept).add_thread(thread, known, person.heads[thread])
+    for part in (kept, new):
         refold_person(asker.store, asker.catalogue, part)
-        parts.append(part)
-    return parts[0], parts[1]
+    return kept, new
 
 
 def split(
@@ -90,8 +88,7 @@ def split(
         asker = Asker(group.store, group.catalogue)
         person = group.person(asker.person(workspace, ref).id)
         threads = _chosen(asker, person, identifiers)
-        id = _oldest_thread(group, person, threads)
-        began = _began(group, threads, person.created_at)
+        id, _, began = _founded(asker, person, threads)
         new = identity.split(group, person, threads, id=id, created_at=began, cause=request, reason=reason, by=by)
         return person.id, new.id
 
@@ -108,21 +105,44 @@ def unmerge(recorder: Recorder, workspace: str, event: str, *, request: str, rea
             raise InvalidValue(f"event {event} is a {merged.event.type}, not a merge")
         properties = merged.event.properties
         person = group.person(asker.person(workspace, properties["survivor"]).id)
-        threads = [t for t in properties["threads"] if t in person.heads]
-        if not threads or not _is_alias(group, properties["merged"]):
+        # Whoever has the founding thread is who was merged away: apart again, elsewhere, or the one who stays.
+        if (id := properties["merged"]) == person.id or id not in person.heads:
             raise Conflict("this merge was undone already")
-        new = identity.split(
-            group, person, threads, id=properties["merged"], created_at=properties["merged_created_at"],
-            cause=request, reason=reason, by=by,
-        )  # fmt: skip
+        threads, created_at = _parted(group, person, properties), properties["merged_created_at"]
+        if person.id in threads:
+            # They have found somebody older than either since, who keeps the id: the other one is apart again.
+            threads, id = [thread for thread in person.heads if thread not in threads], properties["survivor"]
+            created_at = _founded(asker, person, threads)[2]
+        new = identity.split(group, person, threads, id=id, created_at=created_at, cause=request, reason=reason, by=by)
         return person.id, new.id
 
     return recorder.change(work)
 
 
-def _is_alias(group: Group, id: str) -> bool:
-    item = group.store.get([person_key(id)])[0]
-    return item is not None and isinstance(unpack_person(item, group.catalogue), str)
+def _parted(group: Group, person: Person, merge: Mapping[str, Any]) -> list[str]:
+    """The threads of somebody who was merged away, of all that the person has: those of then and those of since.
+
+    An identifier that was first told while they were one is whose it would have been without the merge: theirs with
+    whom it was told. Where that is both, the strongest identifier of the event decides, as it does whose the event is.
+    """
+    survivor, merged = merge["survivor"], merge["merged"]
+    leads = dict.fromkeys(person.heads, "") | {thread: merged for thread in merge["threads"] if thread in person.heads}
+    leads[merged] = leads[survivor] = ""
+
+    def leader(thread: str) -> str:
+        while leads[thread]:
+            thread = leads[thread]
+        return thread
+
+    names = identity.Names(group.catalogue.rules)
+    events = thread_events(group.store, person.heads)
+    for recorded in sorted(events, key=lambda each: (each.recorded_at, each.thread, each.sequence)):
+        told = (names.of(person.workspace, each) for each in recorded.event.identifiers)
+        named = sorted((each for each in told if each is not None and each.thread in leads), key=identity.Named.rank)
+        leaders = list(dict.fromkeys(leader(each.thread) for each in named))
+        first = next((each for each in leaders if each in (survivor, merged)), leaders[0] if leaders else "")
+        leads |= {each: first for each in leaders if each not in (first, survivor, merged)}
+    return [thread for thread in person.heads if leader(thread) == merged]
 
 
 def _chosen(asker: Asker, person: Person, identifiers: Sequence[str]) -> list[str]:
@@ -141,14 +161,13 @@ def _chosen(asker: Asker, person: Person, identifiers: Sequence[str]) -> list[st
     return list(dict.fromkeys(threads))
 
 
-def _oldest_thread(group: Group, person: Person, threads: Sequence[str]) -> str:
-    rules = group.catalogue.rules
-    return min(threads, key=lambda t: (rules.kind(person.identifiers[t].kind).priority, t))
-
-
-def _began(group: Group, threads: Sequence[str], default: int) -> int:
-    events = thread_events(group.store, dict.fromkeys(threads, 1 << 62))
-    return min((r.recorded_at for r in events if r.sequence == 1), default=default)
+def _founded(asker: Asker, person: Person, threads: Sequence[str]) -> tuple[str, str, int]:
+    """Id, workspace and time of creation of the one whom threads make that are taken out of a person."""
+    rules = asker.catalogue.rules
+    strongest = min(threads, key=lambda t: (rules.kind(person.identifiers[t].kind).priority, t))
+    events = thread_events(asker.store, dict.fromkeys(threads, 1 << 62))
+    began = min((r.recorded_at for r in events if r.sequence == 1), default=person.created_at)
+    return strongest, person.workspace, began
 
 
 def quarantined(recorder: Recorder, workspace: str, after: str, limit: int) -> list[dict[str, Any]]:
@@ -170,27 +189,47 @@ def review(recorder: Recorder, workspace: str, id: str, *, join: bool, by: str) 
             raise Conflict(f"it was {entry['status']} already")
         entry["status"] = "joined" if join else "dismissed"
         decided = Put(key, msgspec.json.encode(entry), item.version)
-        if join:
-            person = _join_reviewed(group, workspace, entry, by)
-            group.draft(person, 1).writes[key] = decided
-        else:
-            group.loose[key] = decided
+        person = _join_reviewed(group, workspace, entry, by) if join else _leave_apart(group, workspace, entry)
+        (group.loose if person is None else group.draft(person, 1).writes)[key] = decided
         return entry
 
     return recorder.change(work)
 
 
-def _join_reviewed(group: Group, workspace: str, entry: dict[str, Any], by: str) -> Person:
+def _reviewed(group: Group, workspace: str, entry: dict[str, Any]) -> list[tuple[identity.Named, Person | None]]:
+    """The two identifiers that were to be joined and whose they are, first those that are somebody's."""
     names = identity.Names(group.catalogue.rules)
     named = [names.of(workspace, Identifier(*text.split(":", 1))) for text in entry["identifiers"]]
     found = [(each, group.owner(each.thread)) for each in named if each is not None]
-    people = [person for _, person in found if person is not None]
-    if not people:
+    return sorted(found, key=lambda each: each[1] is None)
+
+
+def _join_reviewed(group: Group, workspace: str, entry: dict[str, Any], by: str) -> Person:
+    found = _reviewed(group, workspace, entry)
+    survivor = found[0][1] if found else None
+    if survivor is None:
         raise NotFound(f"nobody is known any more as {' or '.join(entry['identifiers'])}")
-    for each, person in found:
+    cause = f"review/{entry['id']}"
+    for each, person in found[1:]:
         if person is None:
             # It was refused as a further identifier of somebody, so that it is nobody's yet.
-            identity.link(group, people[0], each)
-        elif person is not people[0]:
-            return identity.join(group, people[0], person, cause=f"review/{entry['id']}", reason="review", by=by)
-    return people[0]
+            identity.link_told(group, survivor, each, cause=cause, reason="review", by=by)
+        elif person is not survivor:
+            return identity.join(group, survivor, person, cause=cause, reason="review", by=by)
+    return survivor
+
+
+def _leave_apart(group: Group, workspace: str, entry: dict[str, Any]) -> Person | None:
+    found = _reviewed(group, workspace, entry)
+    one = found[0][1] if found else None
+    if one is None:
+        return None
+    draft = group.draft(one, 1)
+    for each, other in found[1:]:
+        if other is None:
+            one.apart = sorted({*one.apart, each.thread})
+        elif other is not one:
+            identity.set_apart(one, other)
+            draft.add(other)
+            group.touched[other.id], group.drafts[other.id] = other, draft
+    return one

@@ -13,7 +13,7 @@ from threadline.engine.leases import Leases
 from threadline.engine.outbox import Outbox, due_of, waiting
 from threadline.engine.packing import time_key
 from threadline.engine.wishes import EFFECT_PARKED, OUTBOX, lane_partition
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.sender import Lane, Outcome, Sender
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
@@ -156,7 +156,10 @@ class LaneWork:
         try:
             while not stopping.is_set() and self.turn(stopping):
                 pass
-        except Exception:  # what is due stays due; a store that is full or busy now may not be in a while
+        except Unavailable as error:  # what is due stays due; a store that is full or away now may not be in a while
+            log.warning("what is due in lane %s waits for the store: %s", self._lane.name, error)
+            stopping.wait(FAILED_SECONDS)
+        except Exception:
             log.exception("lane %s failed; it goes on in a while", self._lane.name)
             stopping.wait(FAILED_SECONDS)
 

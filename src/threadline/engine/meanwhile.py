@@ -13,11 +13,9 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import pack
-from threadline.engine.states import States
+from threadline.engine.states import Again, States
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import State
 
 _copied = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
@@ -25,10 +23,9 @@ _copied = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 class Meanwhile:
     """States folded from exactly those events of a person that occurred before ``until``."""
 
-    __slots__ = ("_catalogue", "latest", "states", "until")
+    __slots__ = ("latest", "states", "until")
 
-    def __init__(self, catalogue: Catalogue, states: States, latest: tuple[int, str], until: int) -> None:
-        self._catalogue = catalogue
+    def __init__(self, states: States, latest: tuple[int, str], until: int) -> None:
         self.states = states
         self.latest = latest
         """(occurred_at, id) of the newest event folded."""
@@ -36,7 +33,7 @@ class Meanwhile:
 
     def copy(self) -> Meanwhile:
         """One of its own, of which nothing is unpacked."""
-        return Meanwhile(self._catalogue, copied(self.states, self._catalogue), self.latest, self.until)
+        return Meanwhile(copied(self.states), self.latest, self.until)
 
     def advance(self, until: int, events: Iterable[Recorded], only: Sequence[int] | None = None) -> None:
         """Fold what has happened since: the events in [`until`, ``until``), in occurred order.
@@ -44,22 +41,16 @@ class Meanwhile:
         ``only``: into these projections, when nobody will ask for the others.
         """
         for recorded in events:
-            for index, fold in self._catalogue.plan(recorded.event.type).steps:
-                if only is None or index in only:
-                    self.states.fold(index, fold, recorded)
+            steps = self.states.folding.plan(recorded.event.type).steps
+            self.states.take(recorded, steps if only is None else [step for step in steps if step[0] in only])
             self.latest = (recorded.event.occurred_at, recorded.id)
         self.until = max(self.until, until)
 
-    def fold(self, recorded: Recorded, again: Callable[[int], State]) -> None:
+    def fold(self, recorded: Recorded, again: Again) -> None:
         """Fold an event that occurred before `until`. ``again`` folds one projection from the log."""
-        plan = self._catalogue.plan(recorded.event.type)
         at = (recorded.event.occurred_at, recorded.id)
-        late = at < self.latest
-        for index, fold in plan.steps:
-            if late and index in plan.ordered and not self.states.folds_in_place(index, recorded):
-                self.states[index] = again(index)
-            else:
-                self.states.fold(index, fold, recorded)
+        steps = self.states.folding.plan(recorded.event.type).steps
+        self.states.take(recorded, steps, again if at < self.latest else None)
         self.latest = max(self.latest, at)
 
     def at(
@@ -83,7 +74,7 @@ class Meanwhile:
         return self.latest, self.until, self.states.kept()
 
 
-def copied(states: States, catalogue: Catalogue) -> States:
+def copied(states: States) -> States:
     """The same states once more; folding into the one leaves the other as it is."""
     kept: list[Any] = _copied(pack(states.kept()))
-    return States(catalogue, kept)
+    return States(states.folding, kept)

@@ -13,6 +13,7 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.dispatch import LEASE
 from threadline.engine.draft import index_rows
 from threadline.engine.dump import dump_lines
+from threadline.engine.indexing import MARKS
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
 from threadline.engine.wishes import timer_item
 from threadline.kernel.errors import Conflict
@@ -105,7 +106,8 @@ class Move:
     def _begun(self, name: str) -> Checkpoint:
         item = self.target.get([_STATE])[0]
         if item is None:
-            if set(self.target.tables()) - set(NOT_MOVED) or self.target.feed(limit=1):
+            # To open a store is to mark its index rows as complete, which says nothing while nobody is there.
+            if set(self.target.tables()) - set(NOT_MOVED) - {MARKS} or self.target.feed(limit=1):
                 raise Conflict("the target holds data of its own", hint="Name a store that is empty.")
             # Before anything else, so that whatever is there later is known to be of this move.
             begun = Checkpoint(name)

@@ -8,11 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
+from msgspec.structs import replace
+
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import pack, time_key, unpack
+from threadline.engine.rejected import as_text, writable
 from threadline.engine.screen import Request
-from threadline.engine.wishes import EFFECT_PARKED, EFFECT_RETRIED
+from threadline.engine.wishes import EFFECT_PARKED, EFFECT_RETRIED, PARKED, untold_key
 from threadline.kernel.event import Identifier
+from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Lane, Outcome, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put
@@ -21,8 +25,6 @@ from threadline.kernel.time import SECOND, format_time
 if TYPE_CHECKING:
     from threadline.engine.engine import Engine
 
-PARKED = "parked"
-"""Table: effects that were given up on, under their workspace, by lane and time."""
 RETRY_SECONDS_FIRST = 5.0
 RETRY_SECONDS_MAX = 3_600.0
 _DOUBLINGS_MAX = 20
@@ -39,6 +41,7 @@ class Waiting(NamedTuple):
     policy: str
     cause: str
     attempts: int
+    """How many times the thread was told of it: the number of what it is told next."""
     effect: Effect
     since: int
     """When it was first due, or due again because somebody has driven it again."""
@@ -65,9 +68,9 @@ def waiting(item: Item) -> Waiting:
 
 
 def pack_waiting(one: Waiting) -> bytes:
-    """The item of an effect that waits again, after one more attempt."""
+    """The item of an effect that waits again, or is parked."""
     effect = (one.effect.kind, one.effect.key, one.effect.due_at, one.effect.data)
-    return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts + 1, effect, one.since, one.began))
+    return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))
 
 
 class Able(NamedTuple):
@@ -126,7 +129,7 @@ class Outbox:
     def _sent(self, able: Able) -> Outcome:
         one = able.one
         try:
-            return self._senders[one.effect.kind].send(one.effect, one.id, one.thread)
+            return _writable(self._senders[one.effect.kind].send(one.effect, one.id, one.thread))
         except Exception as error:  # noqa: BLE001 — a sender that breaks must not stop the others, nor lose its effect
             failure = {"error": f"{type(error).__name__}: {error}"[:500]}
             return Outcome(type=EFFECT_RETRIED, properties=failure, retry_after_seconds=RETRY_SECONDS_FIRST)
@@ -141,7 +144,7 @@ class Outbox:
         }  # fmt: skip
         event = internal(one.workspace, able.identifier, type, f"{one.id}/{one.attempts}", now, properties)
         gone = Delete(one.item.key, one.item.version)
-        return Request(event, one.cause, None, (gone, *put, check))
+        return Request(event, one.cause, None, (gone, *put, check), known=True)
 
     def _parking(self, able: Able, outcome: Outcome, why: str, check: Check) -> Batch:
         one = able.one
@@ -149,12 +152,14 @@ class Outbox:
         log.error("effect %s of workspace %s is parked: %s", one.id, one.workspace, why)
         told = {"outcome": outcome.type, **outcome.properties}
         gone = Delete(one.item.key, one.item.version)
-        return Batch(writes=[gone, self._parked(one, why, told, self._engine.clock()), check])
+        noted = Put(untold_key(one.workspace, one.id), b"-")
+        return Batch(writes=[gone, self._parked(one, why, told, self._engine.clock()), noted, check])
 
     def _fate(self, one: Waiting, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
         """The type of the event, what is told beside the outcome, and what is written."""
         why = outcome.parked
         at = now
+        tried = one._replace(attempts=one.attempts + 1)
         if not why:
             if outcome.retry_after_seconds is None:
                 return outcome.type, {}, ()
@@ -163,15 +168,30 @@ class Outbox:
             if give_up is not None and at - one.since > give_up * SECOND:
                 why = f"given up on after {one.attempts + 1 - one.began} attempts"
         if why:
-            return EFFECT_PARKED, {"why": why}, (self._parked(one, why, outcome.properties, now),)
+            return EFFECT_PARKED, {"why": why}, (self._parked(tried, why, outcome.properties, now),)
         key = one.item.key._replace(sort=f"{time_key(at)}.{one.id}")
         told = {"retry_at": format_time(at)}
-        return EFFECT_RETRIED, told, (Put(key, pack_waiting(one), 0),)
+        return EFFECT_RETRIED, told, (Put(key, pack_waiting(tried), 0),)
 
     def _parked(self, one: Waiting, why: str, told: dict[str, Any], now: int) -> Put:
         key = Key(PARKED, one.workspace, f"{self.lane.name or '-'}!{time_key(now)}.{one.id}")
         waits = pack_waiting(one)
         return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
+
+
+def _writable(outcome: Outcome) -> Outcome:
+    """The outcome; one that no store could hold says as text, cut, what the sender told.
+
+    It must be settled like any other: were it lost on the way, its effect would be sent again and again.
+    """
+    try:
+        if len(pack((outcome.type, outcome.properties, outcome.parked))) <= LOGGED_EVENT_BYTES_MAX:
+            return outcome
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    return replace(
+        outcome, type=writable(outcome.type), parked=writable(outcome.parked), properties={"told": as_text(outcome)}
+    )
 
 
 def wait_seconds(lane: Lane, id: str, attempts: int, least: float) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from threadline.engine.outbox import PARKED, Waiting, pack_waiting, waiting
+from threadline.engine.outbox import Waiting, pack_waiting, waiting
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import time_key, unpack
 from threadline.engine.screen import Request
-from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, lane_partition, shard_of
+from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, PARKED, lane_partition, shard_of, untold_key
 from threadline.kernel.store import Delete, Item, Key, Put, beyond
 
 if TYPE_CHECKING:
@@ -73,9 +73,8 @@ def _request(engine: Engine, each: Parked, by: str) -> Request | None:
     event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
     # The lane may have gone out of the definitions meanwhile.
     partition = lane_partition(each.lane) if each.lane in engine.catalogue.lanes else shard_of(one.id)
-    put = Put(
-        Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"),
-        pack_waiting(one._replace(since=now, began=one.attempts + 1)),
-        0,
-    )
-    return Request(event, one.cause, None, (Delete(each.item.key, each.item.version), put))
+    told = one.attempts + 1
+    again = pack_waiting(one._replace(since=now, attempts=told, began=told))
+    put = Put(Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"), again, 0)
+    gone = (Delete(each.item.key, each.item.version), Delete(untold_key(one.workspace, one.id)))
+    return Request(event, one.cause, None, (*gone, put), known=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from threadline.engine.history import thread_events
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import Person
-from threadline.engine.refold import thread_events
 from threadline.engine.states import States
-from threadline.kernel.event import Identifier, Recorded
+from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.store import Span, event_pages
 
@@ -74,20 +74,43 @@ class Past:
         """Whom the thread belonged to at an instant; without states, for these are of the present."""
         if all(change.known_at <= known_at for change in self._changes):
             return self._person
+        part = _with(self._parts(known_at), self._thread)
+        return self._person if part is None else self._made(part, known_at)
+
+    def linked(self, person: Person, known_at: int) -> list[Identifier]:
+        """Those identifiers of a person of then that somebody had been told under by then. It reads everybody's events.
+
+        One that was told of others was refused there, with whomever it was linked later.
+        """
+        moved = {thread for change in self._changes if change.known_at <= known_at for thread in change.threads}
+        told = self._told_by(known_at)
+        return [each for thread, each in person.identifiers.items() if thread in moved or thread in told]
+
+    def _told_by(self, known_at: int) -> set[str]:
+        """The threads of identifiers that were told by then of who has them."""
+        normalise, workspace = self._asker.catalogue.rules.normalise, self._person.workspace
+        found: set[str] = set()
+        then: dict[int, list[_Part]] = {}
+        for person in self._people.values():
+            for recorded in thread_events(self._asker.store, person.heads):
+                if recorded.known_at > known_at:
+                    continue
+                known = sum(change.known_at <= recorded.known_at for change in self._changes)
+                if known not in then:
+                    then[known] = self._parts(recorded.known_at)
+                teller = _with(then[known], recorded.thread)
+                normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
+                found |= {thread_id(workspace, each) for each in normal} & (set() if teller is None else teller.threads)
+        return found
+
+    def _parts(self, known_at: int) -> list[_Part]:
+        """Who everybody around was at an instant: whose threads were whose."""
         parts = [_Part(person.id, set(person.heads)) for person in self._people.values()]
         undone = [(change, _undo(parts, change)) for change in reversed(self._changes)]
         for change, threads in reversed(undone):
             if change.known_at <= known_at:
                 _do(parts, change, threads)
-        part = _with(parts, self._thread)
-        return self._person if part is None else self._made(part, known_at)
-
-    def named_by(self, known_at: int) -> set[Identifier]:
-        """The identifiers that anybody around this person had been told under by then. It reads all their events."""
-        normalise = self._asker.catalogue.rules.normalise
-        events = (each for person in self._people.values() for each in thread_events(self._asker.store, person.heads))
-        told = {each for recorded in events if recorded.known_at <= known_at for each in recorded.event.identifiers}
-        return {normal for each in told if (normal := normalise(each)) is not None}
+        return parts
 
     def _gather(self) -> list[_Change]:
         found: dict[tuple[str, str, str], _Change] = {}

@@ -181,7 +181,7 @@ def unpack_person(item: Item, catalogue: Catalogue) -> Person | str:
     person.packed = item.value
     if data.meanwhile is not None and not stale and data.layout == catalogue.layout:
         latest, until, meanwhile = data.meanwhile
-        person.meanwhile = Meanwhile(catalogue, States(catalogue, list(meanwhile)), latest, until)
+        person.meanwhile = Meanwhile(States(catalogue, list(meanwhile)), latest, until)
     return person
 
 

@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
 
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.indexing import write_changed_rows
 from threadline.engine.refold import differs, refold_shard, write_refolded
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Item, Store
@@ -45,7 +46,8 @@ def refold_everybody(
     opener: Callable[[], Parts] | None = None,
     progress: Callable[[int], None] = lambda people: None,
 ) -> Refolded:
-    """Derive every person's states again from the log; with ``write`` replace those that differ.
+    """Derive every person's states again from the log; with ``write`` replace those that differ, and index rows of
+    what has changed.
 
     ``jobs`` processes share the work; each opens the store for reading by ``opener``, which must be picklable.
     This process alone writes. A person who changed meanwhile is left as they are: their state is newer.
@@ -65,6 +67,8 @@ def refold_everybody(
         if write and chunk.differing:
             written += len(chunk.differing) - len(write_refolded(store, chunk.differing))
         progress(chunk.people)
+    if write:
+        write_changed_rows(store, catalogue)
     return Refolded(people, events, tuple(differing), written)
 
 

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from threadline.engine import rejected
-from threadline.engine.cascade import Reactors
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import uncollected
 from threadline.engine.group import Group, Overtaken, Poisoned
-from threadline.engine.identity import Names
+from threadline.engine.identity import TOO_MANY_CHANGES, Names
 from threadline.engine.memo import Memo
 from threadline.engine.person import Packed, person_key
+from threadline.engine.reactors import Reactors
 from threadline.engine.right_of_way import RightOfWay
-from threadline.engine.screen import Request, Screened, checked_request, screen
+from threadline.engine.screen import Care, Request, Screened, checked_request, screen, thread_of, unmet
 from threadline.engine.shared import SharedValues
 from threadline.engine.sources import Sources
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
@@ -82,28 +82,42 @@ class Recorder:
                 receipts += self._record(requests[start : start + GROUP_EVENTS_MAX])
         return receipts
 
-    def fresh(self, events: Sequence[Event]) -> int:
-        """How many of these say something new: what is recorded word for word is not, another payload of a key is."""
-        told: dict[str, list[Event]] = {}
-        for event in events:
-            told.setdefault(event_id(event.workspace, event.source, event.key), []).append(event)
+    def fresh(self, events: Sequence[Event]) -> list[list[int]]:
+        """What these say that is new: for each such thing the places at which it is told.
+
+        What is recorded word for word is not new, another payload of a key is.
+        """
+        told: dict[str, list[int]] = {}
+        for place, event in enumerate(events):
+            told.setdefault(event_id(event.workspace, event.source, event.key), []).append(place)
         known = self.store.seen(list(told))
-        # Digests are reckoned only where there is something to compare with.
-        alone = sum(id not in known and len(same) == 1 for id, same in told.items())
-        rest = {id: same for id, same in told.items() if id in known or len(same) > 1}
         names, now = Names(self.catalogue.rules), self.clock()
-        digests = {id: {_digest(event, names, now) for event in same} for id, same in rest.items()}
-        return alone + sum(len(each - {known.get(id)}) for id, each in digests.items())
+        found: list[list[int]] = []
+        for id, places in told.items():
+            # Digests are reckoned only where there is something to compare with.
+            if id not in known and len(places) == 1:
+                found.append(places)
+                continue
+            same: dict[int | None, list[int]] = {}
+            for place in places:
+                same.setdefault(_digest(events[place], names, now), []).append(place)
+            found += [each for digest, each in same.items() if id not in known or digest != known[id]]
+        return found
+
+    def threads(self, events: Iterable[Event]) -> list[str]:
+        """The thread in which each of these would stand, without a look at the store; "" for one of nobody."""
+        names = Names(self.catalogue.rules)
+        return [thread_of(event, names) for event in events]
 
     def _record(self, requests: Sequence[Request]) -> list[Receipt]:
         done: dict[int, Receipt] = {}
         refused: dict[int, EventRejected] = {}
-        alone: set[int] = set()
+        care = Care(set(), set())
         attempts = progress = 0
         while todo := [i for i in range(len(requests)) if i not in done and i not in refused]:
-            done.update(self._attempt(requests, todo, refused, alone, certain=attempts + progress > 0))
+            done.update(self._attempt(requests, todo, refused, care, certain=attempts + progress > 0))
             # An attempt that settled something was not lost to other writers, and there are only so many to settle.
-            settled = len(done) + len(refused) + len(alone)
+            settled = len(done) + len(refused) + sum(map(len, care))
             attempts, progress = (0 if settled > progress else attempts + 1), settled
             if attempts == ATTEMPTS_MAX:
                 raise Unavailable("other writers keep changing the same people; send the events again")
@@ -116,27 +130,27 @@ class Recorder:
                 done[i] = Receipt(status="rejected", code=error.code, message=str(error))
         return [done[i] for i in range(len(requests))]
 
-    def _group(self, requests: Iterable[Request], alone: Set[int] = frozenset(), *, cached: bool = True) -> Group:
+    def _group(self, requests: Iterable[Request], care: Care | None = None, *, cached: bool = True) -> Group:
         """A group for these requests; without ``cached`` it believes the store alone."""
         people: Memo[str, Packed] = self._people if cached else Memo(PEOPLE_CACHED)
         owners = self._owners if cached else Memo(OWNERS_CACHED)
         # Before the clock is: what an event is decided by has begun by the time that the event bears.
         reactors = Reactors(self.catalogue, self.shared)
         reactors.look({workspace for each in requests if is_workspace(workspace := each.event.workspace)})
-        return Group(self.store, self.catalogue, people, owners, self.clock(), reactors, alone)
+        return Group(self.store, self.catalogue, people, owners, self.clock(), reactors, care or Care(set(), set()))
 
     def _attempt(
         self,
         requests: Sequence[Request],
         todo: Sequence[int],
         refused: dict[int, EventRejected],
-        alone: set[int],
+        care: Care,
         *,
         certain: bool,
     ) -> dict[int, Receipt]:
         """What is settled of these. Before it is ``certain`` which are new, it rejects none: the next attempt will."""
         asked = [requests[index] for index in todo]
-        group = self._group(asked, alone)
+        group = self._group(asked, care)
         try:
             fresh = self._fresh(group, requests, todo, refused, certain=certain)
             contended = {one.position: owners for one in fresh if (owners := self._contended_of(one))}
@@ -145,7 +159,7 @@ class Recorder:
             if len(contended) == len(fresh):
                 with self._turn(contended.values()):
                     # Made anew, for what waited bears the time of its turn: it became known no earlier.
-                    group = self._group(asked, alone)
+                    group = self._group(asked, care)
                     fresh = self._fresh(group, requests, todo, refused, certain=certain)
                     return self._placed(group, fresh, requests, refused, certain=certain)
             # Those for whom others may have to be waited for come in an attempt of their own.
@@ -161,9 +175,12 @@ class Recorder:
             assert unfit, "whatever is placed here belongs to a request"
             if not certain:
                 return {}
-            if len(unfit) > 1 and not unfit <= alone:
+            if len(unfit) > 1 and not unfit <= care.alone:
                 # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.
-                alone |= unfit
+                care.alone.update(unfit)
+            elif poison.code == TOO_MANY_CHANGES and not unfit <= care.apart:
+                # It may be the joining of people that is too much: then that is set aside, and not the event.
+                care.apart.update(unfit)
             else:
                 refused.update({index: EventRejected(poison.code, str(poison)) for index in unfit})
             return {}
@@ -231,9 +248,13 @@ class Recorder:
         for put in self.sources.missing({(one.event.workspace, one.event.source) for one in screened}):
             group.loose[put.key] = put
         known = self.store.seen([one.id for one in screened], certain=certain)
+        unfit = self._unfit(screened, known, certain=certain)
         first: dict[str, int] = dict(known)
         fresh = []
         for one in screened:
+            if one.position in unfit and one.id not in first:
+                refused[one.position] = unfit[one.position]
+                continue
             digest = first.setdefault(one.id, one.digest)
             if one.id not in known and digest == one.digest and one.id not in group.ids:
                 group.ids.add(one.id)
@@ -245,6 +266,16 @@ class Recorder:
                     for write in rejected.conflict_writes(self.store, one.event, one.id, one.digest, group.now):
                         group.loose[write.key] = write
         return fresh
+
+    def _unfit(self, screened: Sequence[Screened], known: dict[str, int], *, certain: bool) -> dict[int, EventRejected]:
+        """By position, why new events are not what their type asks for. Adds to ``known`` what is known after all."""
+        if not self.catalogue.requirements:
+            return {}
+        new = [one for one in screened if one.id not in known]
+        unfit = unmet(new, self.catalogue.requirements)
+        if unfit and not certain:
+            known.update(self.store.seen([one.id for one in new if one.position in unfit]))
+        return unfit
 
     def _commit(
         self, group: Group, requests: Sequence[Request], refused: dict[int, EventRejected]

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from threadline.engine.catalogue import Catalogue
+from threadline.engine.catalogue import Catalogue, Folding
 from threadline.engine.collecting import uncollected
+from threadline.engine.history import Ahead, History, in_occurred_order, occurred_order, thread_entries
 from threadline.engine.packing import unpack_event
-from threadline.engine.person import PERSON, Person, lasting, pack_person, person_key, unpack_person
+from threadline.engine.person import PERSON, Person, lasting, pack_person, unpack_person
 from threadline.engine.states import States
 from threadline.kernel.event import Recorded
-from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import State
-from threadline.kernel.store import Batch, Item, Key, LogEntry, Put, Span, Store, event_pages, following_pages
+from threadline.kernel.store import Batch, Item, Key, Put, Store
 
-_FOREVER = 1 << 62
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
 
 
-Ahead = Mapping[str, Sequence[LogEntry]]
-"""Whole threads that have been read already."""
 PAGE_PEOPLE = 200
-NEXT_PAGE = 8
-"""Entries read at a time where only the first is wanted."""
 AHEAD_EVENTS_MAX = 4_000
 """Events of the people whose threads are read at once; whoever has more is read page by page."""
 
@@ -64,76 +59,8 @@ def _ahead(
     return store.histories([thread for person in people for thread, head in person.heads.items() if head], wanted)
 
 
-def thread_entries(store: Store, heads: Mapping[str, int], ahead: Ahead | None = None) -> Iterator[LogEntry]:
-    """Entries of several threads up to these heads, thread after thread."""
-    for thread, head in heads.items():
-        if head:
-            for entry in event_pages(store, thread, _WHOLE) if ahead is None else ahead.get(thread, ()):
-                if entry.sequence <= head:
-                    yield entry
-
-
-_WHOLE = Span(limit=PAGE_ITEMS_MAX)
-
-
-def thread_events(
-    store: Store,
-    heads: Mapping[str, int],
-    start: int | None = None,
-    stop: int | None = None,
-    types: frozenset[str] = frozenset(),
-) -> Iterator[Recorded]:
-    """Events of several threads up to these heads, thread after thread, [start, stop) in occurred time.
-
-    Without ``types`` those of every type.
-    """
-    span = Span(start, stop, types)
-    first = store.spans([thread for thread, head in heads.items() if head], span)
-    for thread, head in heads.items():
-        if page := first.get(thread):
-            for entry in chain(page, following_pages(store, thread, span, page)):
-                if entry.sequence <= head:
-                    yield unpack_event(entry)
-
-
-def occurred_order(recorded: Recorded) -> tuple[int, str]:
-    """The order in which events of one person happened: by time, ties by id; the same on every store."""
-    return (recorded.event.occurred_at, recorded.id)
-
-
-def in_occurred_order(
-    store: Store, heads: Mapping[str, int], start: int | None = None, stop: int | None = None
-) -> Iterator[Recorded]:
-    """The same events as `thread_events`, all threads together, in occurred order, page by page."""
-    streams = [_ties_sorted(thread_events(store, {thread: head}, start, stop)) for thread, head in heads.items()]
-    return heapq.merge(*streams, key=occurred_order)
-
-
-def next_occurred(store: Store, heads: Mapping[str, int], start: int) -> int | None:
-    """When the first event of several threads occurred that did at an instant or later; None if none did."""
-    span = Span(start, limit=NEXT_PAGE)
-    pages = store.spans([thread for thread, head in heads.items() if head], span)
-    found = []
-    for thread, page in pages.items():
-        entries = chain(page, following_pages(store, thread, span, page))
-        # What another process has added since the heads were read is no part of this picture.
-        found.append(next((entry.occurred_at for entry in entries if entry.sequence <= heads[thread]), None))
-    return min((at for at in found if at is not None), default=None)
-
-
-def _ties_sorted(events: Iterator[Recorded]) -> Iterator[Recorded]:
-    # A store orders ties by sequence, that is by arrival; the order of folding must not depend on arrival.
-    ties: list[Recorded] = []
-    for recorded in events:
-        if ties and recorded.event.occurred_at != ties[0].event.occurred_at:
-            yield from sorted(ties, key=occurred_order)
-            ties = []
-        ties.append(recorded)
-    yield from sorted(ties, key=occurred_order)
-
-
 def fold_events(
-    catalogue: Catalogue, events: Iterable[Recorded], states: list[State], only: Sequence[int] | None = None
+    folding: Folding, events: Iterable[Recorded], states: list[State], only: Sequence[int] | None = None
 ) -> tuple[int, str]:
     """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
     latest = NOTHING
@@ -143,7 +70,7 @@ def fold_events(
         plan = plans.get(event.type)
         if plan is None:
             plan = plans[event.type] = tuple(
-                step for step in catalogue.plan(event.type).steps if only is None or step[0] in only
+                step for step in folding.plan(event.type).steps if only is None or step[0] in only
             )
         for index, fold in plan:
             states[index] = fold(states[index], recorded)  # type: ignore[operator]
@@ -185,25 +112,14 @@ def refold_person(
         person.stale = ()
 
 
-def states_before(
-    store: Store,
-    catalogue: Catalogue,
-    heads: Mapping[str, int],
-    instant: int,
-    *,
-    known_at: int = _FOREVER,
-    extra: Iterable[Recorded] = (),
-    only: Sequence[int] | None = None,
-) -> States:
-    """The states from the events that occurred before an instant and were known by ``known_at``.
+def folded_before(folding: Folding, history: History, instant: int, only: Sequence[int] | None = None) -> States:
+    """The states from the events of a history that occurred before an instant.
 
-    From the log up to these heads and from ``extra`` events. ``only``: these projections; the others stay empty.
+    ``only``: these projections; the others stay empty.
     """
-    states = catalogue.empty()
-    early = sorted((r for r in extra if r.event.occurred_at < instant), key=occurred_order)
-    events = heapq.merge(in_occurred_order(store, heads, stop=instant), early, key=occurred_order)
-    fold_events(catalogue, (r for r in events if r.known_at <= known_at), states, only)
-    return States(catalogue, states)
+    states = folding.empty()
+    fold_events(folding, history.between(None, instant), states, only)
+    return States(folding, states)
 
 
 def refold_shard(
@@ -233,9 +149,3 @@ def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[st
     changed = [(item, data) for item, data in fresh if differs(item.value, data)]
     refusals = store.commit([Batch(writes=[Put(item.key, data, item.version)]) for item, data in changed])
     return [item.key.partition for (item, _), refusal in zip(changed, refusals, strict=True) if refusal is not None]
-
-
-__all__ = [
-    "fold_events", "in_occurred_order", "next_occurred", "person_key", "read_ahead", "refold_person", "refold_shard",
-    "states_before", "thread_entries", "thread_events", "write_refolded",
-]  # fmt: skip

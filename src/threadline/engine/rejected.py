@@ -31,9 +31,9 @@ def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
     # What the producer said names the entry, as it names the event: a retry brings other times and marks with it.
     said = [getattr(event, name) for name in ("type", "identifiers", *_SAID)]
     return RejectedEntry(
-        id=short_hash(event.workspace, event.source, event.key, error.code, _shown(said)[:4_096]),
-        workspace=event.workspace, source=_writable(event.source), code=error.code, message=str(error)[:MESSAGE_MAX],
-        received_at=event.received_at or now, payload=payload, form=form, key=_writable(event.key[:KEY_LENGTH_MAX]),
+        id=short_hash(event.workspace, event.source, event.key, error.code, _shown(said)),
+        workspace=event.workspace, source=writable(event.source), code=error.code, message=str(error)[:MESSAGE_MAX],
+        received_at=event.received_at or now, payload=payload, form=form, key=writable(event.key[:KEY_LENGTH_MAX]),
     )  # fmt: skip
 
 
@@ -44,15 +44,17 @@ def _payload(event: Event) -> tuple[Any, str]:
     try:
         msgspec.json.encode(form)
     except (ValueError, TypeError, RecursionError):
-        return _text(form), "text"
+        return as_text(form), "text"
     return form, "event"
 
 
-def _text(value: Any) -> str:
-    return _writable(_shown(value)[:TEXT_LENGTH_MAX])
+def as_text(value: Any) -> str:
+    """What a value looks like, cut, as text that every store can hold."""
+    return writable(_shown(value)[:TEXT_LENGTH_MAX])
 
 
-def _writable(text: str) -> str:
+def writable(text: str) -> str:
+    """Text with what is no Unicode in it written out."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -89,7 +91,7 @@ def _writes(entry: RejectedEntry, item: Item | None) -> list[Put | Delete]:
     """What keeps an entry where there is this one of its id already."""
     value = msgspec.json.encode(entry)
     if len(value) > ENTRY_BYTES_MAX:
-        cut = msgspec.structs.replace(entry, payload=_text(entry.payload), form="text", envelope=None)
+        cut = msgspec.structs.replace(entry, payload=as_text(entry.payload), form="text", envelope=None)
         value = msgspec.json.encode(cut)
     writes: list[Put | Delete] = [
         Put(_key(entry), value, 0 if item is None else item.version),

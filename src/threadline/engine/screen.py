@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -11,8 +12,9 @@ from threadline.engine.identity import Named, Names
 from threadline.engine.packing import nested_beyond, pack_body, payload_digest, unpack_body
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
-from threadline.kernel.event import WORKSPACE_FORM, Event, event_id, is_workspace
+from threadline.kernel.event import WORKSPACE_FORM, Event, event_id, is_workspace, thread_id
 from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
 
@@ -26,6 +28,18 @@ class Request(NamedTuple):
     """The position its person must be at, for callers that decide on what they have read."""
     writes: tuple[Put | Delete | Check, ...] = ()
     """Further writes of the same batch, such as taking a fired timer away under a lease."""
+    known: bool = False
+    """Whether the identifiers are those of a person as they are kept: whoever has their threads is meant, whatever the
+    definitions say of such identifiers by now."""
+
+
+class Care(NamedTuple):
+    """Positions of requests of which something was unfit, and how they are placed after that."""
+
+    alone: set[int]
+    """They share no batch with those after them."""
+    apart: set[int]
+    """They join nobody, because no batch could hold what that would change."""
 
 
 class Screened(NamedTuple):
@@ -70,6 +84,16 @@ def checked_request(request: Request, now: int) -> Request:
     return request
 
 
+def thread_of(event: Event, names: Names) -> str:
+    """The thread of an event's strongest identifier, in which it would stand; "" if nothing usable names anybody."""
+    try:
+        found = [names.of(event.workspace, each) for each in event.identifiers]
+    except EventRejected:
+        return ""
+    named = [known for known in found if known is not None and known.identifies]
+    return min(named, key=Named.rank).thread if named else ""
+
+
 def screen(position: int, request: Request, names: Names, now: int, sent_time: int | None) -> Screened:
     """Check what needs no store; raises `EventRejected`. Identifiers come out normalised and without junk.
 
@@ -77,7 +101,10 @@ def screen(position: int, request: Request, names: Names, now: int, sent_time: i
     digest.
     """
     event = request.event
-    found = [known for i in event.identifiers if (known := names.of(event.workspace, i)) is not None]
+    if request.known:
+        found = [Named(i, thread_id(event.workspace, i), 0, True) for i in event.identifiers]
+    else:
+        found = [each for i in event.identifiers if (each := names.of(event.workspace, i)) is not None]
     named = tuple([known for known in found if known.identifies])
     if not named:
         raise EventRejected(
@@ -109,3 +136,16 @@ def screen(position: int, request: Request, names: Names, now: int, sent_time: i
     ):
         raise EventRejected("too_deep", f"the event is nested more than {limits.JSON_DEPTH_MAX} levels deep")
     return Screened(position, request, event, id, digest, body, named)
+
+
+def unmet(screened: Iterable[Screened], requirements: Mapping[str, Requirement]) -> dict[int, EventRejected]:
+    """By position, why events are not what is asked of their type. What Threadline adds itself is not asked."""
+    found: dict[int, EventRejected] = {}
+    for one in screened:
+        requirement = requirements.get(one.event.type)
+        if requirement is not None and one.event.source_type != "internal":
+            try:
+                requirement.check(one.event)
+            except EventRejected as error:
+                found[one.position] = error
+    return found

@@ -72,14 +72,17 @@ class SharedValues:
     def change(self, workspace: str, name: str, writes: Sequence[Put | Delete | Check]) -> Refusal | None:
         """Commit changes of the items, and whatever belongs with them; None once they are durable, else why not."""
         edition = Put(edition_key(workspace, name), b"-")
-        refusal = self._store.commit([Batch(writes=[*writes, edition])])[0]
+        try:
+            return self._store.commit([Batch(writes=[*writes, edition])])[0]
+        finally:
+            self._forget((workspace, name))  # also where nobody can say whether it was committed
+
+    def _forget(self, place: tuple[str, str]) -> None:
         with self._lock:
-            place = (workspace, name)
             self._changes[place] = self._changes.get(place, 0) + 1
             made = self._made.get(place)
             if made is not None:
                 self._made[place] = made._replace(edition=_UNKNOWN)
-        return refusal
 
 
 def edition_key(workspace: str, name: str) -> Key:

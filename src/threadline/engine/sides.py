@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Protocol
 
-from threadline.engine.catalogue import Catalogue
+from threadline.engine.catalogue import Catalogue, Plan
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, Wish
-from threadline.kernel.projection import Fold, Look
+from threadline.kernel.projection import Look, State
 
 Verdicts = Mapping[str, Any]
 """What was decided about one event, by the name of what decided."""
@@ -42,10 +42,10 @@ class Judge(Protocol):
         """What it decides. Pure."""
         ...
 
-    def wishes(self, recorded: Recorded, verdicts: Verdicts, folded: Callable[[str], bool]) -> Sequence[Wish | None]:
-        """What it wants because of that; None in the place of a wish that nobody would notice.
+    def wishes(self, recorded: Recorded, verdicts: Verdicts, matters: Callable[[str], bool]) -> Sequence[Wish]:
+        """What it wants because of that. Of a wish that nobody would notice no more has to be right than its kind.
 
-        ``folded`` says whether an event of a type changes anything that is looked at.
+        ``matters`` says whether an event of a type changes anything that is looked at.
         """
         ...
 
@@ -61,7 +61,8 @@ class Judge(Protocol):
 class _Step(NamedTuple):
     """What an event of one type does in a sandbox."""
 
-    folds: tuple[tuple[int, Fold], ...]
+    plan: Plan
+    """What it changes of what is folded."""
     reactors: tuple[Policy | None, ...]
     """The policies that live again and want to see it, in order; None in the place of the judges."""
     judges: int
@@ -81,6 +82,7 @@ class Side:
         self, catalogue: Catalogue, judges: Sequence[Judge], replayed: Set[str], shared: Mapping[str, Any]
     ) -> None:
         self.catalogue = catalogue
+        self.projections = catalogue.projections
         self.judges = tuple(judges)
         self.replayed = frozenset(replayed)
         self.shared = shared
@@ -100,7 +102,8 @@ class Side:
         """What an event of this type does."""
         step = self._steps.get(event_type)
         if step is None:
-            folds = tuple(each for each in self.catalogue.plan(event_type).steps if self._counts(each[0], event_type))
+            plan = self.catalogue.plan(event_type)
+            plan = plan._replace(steps=tuple(each for each in plan.steps if self._counts(each[0], event_type)))
             reacting = self.catalogue.reactors(event_type)
             reactors = tuple(
                 None if policy.name in self._judged else policy
@@ -110,9 +113,21 @@ class Side:
             first, *others = self.judges
             alike = all(judge.decides_as(first, event_type) for judge in others)
             step = self._steps[event_type] = _Step(
-                folds, reactors, 1 if alike else len(self.judges), bool(folds or reactors)
+                plan, reactors, 1 if alike else len(self.judges), bool(plan.steps or reactors)
             )
         return step
+
+    def plan(self, event_type: str) -> Plan:
+        """What an event of this type changes of what is folded; see `threadline.engine.catalogue.Folding`."""
+        return self.step(event_type).plan
+
+    def empty(self) -> list[State]:
+        """The states of a person of whom nothing is known."""
+        return self.catalogue.empty()
+
+    def matters(self, event_type: str) -> bool:
+        """Whether an event of this type does anything at all."""
+        return self.step(event_type).matters
 
     def _heeded(self, event_type: str) -> bool:
         return any(judge.heeds(event_type) for judge in self.judges)
@@ -165,3 +180,21 @@ class Side:
             return event.properties.get("policy") in self.replayed
         policy = event.source.removeprefix("policy:") if event.source.startswith("policy:") else ""
         return policy in self.replayed or (judging and policy in self._judged)
+
+
+class Folded:
+    """The places of what is folded, by name; whoever asks for what is not gets `Missing`."""
+
+    def __init__(self, side: Side, whole: bool) -> None:
+        self._side = side
+        self._whole = whole
+
+    def __getitem__(self, name: str) -> int:
+        index = self.get(name)
+        if index is None:
+            raise KeyError(name)
+        return index
+
+    def get(self, name: str) -> int | None:
+        """The place of a projection; None if there is none of that name."""
+        return self._side.index(name, self._whole)

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import uncollected
+from threadline.engine.history import Ahead, thread_entries
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import PERSON, Person, person_key, unpack_person
-from threadline.engine.refold import Ahead, read_ahead, thread_entries
-from threadline.engine.sandbox import Judged, Known, Life, Parted
+from threadline.engine.refold import read_ahead
+from threadline.engine.sandbox import Judged, Life, Parted
 from threadline.engine.sides import Judge, Missing, Side, Verdicts
 from threadline.kernel.event import Recorded
+from threadline.kernel.policy import Known
 from threadline.kernel.store import Item, Key, Store
 
 PAGE_PEOPLE = 200
@@ -42,6 +44,10 @@ class Tally(Protocol):
 
     def end(self, person: str, old: Any, new: Any) -> None:
         """What the two sides say of a person at the end, where they need not say the same."""
+        ...
+
+    def cut(self, events: int) -> None:
+        """Events of a person of which more came under the candidate than may come of one: the rest is left out."""
         ...
 
     def fail(self, person: str, problem: str) -> None:
@@ -173,13 +179,16 @@ class _Try:
         self._trial = trial
         self._person = person
         self._ends: tuple[Any, Any] | None = None
+        self._cuts = 0
 
     def out(self) -> None:
         """Live both sides and have them counted; a fault is this person's alone."""
         trial, id = self._trial, self._person.id
         try:
             pairs = self._settled(self._pairs)
-            ends = self._ends
+            ends, cuts = self._ends, self._cuts
+            if cuts:
+                trial.tally.cut(cuts)
             if trial.tally.take(id, pairs):
                 trial.tally.explain(id, pairs)
                 with suppress(Exception):  # it is counted; of what cannot be explained further that much is known
@@ -216,6 +225,7 @@ class _Try:
         trial = self._trial
         events = self._events((old, new))
         there = self._life(new, events)
+        self._cuts = there.cuts
         if trial.told is not None:
             return _paired(self._told(events), there.judged)
         here = self._life(old, events)
@@ -223,7 +233,7 @@ class _Try:
             ends = []
             for side, life, ending in ((old, here, trial.endings[0]), (new, there, trial.endings[1])):
                 with _unfolded(side):
-                    ends.append(ending(life.known(trial.stop)))
+                    ends.append(ending(life.at_end(trial.stop)))
             self._ends = (ends[0], ends[1])
         return _paired(here.judged, there.judged)
 

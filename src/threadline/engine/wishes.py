@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 OUTBOX = "outbox"
 TIMER = "timer"
+PARKED = "parked"
+"""Table: effects that were given up on, under their workspace, by lane and time; and `untold_key`."""
 SHARDS = 16
 """Partitions of the outbox and of the timers, so that no single one takes every write."""
 
@@ -63,24 +65,28 @@ def writes_of(catalogue: Catalogue, wish: Wish) -> int:
 
 
 def _emit(group: Group, person: Person, cause: Recorded, policy: str, wish: Emit) -> Recorded:
-    event = Event(
-        type=wish.type,
-        identifiers=(person.identifiers[cause.thread],),
-        occurred_at=wish.occurred_at,
-        key=f"{cause.id}/{wish.key}",
-        source=f"policy:{policy}",
-        source_type="internal",
-        workspace=person.workspace,
-        properties=wish.properties,
-        received_at=group.now,
-    )
+    event = event_of(person, cause.thread, f"policy:{policy}", cause.id, wish, group.now)
     return group.emit(person, cause.thread, event, cause.id)
 
 
-def report_cut(group: Group, person: Person, cause: Recorded, policy: str) -> None:
-    """Put in the thread that a cascade was cut at its limit, and by whom: never silently."""
-    wish = Emit(type=CASCADE_CUT, key="cut", occurred_at=group.now, properties={"policy": policy})
-    _emit(group, person, cause, policy, wish)
+def event_of(person: Person, thread: str, source: str, cause: str, wish: Emit, now: int) -> Event:
+    """The event that is wished for, in a thread of the person."""
+    return Event(
+        type=wish.type,
+        identifiers=(person.identifiers[thread],),
+        occurred_at=wish.occurred_at,
+        key=f"{cause}/{wish.key}",
+        source=source,
+        source_type="internal",
+        workspace=person.workspace,
+        properties=wish.properties,
+        received_at=now,
+    )
+
+
+def cut(policy: str, now: int) -> Emit:
+    """What says that a cascade was cut at its limit, and by whom."""
+    return Emit(type=CASCADE_CUT, key="cut", occurred_at=now, properties={"policy": policy})
 
 
 def short_hash(*parts: str) -> str:
@@ -126,19 +132,40 @@ EFFECT_REDRIVEN = "threadline.effect_redriven"
 _WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
 
 
+def untold_key(workspace: str, id: str) -> Key:
+    """Where it is noted that an effect is parked and no event of its thread says so: its outcome could not be told."""
+    return Key(PARKED, f"{workspace}/{id}", "-")
+
+
+class Standing(NamedTuple):
+    """An effect that was wished for, and what became of it."""
+
+    id: str
+    waits: bool
+    """Whether it will be sent, for the first time or again."""
+    parked: bool
+    """Whether it was given up on, until somebody drives it again."""
+    outcomes: list[Recorded]
+    """What came of sending it, attempt by attempt. One that neither waits nor is parked nor has any was never put in
+    the outbox."""
+
+
 def effect_of(
     store: Store, catalogue: Catalogue, workspace: str, policy: str, cause: str, key: str, at: int
-) -> tuple[str, bool, list[Recorded]]:
-    """An effect that was wished for at an instant, to be sent at once: its id, whether it waits, what came of it."""
+) -> Standing:
+    """An effect that was wished for at an instant, to be sent at once."""
     id = short_hash("effect", policy, cause, key)
     outcomes: list[Recorded] = []
     while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
         outcomes.append(unpack_event(entry))
+    last = outcomes[-1].event.type if outcomes else ""
+    if store.get([untold_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
+        return Standing(id, False, True, outcomes)
     if outcomes:
-        return id, outcomes[-1].event.type in _WAITING, outcomes
+        return Standing(id, last in _WAITING, False, outcomes)
     partitions = [shard_of(id), *map(lane_partition, catalogue.lanes)]
     items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
-    return id, any(item is not None for item in items), []
+    return Standing(id, any(item is not None for item in items), False, [])
 
 
 def timer_item(thread: str, policy: str, key: str, due_at: int) -> Key:

@@ -60,7 +60,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
     marks: tuple[str, ...] = ()
     """What was done to it on the way in, e.g. ``clock_corrected``, ``clamped``, `CLAIMED_HISTORY`."""
     historical: bool = False
-    """True for back-filled history: it counts as known from `occurred_at`, not from `recorded_at`."""
+    """True for back-filled history: it counts as known from `occurred_at` where that is before `recorded_at`."""
     schema_version: str = ""
     object_id: str = ""
     object_ref: str = ""
@@ -83,7 +83,7 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
     @property
     def known_at(self) -> int:
         """The instant from which this event counts as known in point-in-time reads, microseconds."""
-        return self.event.occurred_at if self.event.historical else self.recorded_at
+        return min(self.event.occurred_at, self.recorded_at) if self.event.historical else self.recorded_at
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

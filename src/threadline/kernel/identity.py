@@ -15,6 +15,10 @@ SYSTEM_PREFIX = "threadline."
 """Types of events that Threadline itself puts in a thread; no producer may use them."""
 
 
+KIND_FORM = f"up to {IDENTIFIER_KIND_LENGTH_MAX} printable characters without a colon"
+"""What a kind of identifier may be named, in words."""
+
+
 def is_kind(name: str) -> bool:
     """Whether a kind of identifier may be named so."""
     # Whoever is asked for as kind:value would never be found under a kind with a colon. A NUL would let two kinds and

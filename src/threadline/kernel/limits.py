@@ -39,6 +39,17 @@ CASCADE_EVENTS_MAX = 32
 FUTURE_MAX_SECONDS = 24 * 3_600
 """A time further ahead of the clock than this is clamped to the time of receipt and marked."""
 
+# --- schemas of events ----------------------------------------------------------------------
+EVENT_SCHEMAS_MAX = 1_000
+SCHEMA_NODES_MAX = 2_000
+"""Values written in one schema."""
+SCHEMA_DEPTH_MAX = 64
+"""Levels of one schema, references included."""
+SCHEMA_PARTS_MAX = 10_000
+"""Schemas that one is made of, where a part that is referred to counts each time."""
+SCHEMA_PATTERN_BYTES_MAX = 1 << 20
+"""What one compiled regular expression may take."""
+
 # --- people ---------------------------------------------------------------------------------
 TRAITS_PER_PERSON_MAX = 500
 TAGS_PER_PERSON_MAX = 500

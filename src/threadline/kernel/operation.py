@@ -62,7 +62,8 @@ class Operation:
     example: Any = None
     """Params of a call that makes sense, shown in the API's documentation."""
     refused: Callable[[Any], bool] = _never
-    """Whether a result says that nothing of what was asked was done: a command then exits with 1."""
+    """Whether a result says that nothing of what was asked was done, or that what was looked at is not as it should
+    be: a command then exits with 1."""
 
     def __post_init__(self) -> None:
         prepared(self.params)

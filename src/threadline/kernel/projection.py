@@ -71,9 +71,11 @@ class Projection:
     marks: Callable[[Recorded], Iterable[Row]] | None = None
     """Index rows of single events. They stay as events do, whoever the person is, and no state has to remember them:
     for finding events by something else than their person. Each costs a write."""
-    all_rows: str = ""
-    """The table of its rows, which holds nothing else, if who reads them has to know whether everybody's are written
-    and no others; see `engine/indexing.py`."""
+    tables: tuple[str, ...] = ()
+    """The tables of its index rows, which hold nothing else: when the projection has changed they are written anew."""
+    all_rows: bool = False
+    """Whether who reads its rows has to know that everybody's are written and no others, and sees to it that they are.
+    Those of other projections a refold sees to; see `engine/indexing.py`."""
     due: Callable[[State, int], int | None] | None = None
     """The next instant after ``now`` at which the view changes by time alone; None: never."""
     ordered: bool = False

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from threadline.kernel.event import Event
 from threadline.kernel.typed import prepared
 
 KEY_LENGTH_MAX = 2_000
@@ -57,3 +59,7 @@ class StoredEntry(NamedTuple):
 
     entry: RejectedEntry
     version: int
+
+
+Reader = Callable[[Any, RejectedEntry], Event]
+"""How a payload of one form is read again: (payload, entry) -> event. Raises `EventRejected` if it still is none."""

@@ -260,7 +260,7 @@ class Connections:
         try:
             yield
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise _translation(error, self.place) if error.sqlstate else Lost(str(error).strip()) from error
+            raise _translation(error, self.place) if error.sqlstate else Lost(" ".join(str(error).split())) from error
         except psycopg.Error as error:
             if error.sqlstate is None:
                 raise  # the driver did not understand us: a fault of ours, not the server's

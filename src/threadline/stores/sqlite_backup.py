@@ -24,7 +24,7 @@ from threadline.stores.sqlite_file import (
     file_bytes,
     refuse_foreign,
     refuse_network,
-    refuse_second_name,
+    refuse_unfit,
     sync_folder,
 )
 from threadline.stores.sqlite_log import EventLog
@@ -56,7 +56,7 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
     """
     if not store.exists():
         raise InvalidSetting(f"there is no store at {store}")
-    refuse_second_name(store)
+    refuse_unfit(store)
     if backup.exists():
         raise Conflict(f"{backup} is there already, and is not overwritten")
     partial = backup.with_name(backup.name + ".partial")

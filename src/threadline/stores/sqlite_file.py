@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from threadline.kernel.errors import InvalidSetting, StoreBusy
@@ -24,7 +25,7 @@ class WriterLock:
     """
 
     def __init__(self, path: Path) -> None:
-        refuse_second_name(path)
+        refuse_unfit(path)
         path = path.resolve()
         name = path.with_name(path.name + ".lock")
         try:
@@ -54,19 +55,21 @@ class WriterLock:
         os.close(self._descriptor)
 
 
-def refuse_second_name(path: Path) -> None:
-    """Raise `InvalidSetting` for a file with several names (hard links).
+def refuse_unfit(path: Path) -> None:
+    """Raise `InvalidSetting` for a folder, and for a file with several names (hard links).
 
-    Its write-ahead log stands beside one of them and is not found from the others, where the file looks older than it
-    is, or torn.
+    The write-ahead log of such a file stands beside one of its names and is not found from the others, where the file
+    looks older than it is, or torn.
     """
     try:
-        names = path.stat().st_nlink
+        found = path.stat()
     except OSError:
         return
-    if names > 1:
+    if stat.S_ISDIR(found.st_mode):
+        raise InvalidSetting(f"{path} is a folder; name a file in it, such as {path / 'threadline.db'}")
+    if found.st_nlink > 1:
         raise InvalidSetting(
-            f"{path} has {names} names (hard links), and its write-ahead log stands beside one of them only",
+            f"{path} has {found.st_nlink} names (hard links), and its write-ahead log stands beside one of them only",
             hint="Remove the other names, or make a copy with `threadline backup` before there is a second one.",
         )
 
@@ -107,7 +110,8 @@ def sync_folder(path: Path) -> None:
 def refuse_foreign(path: Path, application_id: int, version: int) -> None:
     """Raise `InvalidSetting` for a database that is not a store, or is one of a layout that came after ours."""
     if application_id != APPLICATION_ID:
-        raise InvalidSetting(f"{path} is a database of something else, not a Threadline store; choose another path")
+        what = "a database of something else" if file_bytes(path) else "an empty file"
+        raise InvalidSetting(f"{path} is {what}, not a Threadline store; choose another path")
     if version > SCHEMA_VERSION:
         raise InvalidSetting(
             f"{path} was written by a newer Threadline (its layout is {version}, this one knows {SCHEMA_VERSION})",

@@ -75,5 +75,6 @@ def _readable(text: str) -> str:
     # "Expected `int`, got `str` - at `$.limit`" -> "limit: expected `int`, got `str`"
     said, _, place = text.partition(" - at ")
     name = place.strip("`").removeprefix("$").lstrip(".")
-    said = said[0].lower() + said[1:]
+    missing = said.removeprefix("Object missing required field ")
+    said = f"{missing} is missing" if missing != said else said[0].lower() + said[1:]
     return f"{name}: {said}" if name else said

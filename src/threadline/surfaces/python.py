@@ -20,6 +20,7 @@ from threadline.kernel.event import Event, Receipt
 from threadline.kernel.operation import Operation
 from threadline.kernel.time import format_time, from_datetime, parse_time
 from threadline.surfaces.calling import call, path_names, shown
+from threadline.surfaces.python_help import help_of, signature_of
 
 Moment = datetime | str | int
 """A time: an aware datetime, RFC 3339 text, or microseconds since 1970 UTC."""
@@ -29,8 +30,9 @@ class Threadline:
     """An open store, seen from one workspace. Thread-safe. Use it as a context manager, or `close` it.
 
     Every operation that is shown on Python is a method by its name: path parameters come first, in their order, all
-    others by name, and the answer is made of dicts, lists, text and numbers. ``dir()`` lists them. Errors are those of
-    `threadline.kernel.errors`, all of them `ThreadlineError`.
+    others by name, and the answer is made of dicts, lists, text and numbers. ``dir()`` lists them, ``help()`` tells
+    the parameters of each. Errors are those of docs/errors.md, all of them `ThreadlineError`. A fork of this process
+    has to open the store anew.
     """
 
     def __init__(self, engine: Engine, *, workspace: str = "default", source: str = "direct") -> None:
@@ -115,20 +117,26 @@ class Threadline:
             values = {**dict(zip(names, arguments, strict=False)), **values}
             context = Context(self.engine, self.workspace, self.engine.clock(), self.source)
             plain = {name: _plain(value) for name, value in values.items() if value is not None}
+            self.engine.refuse_forks()
             with self.engine.reading() if operation.method == "GET" else nullcontext():
                 return msgspec.to_builtins(call(operation, context, plain, strict=True))
 
-        method.__name__ = operation.name
-        method.__doc__ = f"{operation.summary}\n\n{operation.params.__doc__ or ''}".strip()
+        method.__name__ = method.__qualname__ = operation.name
+        method.__doc__ = help_of(operation)
+        method.__signature__ = signature_of(operation)  # type: ignore[attr-defined]  # what `inspect` looks for
         return method
 
     def _requests(self, events: Iterable[Event | Mapping[str, Any]]) -> Iterator[tuple[int | None, Event]]:
         """Each event with the position that its person is expected at. All of them are made before any is recorded."""
+        if isinstance(events, Event | Mapping | str | bytes):
+            raise InvalidValue("events: expected a list of events; put a single one in a list")
         now = self.engine.clock()
         for index, event in enumerate(events):
             if isinstance(event, Event):
                 yield None, event
                 continue
+            if not isinstance(event, Mapping):
+                raise InvalidValue(f"events[{index}]: expected an `Event` or a mapping, got `{type(event).__name__}`")
             fields = {name: value for name, value in event.items() if value is not None}
             source = str(fields.pop("source", self.source))
             native = _native({"key": fresh_key(), **fields}, f"events[{index}]")
@@ -156,6 +164,8 @@ def _message(
     key: str | None,
     context: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
+    if not isinstance(user_id, str):
+        raise InvalidValue(f"user_id: expected text, got {user_id!r}; a number names people as str(number)")
     return {
         "type": type,
         "identifiers": {"user_id": user_id},

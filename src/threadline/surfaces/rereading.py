@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event
-from threadline.kernel.rejected import Envelope, RejectedEntry
+from threadline.kernel.rejected import Envelope, Reader, RejectedEntry
 from threadline.wire import cloudevents, segment
 from threadline.wire.cloudevents_event import person_kinds
 from threadline.wire.rejection import Rejection
-
-Reader = Callable[[Any, RejectedEntry], Event]
 
 
 def readers(kinds: Iterable[str]) -> dict[str, Reader]:

@@ -104,6 +104,7 @@ def rows_fit_the_store(projection: Projection, events: Sequence[Recorded], rando
     assert rows == list(projection.rows(state, "default", _PERSON)), f"{projection.name}: rows differ"
     assert len({row[:3] for row in rows}) == len(rows), f"{projection.name}: two rows under one key"
     for row in rows:
+        assert row.table in projection.tables, f"{projection.name}: its tables do not name {row.table!r}"
         sizes = [len(part.encode()) for part in row[:3]]
         assert all(0 < size <= KEY_BYTES_MAX for size in sizes), f"{projection.name}: a key of {sizes} bytes"
         assert sum(sizes) + len(row.value) <= ITEM_BYTES_MAX, f"{projection.name}: a row of {len(row.value)} bytes"

@@ -30,10 +30,12 @@ from threadline.wire.message import is_no_message, read_json, read_object
 from threadline.wire.rejection import Decoded, Rejection, rejection
 from threadline.wire.scan import check_count, split_array
 
-__all__ = ["decode", "encode"]
+__all__ = ["decode", "encode", "is_readable", "is_structured"]
 
 _BATCH = "application/cloudevents-batch"
 _STRUCTURED = "application/cloudevents"
+_FORMATS = frozenset({_STRUCTURED, f"{_STRUCTURED}+json", _BATCH, f"{_BATCH}+json"})
+"""What is read here; without a format named it is JSON."""
 _ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 
@@ -60,17 +62,30 @@ def decode(
     """
     request = Request(source, workspace, received_at, kinds)
     content_type = headers.get("content-type", "").strip()
-    media_type = content_type.partition(";")[0].strip().lower()
-    if media_type.startswith(_STRUCTURED):
-        _check_format(media_type, content_type)
-        batch = media_type.startswith(_BATCH)
+    if is_structured(content_type):
+        _check_format(content_type)
+        batch = _media_type(content_type).startswith(_BATCH)
         return Decoded(results=_batch(body, request) if batch else [_structured(body, request)])
     return Decoded(results=[_binary(body, content_type, headers, request)])
 
 
-def _check_format(media_type: str, content_type: str) -> None:
-    if media_type not in (f"{_STRUCTURED}+json", f"{_BATCH}+json", _STRUCTURED, _BATCH):
-        raise MalformedBody(f"{media_type} is an event format that is not read here; send application/cloudevents+json")
+def is_structured(content_type: str) -> bool:
+    """Whether a body holds whole events, in whatever format, and not the data of one (HTTP binding, 3)."""
+    return _media_type(content_type).startswith(_STRUCTURED)
+
+
+def is_readable(content_type: str) -> bool:
+    """Whether the format of whole events is one that is read here."""
+    return _media_type(content_type) in _FORMATS
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _check_format(content_type: str) -> None:
+    if not is_readable(content_type):
+        raise MalformedBody(f"{content_type[:100]} is a format that is not read here; send {_STRUCTURED}+json")
     charset = re.search(r"charset\s*=\s*\"?([^\s;\"]+)", content_type, re.IGNORECASE)
     if charset is not None and charset[1].lower() not in ("utf-8", "utf8", "us-ascii"):
         raise MalformedBody(f"the event format is JSON, which is UTF-8, not {charset[1]}")

@@ -71,7 +71,10 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
 
 MASK = "***"
 """What stands where a secret was."""
-_WRITE_KEY = re.compile(rb"""(writeKey["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"',;&}\]]+)""", re.DOTALL)
+_WRITE_KEY = re.compile(
+    rb"""(writeKey\\*["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|\\+"[^"\\]*|'[^']*'?|[^\s"',;&}\]]+)""", re.DOTALL
+)
+"""A write key and what stands before it: in JSON, in JSON within a text of JSON, in a form, or in what is like them."""
 
 
 def rejection(

@@ -71,7 +71,7 @@ def split_array(text: bytes, member: bytes | None) -> tuple[list[bytes], bytes]:
     else:
         if not stack and end >= 0:
             return elements, text[:begin] + text[end:]
-    raise MalformedBody("the body is not JSON, and no batch can be made out in it")
+    raise MalformedBody("the body is not a batch in JSON, and none can be made out in it")
 
 
 def check_count(messages: int) -> None:

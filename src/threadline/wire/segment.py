@@ -52,7 +52,7 @@ def decode(
     ``fresh_key`` gives an idempotency key to a message that came without a messageId; such a message is recorded
     again if it is sent again. Raises `MalformedBody` if no single message can be made out.
     """
-    request = Request(source, workspace, received_at, fresh_key, kind, envelope=Envelope(kind=kind or ""))
+    request = Request(source, workspace, received_at, fresh_key, Envelope(kind=kind or ""))
     if kind is None:
         envelope, messages = _open(body)
         return Decoded(results=_batch(envelope, messages, request), write_key=_text(envelope.writeKey))
@@ -73,11 +73,7 @@ def reread(
     fresh_key: Callable[[], str],
 ) -> Event | Rejection:
     """What a message says that was rejected before, in the envelope in which it came."""
-    request = Request(
-        source, workspace, received_at, fresh_key, envelope.kind or None, envelope.sent, envelope.context,
-        envelope.integrations, envelope.historical, envelope,
-    )  # fmt: skip
-    return _result(0, message, request)
+    return _result(0, message, Request(source, workspace, received_at, fresh_key, envelope))
 
 
 def _write_key(body: bytes) -> str:
@@ -138,7 +134,7 @@ def _shared(envelope: _Envelope, request: Request) -> tuple[Request, EventReject
             found[name] = read()
         except EventRejected as refusal:
             fault = fault or refusal
-    return request._replace(**found, envelope=Envelope(**found)), fault
+    return request._replace(envelope=Envelope(**found)), fault
 
 
 def _shared_object(raw: msgspec.Raw | msgspec.UnsetType, field: str) -> dict[str, Any] | None:

@@ -38,13 +38,8 @@ class Request(NamedTuple):
     workspace: str
     received_at: int
     fresh_key: Callable[[], str]
-    kind: str | None = None
-    sent: int | None = None
-    context: dict[str, Any] | None = None
-    integrations: dict[str, Any] | None = None
-    historical: bool = False
-    envelope: Envelope | None = None
-    """The same again, as it is kept with a message that is rejected."""
+    envelope: Envelope
+    """What it said for all, which is kept with a message that is rejected."""
 
 
 def event_of(message: dict[str, Any], request: Request) -> Event:
@@ -53,13 +48,13 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
     Raises `EventRejected` with one of `rejection.CODES`.
     """
     absent: list[str] = []
-    kind = _kind(message, request.kind, absent)
-    context = _context(message, request)
+    kind = _kind(message, request.envelope.kind, absent)
+    context = _context(message, request.envelope)
     properties = _properties(message, kind, context, absent)
     type_, object_ref = _subject(message, kind, properties, absent)
     identifiers = _identifiers(message, kind, properties, context)
     historical = (
-        request.historical
+        request.envelope.historical
         or message.get("historical") is True
         or message.get("historical_migration") is True
         or context.get("historical") is True
@@ -87,14 +82,16 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
     )
 
 
-def _kind(message: dict[str, Any], kind: str | None, absent: list[str]) -> str:
+def _kind(message: dict[str, Any], kind: str, absent: list[str]) -> str:
+    """The call that a message is: the one that the path named or, in a batch, that it names itself."""
     given = message.get("type")
-    if kind is None:
+    if not kind:
         # The specification's older pages call the field `action`.
-        kind = given if given is not None else message.get("action")
-        if type(kind) is not str or kind not in KINDS:
-            shown = repr(kind)[:60] if type(kind) is str else json_type(kind)
+        told = given if given is not None else message.get("action")
+        if type(told) is not str or told not in KINDS:
+            shown = repr(told)[:60] if type(told) is str else json_type(told)
             raise EventRejected("unknown_type", f"`type` must be one of {', '.join(sorted(KINDS))}, not {shown}")
+        kind = told
     if given == kind:
         del message["type"]
     elif "type" not in message:
@@ -102,17 +99,17 @@ def _kind(message: dict[str, Any], kind: str | None, absent: list[str]) -> str:
     return kind
 
 
-def _context(message: dict[str, Any], request: Request) -> dict[str, Any]:
+def _context(message: dict[str, Any], envelope: Envelope) -> dict[str, Any]:
     context = message.get("context")
     if context is not None and type(context) is not dict:
         raise wrong_type("context", "an object", context)
     integrations = message.get("integrations")
     if integrations is not None and type(integrations) is not dict:
         raise wrong_type("integrations", "an object", integrations)
-    if request.integrations is not None:
-        message["integrations"] = _merged(request.integrations, integrations or {})
-    if request.context is not None:
-        context = _merged(request.context, context or {})
+    if envelope.integrations is not None:
+        message["integrations"] = _merged(envelope.integrations, integrations or {})
+    if envelope.context is not None:
+        context = _merged(envelope.context, context or {})
     if context:
         message.pop("context", None)
         return context
@@ -258,7 +255,7 @@ def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple
     original = time_field(message, "originalTimestamp") if "originalTimestamp" in message else None
     sent = time_field(message, "sentAt") if "sentAt" in message else None
     if sent is None:
-        sent = request.sent
+        sent = request.envelope.sent
     said = original if stamp is None else stamp
     through_another = "receivedAt" in message and time_field(message, "receivedAt") is not None
     if stamp is not None and (original is not None or through_another):

@@ -294,7 +294,7 @@ def _plain(value: Any, column: str, depth: int = 1) -> Any:
         return _finite(float(value), column) if whole is None else whole
     if isinstance(value, datetime):
         return format_time(from_datetime(value)) if value.tzinfo is not None else value.isoformat()
-    if isinstance(value, date):
+    if isinstance(value, date | time):
         return value.isoformat()
     if depth > JSON_DEPTH_MAX:
         raise EventRejected("too_deep", f"{column!r} is nested deeper than {JSON_DEPTH_MAX} levels")

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from threadline.kernel.errors import EventRejected, InvalidDefinition
-from threadline.kernel.identity import is_kind
+from threadline.kernel.identity import KIND_FORM, is_kind
+from threadline.kernel.zones import zone_names
 from threadline.wire.message import check_type, json_type
 
 Reading = Literal["plain", "number", "boolean", "json"]
@@ -83,7 +84,7 @@ def parse_mapping(declared: Any) -> TableMapping:
     kinds = {kind: _column(fields[kind], kind) for kind in _PERSON_FIELDS if kind in fields}
     for kind, column in _object(fields.get("identifiers", {}), "`identifiers`").items():
         if not is_kind(kind):
-            raise InvalidDefinition(f"`identifiers`: {kind!r} is no kind; write up to 64 characters without a colon")
+            raise InvalidDefinition(f"`identifiers`: {kind!r} is no kind of identifier; write {KIND_FORM}")
         kinds[kind] = _column(column, f"identifiers.{kind}")
     if not kinds:
         raise InvalidDefinition("the mapping must say whose event a row is: `user_id: <column>` or another identifier")
@@ -138,11 +139,9 @@ def _time(declared: Any) -> TimeRule:
         raise InvalidDefinition(f"`time.format` must be one of {known}, or a pattern such as %Y%m%d; not {format!r}")
     if format not in TIME_FORMATS:
         _check_pattern(format)
-    try:
-        return TimeRule(_column(fields.get("column"), "time"), format, None if zone is None else ZoneInfo(zone))
-    except (ValueError, KeyError, TypeError, OSError):
-        # An unknown name is a KeyError; a name that leads out of the data of the zones a ValueError or an OSError.
-        raise InvalidDefinition(f"`time.zone` must be an IANA name such as Europe/Berlin, not {zone!r}") from None
+    if zone is not None and (not isinstance(zone, str) or zone not in zone_names()):
+        raise InvalidDefinition(f"`time.zone` must be an IANA name such as Europe/Berlin, not {zone!r}")
+    return TimeRule(_column(fields.get("column"), "time"), format, None if zone is None else ZoneInfo(zone))
 
 
 def _check_pattern(pattern: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -65,6 +65,10 @@ class CatalogueView(msgspec.Struct, kw_only=True):
     event_types: Annotated[
         list[str], Meta(description="The types that the shipped definitions know; any other may be used.")
     ]
+    event_schemas: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(description="Event type -> the JSON Schema (2020-12) that properties of new events have to fit."),
+    ]
 
 
 def _catalogue(context: Context, params: CatalogueParams) -> CatalogueView:
@@ -93,6 +97,7 @@ def _catalogue(context: Context, params: CatalogueParams) -> CatalogueView:
             for k in sorted(catalogue.rules.kinds.values(), key=lambda k: (k.priority, k.name))
         ],
         event_types=sorted(CATALOGUE),
+        event_schemas={each.name: dict(each.schema) for each in catalogue.requirements.values()},
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -13,11 +13,8 @@ from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.rejected import RejectedEntry, StoredEntry
+from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
-
-Reader = Callable[[Any, RejectedEntry], Event]
-"""How a payload of one wire is read again: (payload, entry) -> event. Raises `EventRejected` if it still is none."""
 
 EntryId = Annotated[str, Meta(description="The id of an entry of the rejected log.", min_length=1, max_length=64)]
 
@@ -106,16 +103,23 @@ class ResubmitResult(msgspec.Struct, kw_only=True):
     entry: RejectedView
 
 
-def _resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
+def resubmitted(engine: Any, workspace: str, params: ResubmitParams) -> tuple[Event, StoredEntry]:
+    """The event that a request wants recorded, and the entry that it would settle. Writes nothing.
+
+    Raises `NotFound`, and `InvalidValue` or `EventRejected` for what makes no event.
+    """
     if params.event is not None and params.payload is not UNSET:
         raise InvalidValue("give `event` or `payload`, not both")
-    stored: StoredEntry = context.engine.rejected_entry(context.workspace, params.id)
-    entry = stored.entry
+    stored: StoredEntry = engine.rejected_entry(workspace, params.id)
     if params.event is not None:
-        event, expected = _corrected(params.event, entry), params.event.expected
-    else:
-        payload = entry.payload if isinstance(params.payload, UnsetType) else params.payload
-        event, expected = _reread(context, payload, entry), None
+        return _corrected(params.event, stored.entry), stored
+    payload = stored.entry.payload if isinstance(params.payload, UnsetType) else params.payload
+    return _reread(engine, payload, stored.entry), stored
+
+
+def _resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
+    event, stored = resubmitted(context.engine, context.workspace, params)
+    expected = None if params.event is None else params.event.expected
     receipt, entry = context.engine.resubmit(stored, event, expected=expected)
     return ResubmitResult(receipt=receipt, entry=rejected_view(entry))
 
@@ -140,8 +144,8 @@ def _key_of(payload: Any) -> str:
     return ""
 
 
-def _reread(context: Context, payload: Any, entry: RejectedEntry) -> Event:
-    readers: Mapping[str, Reader] = context.engine.readers
+def _reread(engine: Any, payload: Any, entry: RejectedEntry) -> Event:
+    readers: Mapping[str, Reader] = engine.readers
     reader = _read_native if entry.form == "event" else readers.get(entry.form)
     if reader is None:
         raise InvalidValue(

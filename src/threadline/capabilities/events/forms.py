@@ -191,11 +191,11 @@ def checked_id(text: str) -> str:
     return text
 
 
-def past_instant(context: Context, text: str | None) -> int | None:
-    """The instant of an optional ``as_of``. Raises `InvalidValue` for one that lies ahead."""
+def past_instant(context: Context, text: str | None, name: str = "as_of") -> int | None:
+    """The instant of an optional parameter. Raises `InvalidValue` for one that lies ahead."""
     at = time_param(text)
     if at is not None and at > context.now:
-        raise InvalidValue(f"as_of lies ahead; the present is {format_time(context.now)}")
+        raise InvalidValue(f"{name} lies ahead; the present is {format_time(context.now)}")
     return at
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -9,6 +10,9 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventView, event_view
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
+from threadline.capabilities.rules.consequences import Consequence, consequences
+from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.projection import word_of
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded, pair_key
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -41,6 +45,12 @@ class MessageParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
 
+class MessageEffect(Consequence, kw_only=True):
+    """Something that a rule wished for outside, because of the message, and how that stands."""
+
+    decision: Annotated[str, Meta(description="The decision that wished for it, one of those in `caused`.")]
+
+
 class Message(msgspec.Struct, kw_only=True):
     """What became of a message."""
 
@@ -55,6 +65,9 @@ class Message(msgspec.Struct, kw_only=True):
     touched: Annotated[list[str], Meta(description="The projections that events of this type change.")] = []
     caused: Annotated[
         list[EventView], Meta(description="The events that Threadline added because of it, and because of those.")
+    ] = []
+    effects: Annotated[
+        list[MessageEffect], Meta(description="What is sent because of it, waits to be sent, or could not be sent.")
     ] = []
     rejected: Annotated[list[RejectedView], Meta(description="What was refused under this key, newest first.")] = []
 
@@ -72,6 +85,7 @@ def _message(context: Context, params: MessageParams) -> Message:
         return Message(message_id=params.message_id, outcome="rejected", rejected=refused)
     engine = context.engine
     person = engine.asker.by_thread(recorded.thread)
+    caused = _caused(engine, person, recorded)
     steps = engine.catalogue.plan(recorded.event.type).steps
     return Message(
         message_id=params.message_id,
@@ -80,7 +94,8 @@ def _message(context: Context, params: MessageParams) -> Message:
         person=person.id,
         position=person.position,
         touched=[engine.catalogue.projections[index].name for index, _ in steps],
-        caused=[event_view(each) for each in _caused(engine, person, recorded)],
+        caused=[event_view(each) for each in caused],
+        effects=[effect for each in caused for effect in _effects(context, each)],
         rejected=refused,
     )
 
@@ -138,6 +153,13 @@ def _caused(engine: Any, person: Any, cause: Recorded) -> list[Recorded]:
         found.update(more)
         causes |= more.keys()
     return sorted(found.values(), key=lambda each: (each.recorded_at, each.thread, each.sequence))
+
+
+def _effects(context: Context, caused: Recorded) -> Iterator[MessageEffect]:
+    if caused.event.type == DECISION_MADE and word_of(caused) is not None:
+        for each in consequences(context, caused):
+            if each.effect:
+                yield MessageEffect(decision=caused.id, **msgspec.structs.asdict(each))
 
 
 MESSAGE = Operation(

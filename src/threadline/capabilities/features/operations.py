@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant
+from threadline.capabilities.events.instants import AsOf, Known, then
 from threadline.capabilities.features.definition import Feature, FeatureSet
 from threadline.capabilities.features.training import ReadVector, Row, Vector, read_labels, training_rows
 from threadline.kernel.errors import NotFound
@@ -18,10 +19,6 @@ from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import format_duration
 
 Names = Annotated[str, Meta(description="Names with commas between them; empty: all.", max_length=20_000)]
-Known = Annotated[
-    Literal["then", "now"],
-    Meta(description="then: what was known at that instant, as it was served; now: all that has become known since."),
-]
 
 # --- one vector -------------------------------------------------------------------------------
 
@@ -56,7 +53,7 @@ class FeaturesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     id: PersonRef
     names: Names = ""
-    as_of: Annotated[Time | None, Meta(description="The instant to read them at; without it the present.")] = None
+    as_of: AsOf = None
     known: Known = "then"
 
 
@@ -71,14 +68,11 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
 
 
 def _features(context: Context, params: FeaturesParams) -> FeaturesResult:
-    as_of = past_instant(context, params.as_of)
-    served_at = as_of if params.known == "then" else None
-    person = context.engine.person(context.workspace, params.id, known_at=served_at)
-    at = context.now if as_of is None else as_of
-    vector = _vector(context, person, at, served_at)
+    asked = then(context, params.id, params.as_of, params.known)
+    vector = asked.views("features").get("features", {})
     return FeaturesResult(
-        person=person.id, position=person.position, as_of=instant(at), known="now" if as_of is None else params.known,
-        features=feature_views(_chosen(vector, params.names)),
+        person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
+        known="now" if asked.as_of is None else params.known, features=feature_views(_chosen(vector, params.names)),
     )  # fmt: skip
 
 
@@ -159,16 +153,9 @@ def _training_set(context: Context, params: TrainingParams) -> TrainingSet:
         return lambda at: (person.id, _vector(context, person, at))
 
     labels = read_labels([(each.person, each.at, each.label) for each in params.labels], context.now)
-    # The view of nobody's state names every feature there is, so that columns do not depend on who is asked for.
-    columns = list(_chosen(_empty_vector(context), params.names))
+    # What is said of nobody names every feature there is, so that columns do not depend on who is asked for.
+    columns = list(_chosen(context.engine.catalogue.of_nobody("features", context.now), params.names))
     return TrainingSet(columns=columns, rows=[_training_row(row) for row in training_rows(labels, columns, whom)])
-
-
-def _empty_vector(context: Context) -> Vector:
-    catalogue = context.engine.catalogue
-    projection = catalogue.projections[catalogue.index["features"]]
-    vector: Vector = projection.view(projection.empty(), context.now, [])
-    return vector
 
 
 def _training_row(row: Row) -> TrainingRow:
@@ -221,7 +208,7 @@ class TopResult(msgspec.Struct, kw_only=True):
 
 
 def _top(context: Context, params: TopParams) -> TopResult:
-    _chosen(_empty_vector(context), [params.name])
+    _chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
     sign, read = 1 if params.lowest else -1, 0
     heap: list[tuple[Any, ...]] = []
     # The worst of those kept stands first: by value, then by id from the end of the alphabet, so that of equals the

@@ -45,8 +45,10 @@ def _react(ignored_after: int, recorded: Recorded, known: Known) -> Sequence[Wis
     fired = event.type == TIMER_FIRED
     data = (event.properties.get("data") or {}) if fired else event.properties
     campaigns: State = known.get("campaigns", {})
-    if event.type == SPLIT or "after" in (data if fired else ()):
-        return _set_anew(campaigns, ignored_after, recorded, data["after"] if fired else "")
+    if event.type == SPLIT:
+        return _set_anew(campaigns, ignored_after, recorded, after="")
+    if fired and "after" in data:
+        return _set_anew(campaigns, ignored_after, recorded, after=data["after"])
     campaign = campaign_of(data)
     times = campaigns.get(campaign) if campaign is not None else None
     if campaign is None or times is None:

@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 from threadline.capabilities.features.definition import Condition, Path
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR, SECOND
+from threadline.kernel.zones import NAME_LENGTH_MAX, zone_names
 
 CURRENCY_LENGTH_MAX = 8
 SCALAR_LENGTH_MAX = 256
 """Longer texts are not kept by ``first`` and ``last``: the state of a person must stay small."""
-ZONE_LENGTH_MAX = 64
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONDAY = 3 * DAY
@@ -109,7 +109,7 @@ OPERATORS = tuple(_TESTS)
 def week_hour(context: Mapping[str, Any], at: int, default: str) -> int:
     """The local hour of the week, 0 (Monday, midnight) to 167, in the zone that ``context.timezone`` names."""
     zone = context.get("timezone")
-    if type(zone) is not str or len(zone) > ZONE_LENGTH_MAX:
+    if type(zone) is not str or len(zone) > NAME_LENGTH_MAX:
         zone = default
     offset = _day_offset(zone, default, at // DAY)
     if offset is None:
@@ -127,12 +127,8 @@ def _day_offset(zone: str, default: str, day: int) -> int | None:
 
 @lru_cache(maxsize=4_096)
 def _zone(name: str, default: str) -> ZoneInfo:
-    for candidate in (name, default):
-        try:
-            return ZoneInfo(candidate)
-        except (KeyError, ValueError, OSError):
-            continue
-    return ZoneInfo("UTC")
+    # Of the database only: what an operating system has besides means another clock on every machine.
+    return ZoneInfo(next((each for each in (name, default) if each in zone_names()), "UTC"))
 
 
 def _offset(zone: ZoneInfo, at: int) -> int:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant, time_param
+from threadline.capabilities.events.instants import AsOf, Known, then
 from threadline.capabilities.interests import attribution
 from threadline.capabilities.interests.definition import HALF_LIFE_MAX, Interests, Mode
 from threadline.capabilities.interests.lengths import APPLICATION_LENGTH_MAX, SCOPE_LENGTH_MAX, TOPIC_LENGTH_MAX
@@ -20,7 +21,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.time import DAY, format_duration, format_time, parse_duration
+from threadline.kernel.time import DAY, format_duration, parse_duration
 
 TopicName = Annotated[str, Meta(description="Only this topic; without it all.", max_length=TOPIC_LENGTH_MAX)]
 ApplicationId = Annotated[
@@ -49,7 +50,8 @@ class InterestsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Meta(description="declared: as the definitions say of each topic."),
     ] = "declared"
     half_life: HalfLife | None = None
-    as_of: Annotated[Time | None, Meta(description="The instant to read them at; without it the present.")] = None
+    as_of: AsOf = None
+    known: Known = "then"
     limit: Annotated[int, Meta(description="Values per topic, the heaviest.", ge=1, le=10_000)] = 100
 
 
@@ -92,17 +94,17 @@ class InterestsResult(msgspec.Struct, kw_only=True):
 
 
 def _interests(interests: Interests, context: Context, params: InterestsParams) -> InterestsResult:
-    at = _instant(context, params.as_of)
     half_life = _half_life(params)
-    person = context.engine.person(context.workspace, params.id)
+    asked = then(context, params.id, params.as_of, params.known)
     ranked = rank(
-        interests, _state(context, person, at), at, topic=params.topic, application=params.application,
+        interests, asked.state(NAME), asked.at, topic=params.topic, application=params.application,
         mode=None if params.mode == "declared" else params.mode, half_life=half_life,
     )  # fmt: skip
     topics = [_topic_view(name, each, half_life, params) for name, each in ranked.items()]
     return InterestsResult(
-        person=person.id, position=person.position, as_of=instant(at), topics=[each for each in topics if each.values]
-    )
+        person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
+        topics=[each for each in topics if each.values],
+    )  # fmt: skip
 
 
 def _half_life(params: InterestsParams) -> int | None:
@@ -114,21 +116,6 @@ def _half_life(params: InterestsParams) -> int | None:
     if size > HALF_LIFE_MAX:
         raise InvalidValue(f"`half_life` may be up to {format_duration(HALF_LIFE_MAX)}")
     return size
-
-
-def _state(context: Context, person: Any, at: int) -> dict[str, Any]:
-    engine = context.engine
-    state: dict[str, Any] = engine.asker.states(person, at)[engine.catalogue.index[NAME]]
-    return state
-
-
-def _instant(context: Context, text: str | None) -> int:
-    at = time_param(text)
-    if at is None:
-        return context.now
-    if at > context.now:
-        raise InvalidValue(f"that lies ahead; the present is {format_time(context.now)}")
-    return at
 
 
 def _topic_view(name: str, ranked: Ranked, half_life: int | None, params: InterestsParams) -> TopicView:
@@ -191,18 +178,21 @@ class SummaryResult(msgspec.Struct, kw_only=True):
 
 
 def _summary(interests: Interests, context: Context, params: SummaryParams) -> SummaryResult:
-    person = context.engine.person(context.workspace, params.id)
-    until = _instant(context, params.until)
-    first_days = _state(context, person, context.now).get(TOPICS, {})
-    events = _events(context, person, frozenset(interests.sources), time_param(params.since), until)
+    asked = then(context, params.id, None)
+    until = past_instant(context, params.until, "until")
+    events = _events(
+        context, asked.person, frozenset(interests.sources), time_param(params.since),
+        context.now if until is None else until,
+    )  # fmt: skip
+    first_days = asked.state(NAME).get(TOPICS, {})
     rows = totals(interests, events, first_days, params.topic, params.application)
     shown = [_row(interests, row) for row in rows[: params.limit]]
-    return SummaryResult(person=person.id, rows=shown, more=len(rows) > len(shown))
+    return SummaryResult(person=asked.person.id, rows=shown, more=len(rows) > len(shown))
 
 
 def _events(context: Context, person: Any, types: frozenset[str], since: int | None, until: int) -> Iterator[Recorded]:
     after: tuple[int, str] | None = None
-    while True:
+    while types:  # where no event tells an interest, none is asked for: without types it would be all
         page: list[Recorded] = context.engine.events(
             person, start=since, stop=until, types=types, after=after, limit=EVENTS_PAGE_MAX
         )

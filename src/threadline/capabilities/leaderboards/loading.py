@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import yaml
 
 from threadline.capabilities.definitions import Definitions, Document, suggestion
@@ -29,13 +31,7 @@ def read_boards(definitions: Definitions) -> Boards:
             else:
                 boards[name] = _board(document, name, key, node)
     if any(board.segments for board in boards.values()):
-        declared = [segment.name for segment in read_segments(definitions) or ()]
-        for board in boards.values():
-            for name in sorted(set(board.segments) - set(declared)):
-                hint = suggestion(name, declared) if declared else "none is declared"
-                definitions.problems.append(
-                    f"{board.place}: leaderboard {board.name!r}: there is no segment {name!r}; {hint}"
-                )
+        _check_segments(definitions, boards.values())
     points = read_points(definitions) if boards else None
     for board in boards.values():
         if board.of_ledger and points is None:
@@ -50,6 +46,16 @@ def read_boards(definitions: Definitions) -> Boards:
             "again for `per`, for every tag and every segment: leave out what nobody looks at"
         )
     return Boards(tuple(boards[name] for name in sorted(boards)), "UTC" if points is None else points.timezone)
+
+
+def _check_segments(definitions: Definitions, boards: Iterable[BoardDefinition]) -> None:
+    """Note the segments that boards name and nobody declares."""
+    declared = [segment.name for segment in read_segments(definitions) or ()]
+    for board in boards:
+        for name in sorted(set(board.segments) - set(declared)):
+            hint = suggestion(name, declared) if declared else "none is declared"
+            text = f"{board.place}: leaderboard {board.name!r}: there is no segment {name!r}; {hint}"
+            definitions.problems.append(text)
 
 
 def _board(document: Document, name: str, key: yaml.Node, node: yaml.Node) -> BoardDefinition:

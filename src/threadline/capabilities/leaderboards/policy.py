@@ -13,6 +13,7 @@ from threadline.capabilities.leaderboards.definition import BoardDefinition, Boa
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
 from threadline.capabilities.leaderboards.projection import AT, END, NAME, SCORE, TURN, ZONE, State
 from threadline.capabilities.points.events import LEDGER
+from threadline.capabilities.streaks.whereabouts import named_zone
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import to_fixed
@@ -25,8 +26,6 @@ _ALWAYS = frozenset({MERGED, SPLIT, TIMER_FIRED, LEADERBOARDS_REFRESHED})
 """After these any score may be another one."""
 _COUNTS_ONLY = re.compile(r"head|d-?[0-9]+")
 """Parts of the state of streaks that say where the person was and how much was done on a day, not which days count."""
-
-
 AHEAD_MAX = 16
 """Events ahead of the clock that are looked at when a timer fires, before it is set to go on from there."""
 
@@ -85,8 +84,7 @@ def _may_differ(board: BoardDefinition, recorded: Recorded, known: Known) -> boo
         return True
     # The sets of days are as they were. The end of a streak may still move with the person's zone.
     held = known[NAME]["scores"].get(board.name)
-    zone = event.context.get("timezone")
-    return held is None or zone not in (None, held[ZONE])
+    return held is None or named_zone(event) not in (None, held[ZONE])
 
 
 def _told(board: BoardDefinition, recorded: Recorded, known: Known) -> Iterator[Wish]:
@@ -98,8 +96,8 @@ def _told(board: BoardDefinition, recorded: Recorded, known: Known) -> Iterator[
     same_end = found.end == end or (found.end is not None and end == at + LIFE_MAX <= found.end)
     if score != found.score or (score and not same_end):
         said = {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end}
-        zone = recorded.event.context.get("timezone")
-        if board.expiring and isinstance(zone, str):
+        zone = named_zone(recorded.event)
+        if board.expiring and zone is not None:
             said["zone"] = zone
         yield Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=said)
     look_at = _look_at(board, found, known, AHEAD_MAX if recorded.event.type == TIMER_FIRED else 0)
@@ -113,16 +111,14 @@ def _look_at(board: BoardDefinition, found: Measured, known: Known, looks: int) 
     Of many events that lie ahead few do, so that of these as many are looked at: the timer is set for one that does.
     """
     ahead = known.ahead()
-    for look in range(looks + 1):
+    for _ in range(looks):
         if ahead is None or (found.changes_at is not None and found.changes_at <= ahead):
-            return found.changes_at
-        if look == looks:
             break
         then = measured(board, known.view(board.path[0], ahead))
         if then._replace(changes_at=None) != found._replace(changes_at=None):
             break
         found, ahead = then, known.ahead(ahead)
-    return ahead
+    return min((at for at in (found.changes_at, ahead) if at is not None), default=None)
 
 
 def measured(board: BoardDefinition, view: Any) -> Measured:

@@ -43,7 +43,8 @@ def boards_projection(boards: Boards) -> Projection:
         fold=plan.fold,
         view=partial(_view, boards),
         rows=plan.rows,
-        all_rows=TABLE,
+        tables=(TABLE,),
+        all_rows=True,
         fingerprint=boards.fingerprint,
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.events import LEADERBOARDS_REFRESHED
+from threadline.capabilities.leaderboards.projection import NAME
 from threadline.kernel.event import Event
 from threadline.kernel.operation import Context
 
@@ -19,10 +20,10 @@ def refresh(context: Context, boards: Boards) -> int:
         while True:
             # Rows are marked as written for everybody, so it is everybody who is asked, whatever the workspace.
             page, after = context.engine.people(None, after, _PAGE)
-            context.engine.record([_asked(context, boards, person) for person in page])
+            context.engine.record([_asked(context, boards, person) for person in page], known=True)
             if not after:
                 break
-    people: int = context.engine.write_rows()
+    people: int = context.engine.write_rows(NAME)
     return people
 
 

@@ -9,11 +9,11 @@ from msgspec import Meta
 
 from threadline.capabilities.events.events import AGENT_INSIGHT
 from threadline.capabilities.events.forms import EventId, PersonRef, Time, checked_id, instant
+from threadline.capabilities.events.wishes import WISHES, RequestKey, derived_key, wish
 from threadline.capabilities.memory.definition import AGENT_INFERRED, SYSTEM_COMPUTED, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
 from threadline.capabilities.memory.operations import FactKey, FactType, FactView, fact_view, found_fact, memory_of
 from threadline.capabilities.memory.paths import keep
-from threadline.capabilities.people.operations import WISHES, RequestKey, asked_by, derived_key
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded
 from threadline.kernel.event import Event, Receipt
@@ -27,12 +27,7 @@ FactIds = Annotated[list[Annotated[str, Meta(max_length=150)]], Meta(description
 def _event(
     context: Context, person: Any, type: str, properties: dict[str, Any], key: str, source: str = WISHES
 ) -> Event:
-    founder = person.identifiers[person.id]
-    return Event(
-        type=type, identifiers=(founder,), occurred_at=context.now, key=key, source=source,
-        source_type="direct" if context.source == "direct" else "external", workspace=context.workspace,
-        properties=properties, received_at=context.now, wire=asked_by(context),
-    )  # fmt: skip
+    return wish(context, person.identifiers[person.id], type, properties, key, source=source)
 
 
 def _known(context: Context, person: str) -> dict[str, Any]:
@@ -103,7 +98,7 @@ def _remember(context: Context, params: RememberParams) -> RememberResult:
     said = canonical_json(properties).decode()
     key = derived_key(person.id, type, params.request or f"at {person.position} {said}")
     # Who says so is part of what is said: each agent is a voice of its own.
-    receipt = context.engine.record([_event(context, person, type, properties, key, context.source)])[0]
+    receipt = context.engine.record([_event(context, person, type, properties, key, context.source)], known=True)[0]
     fact = _known(context, person.id).get(params.type, {}).get(params.key)
     # What was just told is among the newest events of its fact; told again, it may not be any more.
     kept = fact is not None and (receipt.status == "duplicate" or receipt.id in fact["source_event_ids"])
@@ -121,6 +116,7 @@ REMEMBER = Operation(
     path="/v1/people/{id}/memory",
     scope="write",
     example=RememberParams(id="user_id:42", type="preference", key="colour", value="blue"),
+    refused=lambda result: result.receipt.status == "rejected",
 )
 
 # --- retract and undo ---------------------------------------------------------------------------
@@ -154,7 +150,7 @@ def _retract(context: Context, params: RetractParams) -> RetractResult:
         if sum(1 for each in before["retracted"] if each["retraction"]) >= FACTS_RETRACTED_MAX:
             raise LimitExceeded(f"{FACTS_RETRACTED_MAX} facts of this person are retracted; no more can be")
     properties = {"type": params.type, "key": params.key} | ({"reason": params.reason} if params.reason else {})
-    receipt = context.engine.record([_event(context, person, FACT_RETRACTED, properties, key)])[0]
+    receipt = context.engine.record([_event(context, person, FACT_RETRACTED, properties, key)], known=True)[0]
     left = _ids(_known(context, person.id))
     return RetractResult(person=person.id, receipt=receipt, gone=[id for id in _ids(before) if id not in left])
 
@@ -205,7 +201,7 @@ def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
     }
     # A retraction can be undone once, so its own id names the wish.
     key = derived_key(FACT_RESTORED, retraction.id)
-    receipt = engine.record([_event(context, person, FACT_RESTORED, properties, key)])[0]
+    receipt = engine.record([_event(context, person, FACT_RESTORED, properties, key)], known=True)[0]
     back = [id for id in _ids(_known(context, person.id)) if id not in before]
     return UnretractResult(person=person.id, receipt=receipt, back=back)
 

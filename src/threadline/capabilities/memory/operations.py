@@ -12,13 +12,11 @@ from threadline.capabilities.events.forms import (
     EventView,
     Instant,
     PersonRef,
-    Time,
     event_view,
-    instant,
-    past_instant,
     read_cursor,
     write_cursor,
 )
+from threadline.capabilities.events.instants import AsOf, Known, Then, then
 from threadline.capabilities.memory.definition import SOURCES, TYPES, DerivationSet
 from threadline.capabilities.memory.projection import facts_of, make_makers
 from threadline.capabilities.memory.search import ranked
@@ -32,10 +30,6 @@ from threadline.kernel.time import format_duration
 FactType = Literal["fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form"]
 FactKey = Annotated[
     str, Meta(description="The fact's key, e.g. last_transaction.", min_length=1, max_length=FACT_KEY_LENGTH_MAX)
-]
-Known = Annotated[
-    Literal["then", "now"],
-    Meta(description="then: what was known at that instant, as it was served; now: all that has become known since."),
 ]
 
 # --- facts --------------------------------------------------------------------------------------
@@ -99,7 +93,7 @@ class MemoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="Only facts in which a word of this occurs, the best first.", max_length=500)
     ] = ""
     limit: Annotated[int, Meta(description="Facts to tell.", ge=1, le=1_000)] = 1_000
-    as_of: Annotated[Time | None, Meta(description="The instant to read them at; without it the present.")] = None
+    as_of: AsOf = None
     known: Known = "then"
 
 
@@ -113,23 +107,21 @@ class MemoryResult(msgspec.Struct, kw_only=True):
     retracted: Annotated[list[RetractedView], Meta(description="Of the type asked for.")]
 
 
-def memory_of(context: Context, person: Any, at: int | None = None, known_at: int | None = None) -> dict[str, Any]:
-    """The view of a person's memory: now, or at an instant by what was known or by all that is."""
-    views = context.engine.views(person, context.now if at is None else at, known_at=known_at, names=["memory"])
+def memory_of(context: Context, person: Any) -> dict[str, Any]:
+    """The view of a person's memory now."""
+    views = context.engine.views(person, context.now, names=["memory"])
     memory: dict[str, Any] = views["memory"]
     return memory
 
 
-def _read(context: Context, params: MemoryParams | FactParams) -> tuple[Any, int | None, dict[str, Any]]:
-    """Whose memory is asked for, the instant, and the memory."""
-    as_of = past_instant(context, params.as_of)
-    known_at = as_of if params.known == "then" else None
-    person = context.engine.person(context.workspace, params.id, known_at=known_at)
-    return person, as_of, memory_of(context, person, as_of, known_at)
+def _read(context: Context, params: MemoryParams | FactParams) -> tuple[Then, dict[str, Any]]:
+    """Whose memory is asked for and as of when, and the memory."""
+    asked = then(context, params.id, params.as_of, params.known)
+    return asked, asked.views("memory")["memory"]
 
 
 def _memory(context: Context, params: MemoryParams) -> MemoryResult:
-    person, as_of, memory = _read(context, params)
+    asked, memory = _read(context, params)
     wanted = TYPES if params.type is None else (params.type,)
     found = [fact for type in sorted(wanted) for fact in memory.get(type, {}).values()]
     if params.text.strip():
@@ -137,7 +129,7 @@ def _memory(context: Context, params: MemoryParams) -> MemoryResult:
     else:
         facts = [fact_view(fact) for fact in found]
     return MemoryResult(
-        person=person.id, position=person.position, as_of=instant(context.now if as_of is None else as_of),
+        person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
         facts=facts[: params.limit],
         retracted=[RetractedView(**each) for each in memory["retracted"] if each["type"] in wanted],
     )  # fmt: skip
@@ -166,12 +158,12 @@ class FactParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
     type: FactType
     key: FactKey
-    as_of: Annotated[Time | None, Meta(description="The instant to read it at; without it the present.")] = None
+    as_of: AsOf = None
     known: Known = "then"
 
 
 def _fact(context: Context, params: FactParams) -> FactView:
-    _, _, memory = _read(context, params)
+    _, memory = _read(context, params)
     return fact_view(found_fact(memory, params.type, params.key))
 
 

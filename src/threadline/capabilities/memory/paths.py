@@ -175,8 +175,8 @@ def slug(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Letters and digits with the marks that belong to them, ``_`` for all else."""
-    plain, bare = "", True
-    """``bare``: marks that follow are left out."""
+    plain = ""
+    bare = True  # marks that follow are left out
     for c in unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold()):
         if unicodedata.category(c)[0] == "M":
             plain += "" if bare else c

@@ -17,14 +17,19 @@ SATURATION = 1.2
 """BM25's k1: how little further occurrences of a word add."""
 
 _WORD = re.compile(r"[^\W_]+")
+_UNSPACED = ("CJK ", "HIRAGANA ", "KATAKANA", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
+"""Scripts that put no blanks between words, as Unicode names their letters."""
 _BEGINNING_LENGTH_MIN = 3
 _QUERY_WORDS_MAX = 32
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text, case folded and without accents."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return _WORD.findall(plain.casefold())
+    if text.isascii():
+        return _WORD.findall(text.casefold())
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).casefold()
+    # A vowel that is written as a mark parts no word.
+    return "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in plain).split()
 
 
 def ranked(facts: Iterable[dict[str, Any]], query: str) -> list[tuple[float, dict[str, Any]]]:
@@ -56,6 +61,8 @@ def _counted(fact: dict[str, Any]) -> Counter[str]:
 
 
 def _occurrences(word: str, counts: Counter[str]) -> float:
+    if any(unicodedata.name(c, "").startswith(_UNSPACED) for c in word):
+        return sum(count for other, count in counts.items() if word in other)
     whole: float = counts.get(word, 0)
     if len(word) < _BEGINNING_LENGTH_MIN:
         return whole

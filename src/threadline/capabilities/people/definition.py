@@ -9,9 +9,8 @@ import yaml
 
 from threadline.capabilities.definitions import Definitions, Document
 from threadline.kernel.event import Identifier
-from threadline.kernel.identity import FORMS, IdentifierKind, IdentityRules, is_kind
-from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, THREADS_PER_PERSON_MAX
-from threadline.kernel.section import Section
+from threadline.kernel.identity import FORMS, KIND_FORM, IdentifierKind, IdentityRules, is_kind
+from threadline.kernel.limits import THREADS_PER_PERSON_MAX
 
 KINDS = (
     IdentifierKind("user_id", priority=0, limit=1),
@@ -32,40 +31,7 @@ JUNK = frozenset(
 
 PRIORITY_MAX = 1_000
 
-
 _OPTIONS = ("priority", "limit", "normalise", "identifying", "shared")
-
-
-def _schema() -> dict[str, Any]:
-    kind = {
-        "type": "object",
-        "properties": {
-            "priority": {
-                "type": "integer", "minimum": 0, "maximum": PRIORITY_MAX, "default": 50,
-                "description": "The lowest decides whose thread an event with several identifiers is kept in.",
-            },
-            "limit": {
-                "type": "integer", "minimum": 1, "maximum": THREADS_PER_PERSON_MAX, "default": 5,
-                "description": "How many of this kind one person may have.",
-            },
-            "normalise": {"enum": list(FORMS), "default": "strip"},
-            "identifying": {"type": "boolean", "default": True, "description": "Whether it finds and joins people."},
-            "shared": {"type": "boolean", "default": False, "description": "One human in every workspace."},
-        },
-        "additionalProperties": False,
-    }  # fmt: skip
-    texts = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
-    named = {"type": "array", "items": {"type": "string", "pattern": "^[^:]+:.+$"}, "examples": [["email:info@a.com"]]}
-    return {
-        "type": "object",
-        "description": "What identifies people: kinds by name, values that name nobody, identifiers that are shared.",
-        "properties": {"junk": texts, "blocked": named},
-        "propertyNames": {"pattern": f"^[^:]{{1,{IDENTIFIER_KIND_LENGTH_MAX}}}$"},
-        "additionalProperties": kind,
-    }
-
-
-SECTION = Section("identifiers", _schema())
 
 
 def rules(definitions: Definitions | None = None) -> IdentityRules:
@@ -73,7 +39,7 @@ def rules(definitions: Definitions | None = None) -> IdentityRules:
     kinds = {kind.name: kind for kind in KINDS}
     junk, blocked = set(JUNK), list[Identifier]()
     places: dict[str, str] = {}
-    for document, _, node in definitions.section(SECTION.name) if definitions is not None else ():
+    for document, _, node in definitions.section("identifiers") if definitions is not None else ():
         for name, (key, value) in document.mapping(node, "`identifiers`").items():
             if name in places:
                 document.fail(key, f"`identifiers`: {name!r} is declared at {places[name]} already; keep one")
@@ -86,8 +52,7 @@ def rules(definitions: Definitions | None = None) -> IdentityRules:
             elif is_kind(name):
                 kinds[name] = _kind(document, value, kinds.get(name, IdentifierKind(name)))
             else:
-                text = f"up to {IDENTIFIER_KIND_LENGTH_MAX} printable characters without a colon"
-                document.fail(key, f"`identifiers`: {name!r} is no kind of identifier; write {text}")
+                document.fail(key, f"`identifiers`: {name!r} is no kind of identifier; write {KIND_FORM}")
     draft = IdentityRules(kinds, frozenset(junk))
     normalised = frozenset(n for i in blocked if (n := draft.normalise(i)) is not None)
     return dataclasses.replace(draft, blocked=normalised)

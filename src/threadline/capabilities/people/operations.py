@@ -13,27 +13,20 @@ from threadline.capabilities.events.forms import (
     EventView,
     Instant,
     PersonRef,
-    Time,
     event_view,
     instant,
-    past_instant,
     write_cursor,
 )
+from threadline.capabilities.events.instants import AsOf, then
+from threadline.capabilities.events.wishes import RequestKey, derived_key, wish
 from threadline.capabilities.features.operations import FeatureView, feature_views
 from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
-from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.kernel.event import Event, Receipt, event_id, thread_id
-from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
+from threadline.kernel.event import Event, Receipt, thread_id
+from threadline.kernel.limits import FUTURE_MAX_SECONDS, IDENTIFIER_LENGTH_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.time import SECOND
 
-RequestKey = Annotated[
-    str,
-    Meta(
-        description="Names this wish, so that sending it again changes nothing. Without it each call is a new wish.",
-        max_length=100,
-    ),
-]
 _PAGES_MAX = 50
 """Pages of the store that one page of people may take, where others' people lie in between."""
 
@@ -44,9 +37,7 @@ class PersonParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whom to show, and at which instant."""
 
     id: PersonRef
-    as_of: Annotated[
-        Time | None, Meta(description="The instant, with what was known by then; without it the present.")
-    ] = None
+    as_of: AsOf = None
     timeline: Annotated[int, Meta(description="How many of the newest events to show.", ge=0, le=100)] = 20
 
 
@@ -87,7 +78,7 @@ class PersonView(msgspec.Struct, kw_only=True):
     ]
     as_of: Annotated[
         Instant | None,
-        Meta(description="The instant that was asked for; null for the present. Identifiers are those of today."),
+        Meta(description="The instant that was asked for; null for the present."),
     ] = None
     created_at: Instant
     lead_id: Annotated[
@@ -110,24 +101,21 @@ _SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
 
 def _person(context: Context, params: PersonParams) -> PersonView:
     engine = context.engine
-    as_of = past_instant(context, params.as_of)
     # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
-    past = None if as_of is None else engine.asker.past(context.workspace, params.id)
-    person = engine.person(context.workspace, params.id) if past is None else past.at(as_of)
-    views = engine.views(person, context.now if as_of is None else as_of, known_at=as_of)
+    asked = then(context, params.id, params.as_of)
+    person, as_of, views = asked.person, asked.as_of, asked.views()
     newest = _newest(engine, person, params.timeline, as_of) if params.timeline else []
     profile = views.get("profile", {"traits": {}, "tags": [], "groups": {}})
     uses = views.get("identifiers", {})
     own = list(person.identifiers.values())
-    if past is not None and any(str(each) not in uses for each in own):
+    if asked.past is not None and any(str(each) not in uses for each in own):
         # What was linked later was nobody's then.
-        named = past.named_by(as_of)
-        own = [each for each in own if each in named]
+        own = asked.past.linked(person, as_of)
     return PersonView(
         id=person.id,
         workspace=person.workspace,
         position=person.position,
-        as_of=None if as_of is None else instant(as_of),
+        as_of=None if as_of is None else asked.shown_at,
         created_at=instant(person.created_at),
         lead_id=lead_id(engine.catalogue.rules, own),
         identifiers=_uses(engine.catalogue.rules, own, uses),
@@ -146,11 +134,15 @@ def _person(context: Context, params: PersonParams) -> PersonView:
 
 
 def _newest(engine: Any, person: Any, limit: int, as_of: int | None) -> list[Any]:
-    """The newest events, or those that were the newest of what was known at an instant."""
+    """The newest events, or those that were the newest of what was known at an instant.
+
+    Both hold what lies ahead and has been told, which is in no view yet.
+    """
     found: list[Any] = []
     after = None
+    stop = None if as_of is None else as_of + FUTURE_MAX_SECONDS * SECOND + 1
     while len(found) < limit:
-        page = engine.events(person, stop=as_of, after=after, limit=limit, reverse=True)
+        page = engine.events(person, stop=stop, after=after, limit=limit, reverse=True)
         found += [each for each in page if as_of is None or each.known_at <= as_of]
         if len(page) < limit:
             break
@@ -259,8 +251,18 @@ def _indexed(context: Context, table: str, value: str, params: PeopleParams) -> 
         # A partition is named by workspace and value together: where the name of a workspace holds the mark between
         # them, a row may be of another workspace, and is passed over.
         with contextlib.suppress(NotFound):
-            found.append(engine.person(context.workspace, id))
+            person = engine.person(context.workspace, id)
+            if _has_now(context, person, table, value):
+                found.append(person)
     return found, ids[-1] if ids and len(rows) == min(params.limit + 1, 1_000) else ""
+
+
+def _has_now(context: Context, person: Any, table: str, value: str) -> bool:
+    """Whether somebody has a tag or is in a group whose row is there: the event of it may lie ahead of the clock."""
+    at = context.now + 1  # as in `_tags`
+    if context.engine.ahead(person, at) is None:
+        return True
+    return value in context.engine.views(person, at, names=["profile"])["profile"][f"{table}s"]
 
 
 def _everybody(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
@@ -333,9 +335,8 @@ def _tag(context: Context, params: TagParams) -> TagResult:
     request = params.request or f"at {person.position}"
     wishes = [(TAG_ADDED, tag) for tag in dict.fromkeys(params.add) if params.request or tag not in tags]
     wishes += [(TAG_REMOVED, tag) for tag in dict.fromkeys(params.remove) if params.request or tag in tags]
-    receipts = (
-        engine.record([_tag_event(context, person, kind, tag, request) for kind, tag in wishes]) if wishes else []
-    )
+    events = [_tag_event(context, person, kind, tag, request) for kind, tag in wishes]
+    receipts = engine.record(events, known=True) if events else []
     person = engine.person(context.workspace, person.id)
     return TagResult(person=person.id, tags=_tags(context, person), receipts=receipts)
 
@@ -348,27 +349,8 @@ def _tags(context: Context, person: Any) -> list[str]:
 
 
 def _tag_event(context: Context, person: Any, kind: str, tag: str, request: str) -> Event:
-    founder = person.identifiers[person.id]
-    return Event(
-        type=kind, identifiers=(founder,), occurred_at=context.now, key=derived_key(person.id, kind, tag, request),
-        source=WISHES, source_type="direct" if context.source == "direct" else "external",
-        workspace=context.workspace, properties={"tag": tag}, received_at=context.now, wire=asked_by(context),
-    )  # fmt: skip
-
-
-WISHES = "threadline.wishes"
-"""The source of what operations record for a caller. Keys are unique by source, and a wish that is sent again may come
-with another credential or from the command line: it is the same wish whoever sends it."""
-
-
-def asked_by(context: Context) -> dict[str, Any]:
-    """Who sent a wish, for its event. It is no part of the payload, which a retry has to repeat."""
-    return {"by": context.source}
-
-
-def derived_key(*parts: str) -> str:
-    """An idempotency key of 32 hex digits that is a function of these parts, however long they are."""
-    return event_id("", "", canonical_json(parts).decode())
+    key = derived_key(person.id, kind, tag, request)
+    return wish(context, person.identifiers[person.id], kind, {"tag": tag}, key)
 
 
 TAG = Operation(
@@ -381,4 +363,5 @@ TAG = Operation(
     path="/v1/people/{id}/tags",
     scope="write",
     example=TagParams(id="user_id:42", add=["vip"]),
+    refused=lambda result: bool(result.receipts) and all(each.status == "rejected" for each in result.receipts),
 )

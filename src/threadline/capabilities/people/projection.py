@@ -21,6 +21,9 @@ from threadline.kernel.limits import (
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.time import format_time
 
+_TAGS, _GROUPS = "tag", "group"
+"""Tables of the people with a tag, of a group."""
+
 Marks = dict[str, list[Any]]
 """Name -> [occurred_at, event id, value] of the newest word on it; a null value is a removal that is remembered."""
 
@@ -73,9 +76,9 @@ def _profile_view(state: dict[str, Marks], now: int, edges: list[Recorded]) -> d
 
 def _profile_rows(state: dict[str, Marks], workspace: str, person: str) -> Iterable[Row]:
     for tag in _present(state["tags"]):
-        yield Row("tag", f"{workspace}/{tag}", person)
+        yield Row(_TAGS, f"{workspace}/{tag}", person)
     for group in _present(state["groups"]):
-        yield Row("group", f"{workspace}/{group}", person)
+        yield Row(_GROUPS, f"{workspace}/{group}", person)
 
 
 PROFILE = Projection(
@@ -86,6 +89,7 @@ PROFILE = Projection(
     fold=_profile_fold,
     view=_profile_view,
     rows=_profile_rows,
+    tables=(_TAGS, _GROUPS),
 )
 
 _USES_MAX = 200

@@ -12,13 +12,12 @@ from threadline.capabilities.events.forms import (
     EventId,
     Instant,
     PersonRef,
-    Time,
     instant,
-    past_instant,
     read_cursor,
     write_cursor,
 )
-from threadline.capabilities.people.operations import WISHES, asked_by, derived_key
+from threadline.capabilities.events.instants import AsOf, then
+from threadline.capabilities.events.wishes import derived_key, wish
 from threadline.capabilities.points.events import (
     AMOUNT_MAX,
     LEDGER,
@@ -30,7 +29,7 @@ from threadline.capabilities.points.events import (
 )
 from threadline.capabilities.points.policy import POLICY
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
-from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.operation import Context, Operation
 
 Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX)]
@@ -51,9 +50,7 @@ class PointsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose points, and at which instant."""
 
     id: PersonRef
-    as_of: Annotated[
-        Time | None, Meta(description="The instant, with what was known by then; without it the present.")
-    ] = None
+    as_of: AsOf = None
 
 
 class Expiry(msgspec.Struct, kw_only=True):
@@ -97,18 +94,23 @@ class PointsView(msgspec.Struct, kw_only=True):
     anomalies: list[Anomaly]
 
 
-def points_view(context: Context, person: Any, now: int, known_at: int | None = None) -> dict[str, Any]:
-    """What the projection says of a person, by what was known at an instant or by all that is known."""
-    view: dict[str, Any] = context.engine.views(person, now, known_at=known_at, names=["points"])["points"]
+def points_view(context: Context, person: Any, now: int) -> dict[str, Any]:
+    """What the projection says of a person. Raises `NotFound` where there are no points."""
+    _must_be_on(context)
+    view: dict[str, Any] = context.engine.views(person, now, names=["points"])["points"]
     return view
 
 
+def _must_be_on(context: Context) -> None:
+    if "points" not in context.engine.catalogue.index:
+        raise NotFound("points are switched off by `points: false`")
+
+
 def _points(context: Context, params: PointsParams) -> PointsView:
-    as_of = past_instant(context, params.as_of)
-    person = context.engine.person(context.workspace, params.id, known_at=as_of)
-    view = points_view(context, person, context.now if as_of is None else as_of, as_of)
-    told = {"as_of": None if as_of is None else instant(as_of), **view}
-    return msgspec.convert({"person": person.id, "position": person.position, **told}, PointsView)
+    _must_be_on(context)
+    asked = then(context, params.id, params.as_of)
+    told = {"as_of": None if asked.as_of is None else asked.shown_at, **asked.views("points")["points"]}
+    return msgspec.convert({"person": asked.person.id, "position": asked.person.position, **told}, PointsView)
 
 
 POINTS = Operation(
@@ -222,21 +224,18 @@ def _spend(context: Context, params: SpendParams) -> SpendResult:
             return SpendResult(
                 person=person, status=outcome, points=params.points, balance=balance, event=answer.id
             )  # fmt: skip
-    raise NotFound("points are switched off by `points: false`; the wish was recorded and nothing came of it")
+    raise NotFound("points were switched off by `points: false` when this was wished for, and nothing came of it")
 
 
 def _tell(context: Context, ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
     """Record the wish; (person id, event id). Sent again it is the same event, whoever has been merged meanwhile."""
+    _must_be_on(context)
     engine = context.engine
     person = engine.person(context.workspace, ref)
-    event = Event(
-        type=type, identifiers=(_named(context, person, ref),), occurred_at=context.now,
-        key=derived_key(type, request), source=WISHES, wire=asked_by(context),
-        # The operation vouches for it: what a producer tells under this type is kept and moves nothing.
-        source_type="internal", workspace=context.workspace,
-        properties={"points": points, **({"reason": reason} if reason else {})}, received_at=context.now,
-    )  # fmt: skip
-    receipt = engine.record([event])[0]
+    properties = {"points": points, **({"reason": reason} if reason else {})}
+    # The operation vouches for it: what a producer tells under this type is kept and moves nothing.
+    event = wish(context, _named(context, person, ref), type, properties, derived_key(type, request), vouched=True)
+    receipt = engine.record([event], known=True)[0]
     if receipt.status == "conflict":
         raise Conflict(f"the request {request!r} was another wish; give this one a name of its own")
     if receipt.status == "rejected":

@@ -6,7 +6,7 @@ import base64
 import binascii
 import heapq
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -28,8 +28,8 @@ from threadline.capabilities.events.forms import (
 )
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.acting import STATUSES
-from threadline.capabilities.rules.actions import KINDS
-from threadline.capabilities.rules.deciding import LIVE, POLICY, SOURCE, decide_rule
+from threadline.capabilities.rules.consequences import Consequence, consequences
+from threadline.capabilities.rules.deciding import decide_rule
 from threadline.capabilities.rules.evaluating import Views, decisions_of
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.operations import Limit, RuleId, Version
@@ -40,13 +40,10 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.time import parse_time
 
 LOOKED_AT_MAX = 10_000
 """Index rows or events looked at for one page, where a filter leaves few of them."""
 CAUSES_MAX = 64
-EFFECT_PARKED = "threadline.effect_parked"
-"""Type of the outcome that says an effect was given up on, as the dispatcher records it."""
 
 
 # --- finding ----------------------------------------------------------------------------------
@@ -208,23 +205,6 @@ class AuditParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     decision: Annotated[str, Meta(description="The id of a decision.", min_length=1, max_length=64)]
 
 
-class Consequence(msgspec.Struct, kw_only=True):
-    """What became of one action."""
-
-    action: str
-    wished: Annotated[dict[str, Any], Meta(description="What it was filled in with.")]
-    status: Annotated[
-        Literal["decided", "recorded", "waiting", "done", "retrying", "parked", "cut", "not carried out"],
-        Meta(
-            description="parked: it was given up on, until somebody drives it again. "
-            "cut: what came of the event was too much, and this was left out."
-        ),
-    ]
-    event: Annotated[EventView | None, Meta(description="The event that it put into the thread.")] = None
-    effect: Annotated[str, Meta(description="The id of what it sent, for the receiver the key of idempotency.")] = ""
-    outcomes: Annotated[list[EventView], Meta(description="What came of sending it, attempt by attempt.")] = []
-
-
 class AuditResult(msgspec.Struct, kw_only=True):
     """A decision with all that it rests on and all that it led to."""
 
@@ -250,7 +230,7 @@ def _audit(context: Context, params: AuditParams) -> AuditResult:
         decision=recorded_view(recorded, person), event=event_view(cause, _person(context, cause)),
         causes=list(_causes(context, cause)), rule=rule.content,
         in_force=force is not None and force.version == rule.version, problems=breaches(told, rule),
-        consequences=[_consequence(context, told, number, each) for number, each in enumerate(told["wished"], 1)],
+        consequences=consequences(context, recorded),
     )  # fmt: skip
 
 
@@ -260,35 +240,6 @@ def _causes(context: Context, recorded: Recorded) -> Iterator[EventView]:
             return  # it came from outside, or somebody asked for it by a request of theirs
         recorded = context.engine.event(context.workspace, recorded.cause)
         yield event_view(recorded)
-
-
-def _consequence(context: Context, told: dict[str, Any], number: int, wished: dict[str, Any]) -> Consequence:
-    ((name, params),) = wished.items()
-    if KINDS[name].wish is None:
-        return Consequence(action=name, wished=params, status="decided")
-    if told["mode"] != LIVE:
-        return Consequence(action=name, wished=params, status="not carried out")
-    key = f"{told['rule']}/{told['version']}/{LIVE}/{number}"
-    event = context.engine.event_of_key(context.workspace, SOURCE, f"{told['event_id']}/{key}")
-    if event is not None:
-        return Consequence(action=name, wished=params, status="recorded", event=event_view(event))
-    if not KINDS[name].sends:
-        return Consequence(action=name, wished=params, status="cut")
-    effect, waits, outcomes = context.engine.effect(
-        context.workspace, POLICY, told["event_id"], key, parse_time(told["evaluated_at"])
-    )
-    return Consequence(
-        action=name, wished=params, status=_standing(waits, outcomes), effect=effect,
-        outcomes=[event_view(each) for each in outcomes],
-    )  # fmt: skip
-
-
-def _standing(waits: bool, outcomes: Sequence[Recorded]) -> Literal["waiting", "retrying", "cut", "parked", "done"]:
-    if waits:
-        return "retrying" if outcomes else "waiting"
-    if not outcomes:
-        return "cut"
-    return "parked" if outcomes[-1].event.type == EFFECT_PARKED else "done"
 
 
 AUDIT = Operation(
@@ -340,7 +291,8 @@ def _why(context: Context, params: WhyParams) -> WhyResult:
         raise NotFound(f"no version of a rule {params.rule!r} is active; name one by its `version`")
     sets = book.sets_of(rule.id)
     types = frozenset(type for each in sets for type in each.events)
-    last = engine.events(person, types=types, limit=1, reverse=True) if types else []
+    # What lies ahead of the clock is no part of a person as they are now.
+    last = engine.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None
     subject = Subject(Views(context, person, context.now, None).view, recorded)
     decided = decide_rule(rule, sets[0] if sets else None, subject)

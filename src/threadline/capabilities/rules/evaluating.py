@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.events.forms import EventId, NativeEvent, PersonRef, checked_id, native_event
-from threadline.capabilities.people.operations import WISHES, asked_by, derived_key
+from threadline.capabilities.events.wishes import derived_key, wish
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.acting import NO_MATCH
 from threadline.capabilities.rules.book import Book
@@ -140,7 +140,7 @@ def _recorded(context: Context, params: EvaluateParams, book: Book, recorded: Re
     found = [each for each in _asked_of(context, params, book, recorded, known) if each is not None]
     if params.record:
         events = [_replayed(context, each, person, recorded) for each in found if each.status != NO_MATCH]
-        for receipt in context.engine.record(events, cause=recorded.id) if events else ():
+        for receipt in context.engine.record(events, cause=recorded.id, known=True) if events else ():
             if receipt.status == "rejected":
                 raise EventRejected(receipt.code, receipt.message)
         ids = {each.rule.id: decision_id(recorded, each.rule, REPLAY) for each in found if each.status != NO_MATCH}
@@ -168,12 +168,9 @@ def _asked(context: Context, params: EvaluateParams, person: Any) -> Recorded:
     """The event that says that somebody asked about a person: what is decided then is decided about it."""
     if not params.request:
         raise InvalidValue("`request` names the wish, so that it is carried out once; give it")
-    event = Event(
-        type=DECISIONS_ASKED, identifiers=(person.identifiers[person.id],), occurred_at=context.now,
-        key=derived_key(DECISIONS_ASKED, params.request), source=WISHES, source_type="internal",
-        workspace=context.workspace, received_at=context.now, wire=asked_by(context),
-    )  # fmt: skip
-    (receipt,) = context.engine.record([event])
+    key = derived_key(DECISIONS_ASKED, params.request)
+    event = wish(context, person.identifiers[person.id], DECISIONS_ASKED, {}, key, vouched=True)
+    (receipt,) = context.engine.record([event], known=True)
     if receipt.status == "rejected":
         raise EventRejected(receipt.code, receipt.message)
     recorded: Recorded = context.engine.event(context.workspace, receipt.id)

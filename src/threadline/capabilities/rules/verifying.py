@@ -153,4 +153,5 @@ VERIFY = Operation(
     method="GET",
     path="/v1/decisions/verify",
     example=VerifyParams(),
+    refused=lambda result: bool(result.breaches),
 )

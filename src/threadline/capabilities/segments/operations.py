@@ -11,7 +11,8 @@ from msgspec import Meta
 
 from threadline.capabilities.conditions import Step
 from threadline.capabilities.definitions import suggestion
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant
+from threadline.capabilities.events.forms import Instant, PersonRef, instant
+from threadline.capabilities.events.instants import AsOf, then
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
 from threadline.capabilities.segments.projection import SEGMENTS, SHARDS, TABLE, partition
@@ -81,9 +82,7 @@ class SegmentsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose segments, and at which instant."""
 
     id: PersonRef
-    as_of: Annotated[
-        Time | None, Meta(description="The instant, with what was known by then; without it the present.")
-    ] = None
+    as_of: AsOf = None
 
 
 class SegmentsResult(msgspec.Struct, kw_only=True):
@@ -106,10 +105,9 @@ def _segments(segments: Segments, context: Context, params: SegmentsParams) -> S
 
 def _looked_at(context: Context, params: SegmentsParams | SegmentParams) -> tuple[Any, _Seen, Moment]:
     """Whose segments are asked for, and this person at the instant that was asked for."""
-    as_of = past_instant(context, params.as_of)
-    person = context.engine.person(context.workspace, params.id, known_at=as_of)
-    seen = _Seen(context, person, as_of)
-    return person, seen, Moment(seen, context.now if as_of is None else as_of)
+    asked = then(context, params.id, params.as_of)
+    seen = _Seen(context, asked.person, asked.known_at)
+    return asked.person, seen, Moment(seen, asked.at)
 
 
 def _member(segment: Segment, moment: Moment, seen: _Seen, told: dict[str, Any], *, ahead: bool) -> MemberView:
@@ -126,9 +124,7 @@ class SegmentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     id: PersonRef
     segment: Name
-    as_of: Annotated[
-        Time | None, Meta(description="The instant, with what was known by then; without it the present.")
-    ] = None
+    as_of: AsOf = None
 
 
 class SegmentResult(msgspec.Struct, kw_only=True):
@@ -295,7 +291,7 @@ class RefreshResult(msgspec.Struct, kw_only=True):
 def _refresh(segments: Segments, context: Context, params: RefreshParams) -> RefreshResult:
     page, following = context.engine.people(context.workspace, params.after, params.limit)
     events = [_request(context, person) for person in page if _outdated(segments, context, person)]
-    context.engine.record(events)
+    context.engine.record(events, known=True)
     return RefreshResult(people=len(page), refreshed=len(events), next=following)
 
 

@@ -110,5 +110,6 @@ SEGMENTS = Projection(
     fold=_fold,
     view=_view,
     rows=_rows,
+    tables=(TABLE,),
 )
 """It commutes: of leaving it keeps the last time, of entering the times after that, of words the newest."""

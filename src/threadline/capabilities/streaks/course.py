@@ -83,45 +83,64 @@ class _Freezes:
         return spent
 
 
+class Walk:
+    """A life gone through in order: each stretch of periods that are done is entered, after all that lie before it.
+
+    Whatever lies between two of them was missed, unless it is ``excused``. ``granted`` are freezes given in a period,
+    in order. Nothing is spent while no run is alive.
+    """
+
+    def __init__(self, excused: Ranges, rules: Freezes, granted: Sequence[tuple[int, int]]) -> None:
+        self.excused = excused
+        self.freezes = _Freezes(rules, granted)
+        self.runs: list[Run] = []
+        self.alive = False
+
+    def enter(self, first: int, last: int) -> None:
+        """Go on to periods that are done, both included."""
+        self.go_on(first - 1)
+        self.freezes.grant(first)
+        if not self.alive:
+            self.runs.append(Run(first, first - 1, 0, 0))
+            self.alive = True
+        run = self.runs[-1]
+        length = run.length + last - first + 1
+        self.freezes.earn(run.length, length)
+        self.runs[-1] = run._replace(last=last, length=length)
+
+    def go_on(self, until: int) -> None:
+        """Spend what it takes to bridge what was missed up to a period; the run is over if that does not suffice."""
+        if self.alive:
+            run = self.runs[-1]
+            spent = self.freezes.bridge(gaps(self.excused, run.last + 1, until))
+            if spent is None:
+                self.alive = False
+            else:
+                self.runs[-1] = run._replace(frozen=run.frozen + spent)
+
+    def reaches(self, period: int) -> bool:
+        """Whether a run is alive that comes as far as this period and loses something if it is missed."""
+        if not self.alive or holds(self.excused, period):
+            return False
+        return self.freezes.copy().bridge(gaps(self.excused, self.runs[-1].last + 1, period - 1)) is not None
+
+
 def run_course(
     done: Ranges, excused: Ranges, rules: Freezes, granted: Sequence[tuple[int, int]], closed: int, running: int
 ) -> Course:
     """The course of a life up to the period ``closed``, the last that can no longer be done.
 
-    ``running`` is the period that it is now; during a grace the one before it can still be done as well. Whatever lies
-    between two periods that are done was missed, unless it is ``excused``. ``granted`` are freezes given in a period,
-    in order. Nothing is spent while no run is alive.
+    ``running`` is the period that it is now; during a grace the one before it can still be done as well. The rest is as
+    a `Walk` has it.
     """
-    freezes = _Freezes(rules, granted)
-    runs: list[Run] = []
-    alive = False
+    walk = Walk(excused, rules, granted)
     for first, last in pairs(done):
-        if alive:
-            alive = _go_on(runs, freezes, excused, first - 1)
-        freezes.grant(first)
-        if not alive:
-            runs.append(Run(first, first - 1, 0, 0))
-            alive = True
-        run = runs[-1]
-        length = run.length + last - first + 1
-        freezes.earn(run.length, length)
-        runs[-1] = run._replace(last=last, length=length)
-    if alive:
-        alive = _go_on(runs, freezes, excused, closed)
-    following = max(runs[-1].last, closed) + 1 if alive else 0
-    ends = _end(following, freezes.copy(), excused) if alive else None
+        walk.enter(first, last)
+    walk.go_on(closed)
+    runs, freezes = walk.runs, walk.freezes
+    ends = _end(max(runs[-1].last, closed) + 1, freezes.copy(), excused) if walk.alive else None
     freezes.grant(max(running, done[-1] if done else running))
-    return Course(runs, alive, freezes.held, ends)
-
-
-def _go_on(runs: list[Run], freezes: _Freezes, excused: Ranges, until: int) -> bool:
-    """Whether the last run outlives what was missed up to a period, with the freezes that this takes."""
-    run = runs[-1]
-    spent = freezes.bridge(gaps(excused, run.last + 1, until))
-    if spent is None:
-        return False
-    runs[-1] = run._replace(frozen=run.frozen + spent)
-    return True
+    return Course(runs, walk.alive, freezes.held, ends)
 
 
 def _end(period: int, freezes: _Freezes, excused: Ranges) -> int:

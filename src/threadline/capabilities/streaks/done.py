@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadline.capabilities.streaks.civil import first_day, period_of
+from threadline.capabilities.streaks.course import Walk
 from threadline.capabilities.streaks.days import Ranges, add, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 
@@ -22,10 +23,13 @@ class Done(NamedTuple):
     """How much counts for the running one, at most as much as is asked for."""
 
 
-def reckon_done(streak: Streak, sets: Sets, running: int, week_start: int) -> Done:
-    """Which periods of a streak are done, and how far the running one is. ``sets`` are those of its tally."""
+def reckon_done(streak: Streak, sets: Sets, running: int, week_start: int, walk: Walk) -> Done:
+    """Which periods of a streak are done, and how far the running one is. ``sets`` are those of its tally.
+
+    ``walk`` is one that has not begun: with a grace, what is done depends on which run is alive.
+    """
     if streak.grace:
-        return _with_grace(streak, sets, running, week_start)
+        return _with_grace(streak, sets, running, week_start, walk)
     if streak.counting == "events":
         return Done(sets[streak.times - 1], sum(holds(each, running) for each in sets))
     if streak.cadence == "day":
@@ -55,10 +59,10 @@ def _ranges(periods: Sequence[int]) -> Ranges:
     return ranges
 
 
-def _with_grace(streak: Streak, sets: Sets, running: int, week_start: int) -> Done:
+def _with_grace(streak: Streak, sets: Sets, running: int, week_start: int, walk: Walk) -> Done:
     """With a grace, what falls into the first hours of a period may count for the one before.
 
-    It does where that lacks just this, and was begun, or follows one that was done. What is given away no
+    It does where that lacks just this, and was begun, or a run would end with it. What is given away no
     longer counts for its own period; what came in those hours beyond it does.
     """
     own, early, spare = _counted_with_grace(streak, sets, week_start)
@@ -72,11 +76,11 @@ def _with_grace(streak: Streak, sets: Sets, running: int, week_start: int) -> Do
         # A day that has other events as well loses nothing by giving an early one away.
         have = own[period] - max(given - spare[period], 0)
         lacking, given = streak.times - have, 0
-        begun = own[period] > 0 or (bool(done) and done[-1] == period - 1)
-        if 0 < lacking <= early[period + 1] and begun:
+        if 0 < lacking <= early[period + 1] and (own[period] or walk.reaches(period)):
             given = lacking
         if lacking <= given:
             add(done, period)
+            walk.enter(period, period)
         if period == running:
             progress = min(have, streak.times)
         last = period

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant
+from threadline.capabilities.events.forms import Instant, PersonRef, instant
+from threadline.capabilities.events.instants import AsOf, Known, then
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
@@ -70,7 +71,8 @@ class StreaksParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose streaks, and at which instant."""
 
     id: PersonRef
-    as_of: Annotated[Time | None, Meta(description="The instant to read them at; without it the present.")] = None
+    as_of: AsOf = None
+    known: Known = "then"
 
 
 class StreaksResult(msgspec.Struct, kw_only=True):
@@ -83,12 +85,9 @@ class StreaksResult(msgspec.Struct, kw_only=True):
 
 
 def _streaks(context: Context, params: StreaksParams) -> StreaksResult:
-    as_of = past_instant(context, params.as_of)
-    person = context.engine.person(context.workspace, params.id)
-    at = context.now if as_of is None else as_of
-    view = context.engine.views(person, at, names=[NAME])[NAME]
-    shown = msgspec.convert(view, dict[str, StreakView])
-    return StreaksResult(person=person.id, position=person.position, as_of=instant(at), streaks=shown)
+    asked = then(context, params.id, params.as_of, params.known)
+    shown = msgspec.convert(asked.views(NAME)[NAME], dict[str, StreakView])
+    return StreaksResult(person=asked.person.id, position=asked.person.position, as_of=asked.shown_at, streaks=shown)
 
 
 # --- days -------------------------------------------------------------------------------------

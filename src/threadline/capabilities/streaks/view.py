@@ -13,7 +13,7 @@ from threadline.capabilities.streaks.civil import (
     local_day,
     period_of,
 )
-from threadline.capabilities.streaks.course import Course, Run, run_course
+from threadline.capabilities.streaks.course import Course, Run, Walk, run_course
 from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 from threadline.capabilities.streaks.done import reckon_done
@@ -93,9 +93,9 @@ class Reader:
         sets = self.sets(streak, state)
         excused = self._excused(streak, state)
         running = self._running(streak, zone, now)
-        done, progress = reckon_done(streak, sets, running, week_start)
-        closed = running - 1 if now >= self._ends(streak, zone, running - 1, 1) else running - 2
         granted = self._granted(streak, state)
+        done, progress = reckon_done(streak, sets, running, week_start, Walk(excused, streak.freezes, granted))
+        closed = running - 1 if now >= self._ends(streak, zone, running - 1, 1) else running - 2
         course = run_course(done, excused, streak.freezes, granted, closed, running)
         open_periods = range(closed + 1, running + 1)
         settled = all(holds(done, each) or holds(excused, each) for each in open_periods)

@@ -18,8 +18,9 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context
 
-ASIDE = frozenset({"identifiers", "settings"})
-"""Sections of a candidate that are left aside: who is who, and how the process runs, is no part of a what-if."""
+ASIDE = frozenset({"event_schemas", "identifiers", "settings"})
+"""Sections of a candidate that are left aside: what may come in, who is who, and how the process runs, is no part of a
+what-if."""
 RULE_SECTIONS = frozenset({"rules", "rule_sets"})
 CANDIDATE = "candidate.yaml"
 """How the text of a candidate is called in messages."""

@@ -12,7 +12,7 @@ from threadline.capabilities.rules.actions import KINDS
 from threadline.capabilities.rules.deciding import LIVE, POLICY
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Emit, Wish
+from threadline.kernel.policy import Effect, Emit, Wish
 
 UNCHANGING = frozenset(name for name, kind in KINDS.items() if kind.wish is None or kind.sends)
 """Actions that put nothing into the thread."""
@@ -42,11 +42,11 @@ class RulesJudge:
         return {decided.rule.id: decided for decided in found} if found else _NOTHING
 
     def wishes(
-        self, recorded: Recorded, verdicts: Mapping[str, Decided], folded: Callable[[str], bool]
-    ) -> Sequence[Wish | None]:
+        self, recorded: Recorded, verdicts: Mapping[str, Decided], matters: Callable[[str], bool]
+    ) -> Sequence[Wish]:
         """What comes of it; the event that tells a decision is made only for who looks at decisions."""
-        tells = folded(DECISION_MADE)
-        wanted: list[Wish | None] = []
+        tells = matters(DECISION_MADE)
+        wanted: list[Wish] = []
         for decided in verdicts.values():
             if self._explaining and decided.status == NO_MATCH and self._book.sets[decided.rule_set].record != "all":
                 continue  # it is here for its reasons only
@@ -54,7 +54,7 @@ class RulesJudge:
             if tells or not UNCHANGING.issuperset(names):
                 wanted += decided.wishes(recorded)
             else:
-                wanted += [None] * (1 + sum(KINDS[name].wish is not None for name in names))
+                wanted += [_TOLD, *(_SENT for name in names if KINDS[name].sends)]
         return wanted
 
     def decides_as(self, other: RulesJudge, event_type: str) -> bool:
@@ -72,6 +72,9 @@ class RulesJudge:
         return (wish.type, wish.occurred_at, [wish.properties[name] for name in _CAME_TO])
 
 
+_TOLD = Emit(type=DECISION_MADE, key="", occurred_at=0)
+_SENT = Effect(kind="", key="")
+"""What a decision wishes for where nobody would notice."""
 _CAME_TO = ("rule", "status", "output", "wished")
 _NOTHING: Mapping[str, Decided] = {}
 

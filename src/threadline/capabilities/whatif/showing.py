@@ -107,6 +107,13 @@ class WhatIfView(msgspec.Struct, kw_only=True):
     failed: Annotated[
         int, Meta(description="Those whose history could not be lived; no answer of theirs is counted.")
     ] = 0
+    cut: Annotated[
+        int,
+        Meta(
+            description="Events of which more came under the candidate than may come of one, so that the rest of it "
+            "was left out, as `threadline.cascade_cut` would say in the thread."
+        ),
+    ] = 0
     asked_of: Annotated[dict[str, int], Meta(description="Event type -> events of which rules were asked.")] = {}
     matrix: list[MatrixCell] = []
     rules: list[RuleTotals] = []
@@ -128,7 +135,7 @@ def view(
         events_in_all=events_in_all, diff=differences(trying.old, trying.new),
     )  # fmt: skip
     counts = trying.tally.counts
-    for name in ("people_changed", "decisions", "same", "changed", "errors", "failed"):
+    for name in ("people_changed", "decisions", "same", "changed", "errors", "failed", "cut"):
         setattr(shown, name, getattr(counts, name))
     if state != "running":
         _fill(shown, counts, trying.tally.asked)

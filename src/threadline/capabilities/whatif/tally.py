@@ -77,6 +77,8 @@ class Counts(msgspec.Struct):
     changed: int = 0
     errors: int = 0
     failed: int = 0
+    cut: int = 0
+    """Events of which more came under the candidate than may come of one."""
     matrix: dict[str, dict[str, list[int]]] = {}
     """Old status -> new status -> [same, changed]: a decision may keep its status and say something else."""
     rules: dict[str, RuleCount] = {}
@@ -210,6 +212,10 @@ class Tally:
             points.people += 1
             points.earned += new["points"][0] - old["points"][0]
             points.balance += new["points"][1] - old["points"][1]
+
+    def cut(self, events: int) -> None:
+        """Events of a person of which more came than may come of one."""
+        self.counts.cut += events
 
     def fail(self, person: str, problem: str) -> None:
         """A person whose history could not be lived."""

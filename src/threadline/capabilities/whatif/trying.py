@@ -40,7 +40,7 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Try definitions: YAML (or JSON, which is YAML). Each section that it holds stands in the "
-            "place of that section in force; `identifiers` and `settings` are left aside.",
+            "place of that section in force; `event_schemas`, `identifiers` and `settings` are left aside.",
             max_length=1_000_000,
         ),
     ] = ""

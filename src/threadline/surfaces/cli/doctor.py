@@ -17,7 +17,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import StoreBusy, ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
-from threadline.surfaces.cli.printing import visible
+from threadline.surfaces.cli.printing import visible, visible_lines
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.http.health import package_version
 
@@ -27,6 +27,7 @@ WAL_GROWTH_MAX = 4
 """A write-ahead log this many times longer than the setting asks for is not being moved into the file."""
 _PLAUSIBLE = parse_time("2025-01-01")
 _PARTS = ("apsw", "psycopg", "msgspec", "starlette", "uvicorn", "uvloop", "httptools")
+DEFINITIONS = "definitions"
 _SIGNS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "fault": "[red]fault[/]"}
 
 
@@ -44,10 +45,15 @@ class Finding(NamedTuple):
 def doctor(session: Session) -> None:
     """Check the store, its lock, versions, the disk, the clock and the definitions. Exits 1 for any fault."""
     settings = session.settings()
-    findings = [*_surroundings(settings), *_definitions(session, settings), *_store(session, settings)]
+    findings = [*_surroundings(settings), *_definitions(session, settings)]
+    if findings[-1].sign == "fault":
+        findings.append(Finding("store", "note", "not looked at: it cannot be opened before the definitions are right"))
+    else:
+        findings += _store(session, settings)
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
-        table.add_row(_SIGNS[finding.sign], finding.what, Text(visible(finding.seen)))
+        told = visible_lines if finding.what == DEFINITIONS else visible
+        table.add_row(_SIGNS[finding.sign], finding.what, Text(told(finding.seen)))
     session.console.print(table)
     if any(finding.sign == "fault" for finding in findings):
         raise click.exceptions.Exit(1)
@@ -83,9 +89,9 @@ def _definitions(session: Session, settings: Settings) -> Iterator[Finding]:
         alone = {"store": "memory:", "definitions": str(file or ""), "cache": ""}
         session.composition.open_engine(load(alone, onto=settings), False).close()
     except ThreadlineError as error:
-        yield Finding("definitions", "fault", str(error))
+        yield Finding(DEFINITIONS, "fault", _told(error))
         return
-    yield Finding("definitions", "ok", seen)
+    yield Finding(DEFINITIONS, "ok", seen)
 
 
 def _store(session: Session, settings: Settings) -> Iterator[Finding]:
@@ -100,7 +106,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             faults = _faults(engine, settings, stats)
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
     except ThreadlineError as error:
-        yield Finding("store", "fault", str(error))
+        yield Finding("store", "fault", _told(error))
         return
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {stats.get('log_entries', 0):,} events"
@@ -117,7 +123,10 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
 
         recorded_at = unpack_event(newest[-1].entry).recorded_at
         ahead = recorded_at > system_clock() + MINUTE
-        yield Finding("last event", "fault" if ahead else "ok", f"recorded at {format_time(recorded_at)}")
+        told = f"recorded at {format_time(recorded_at)}"
+        if ahead:
+            told += ", which is still to come by this clock; one of the two clocks is wrong"
+        yield Finding("last event", "fault" if ahead else "ok", told)
 
 
 def _faults(engine: Engine, settings: Settings, stats: Mapping[str, int]) -> list[str] | None:
@@ -140,7 +149,13 @@ def _lock(session: Session) -> Iterator[Finding]:
     except StoreBusy as error:
         yield Finding("lock", "ok", str(error))
     except (ThreadlineError, OSError) as error:
-        yield Finding("lock", "fault", str(error))
+        yield Finding("lock", "fault", _told(error))
+
+
+def _told(error: Exception) -> str:
+    """What is wrong and, where it is known, what to do."""
+    hint = getattr(error, "hint", "")
+    return f"{error}. {hint}" if hint else str(error)
 
 
 def _version(name: str) -> str:

@@ -18,7 +18,7 @@ from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
 from threadline.surfaces.cli.importing import Plan, Summary, import_file, preview
-from threadline.surfaces.cli.printing import terminal, visible
+from threadline.surfaces.cli.printing import json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 from threadline.wire.table import parse_mapping
 
@@ -180,7 +180,7 @@ def _show_preview(console: Console, plan: Plan) -> None:
     for number, read in enumerate(preview(plan, system_clock()), 1):
         console.print(f"row {number}", style="bold")
         shown = _readable(read) if isinstance(read, Event) else {"rejected": read.code, "message": read.message}
-        console.print_json(msgspec.json.encode(shown).decode(), indent=2)
+        console.print(msgspec.json.format(json_of(shown), indent=2).decode(), markup=False, soft_wrap=True)
     console.print("Nothing was recorded.", style="dim")
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import msgspec
 
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.surfaces.calling import call
-from threadline.surfaces.cli.printing import show
+from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 
 
@@ -67,12 +66,8 @@ def revoke(session: Session, id: str, as_json: bool) -> None:
 
 
 def _run(session: Session, name: str, values: dict[str, Any], as_json: bool, readonly: bool = False) -> None:
-    operation = next(each for each in session.composition.operations() if each.name == name)
     engine: Engine
     with session.engine(readonly=readonly) as engine:
         context = Context(engine, session.settings().workspace, engine.clock(), "cli")
-        result = call(operation, context, values, strict=True)
-    if as_json:
-        click.echo(msgspec.json.encode(result))
-    else:
-        show(msgspec.to_builtins(result), session.console)
+        result = call(engine.catalogue.operation(name), context, values, strict=True)
+    answer(result, session.console, as_json=as_json)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import msgspec
 
+from threadline.engine.context import Context
 from threadline.settings import Described, describe, without_secret
-from threadline.surfaces.cli.printing import show
+from threadline.surfaces.calling import call
+from threadline.surfaces.cli.printing import answer, show
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.cli.tables import errors_table, operations_table, settings_table
 
@@ -33,23 +34,25 @@ def settings(session: Session, as_json: bool, markdown: bool) -> None:
         }
         for each in describe()
     ]
-    if as_json:
-        click.echo(msgspec.json.encode(rows))
-    else:
-        show(rows, session.console)
+    answer(rows, session.console, as_json=as_json)
 
 
 @click.command()
 @store_option
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("--markdown", is_flag=True, help="Print the tables of the documentation: operations, then codes.")
 @click.pass_obj
-def catalogue(session: Session, markdown: bool) -> None:
+def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
     """List what is in force: projections, policies, operations and kinds of identifiers."""
     if markdown:
         click.echo(f"{operations_table(session.composition.operations())}\n{errors_table()}", nl=False)
         return
     with session.engine(readonly=True) as engine:
         found = engine.catalogue
+        if as_json:
+            context = Context(engine, session.settings().workspace, engine.clock(), "cli")
+            answer(call(found.operation("catalogue"), context, {}, strict=True), session.console, as_json=True)
+            return
     kinds = found.rules.kinds.values()
     show(
         {

@@ -1,4 +1,4 @@
-"""Prints answers for people: what is single as lines, what is many as tables, whatever the operation."""
+"""Prints answers: as JSON, or for people, what is single as lines and what is many as tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import click
+import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -29,6 +31,8 @@ _LAST = _FIRST[-1]
 _FOLDED = frozenset({"now", _LAST})
 """Columns that are told whole, on several lines if need be."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_BARE_IN_JSON = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
+"""The same beyond ASCII's first 32, as UTF-8 has them."""
 
 
 def visible(text: str) -> str:
@@ -36,9 +40,27 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
 
 
+def visible_lines(text: str) -> str:
+    """The same for a text of several lines, which no producer has a part in: mistakes in definitions, one a line."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
 def terminal(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
     """Where answers, or messages, are printed: a name between colons stays what it is."""
     return Console(stderr=stderr, soft_wrap=soft_wrap, emoji=False)
+
+
+def answer(value: Any, console: Console, *, as_json: bool) -> None:
+    """Print an answer: as JSON, or in tables for people."""
+    if as_json:
+        click.echo(json_of(value))
+    else:
+        show(msgspec.to_builtins(value), console)
+
+
+def json_of(value: Any) -> bytes:
+    """A value as JSON, in which the control characters are escaped that JSON would let stand as they are."""
+    return _BARE_IN_JSON.sub(lambda found: b"\\u%04x" % ord(found.group().decode()), msgspec.json.encode(value))
 
 
 def show(value: Any, console: Console) -> None:

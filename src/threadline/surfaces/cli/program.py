@@ -12,9 +12,9 @@ from importlib import import_module
 import click
 from rich.text import Text
 
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.surfaces.calling import shown
-from threadline.surfaces.cli.printing import terminal, visible
+from threadline.surfaces.cli.printing import terminal, visible, visible_lines
 from threadline.surfaces.cli.session import Session
 from threadline.surfaces.composition import Composition
 
@@ -132,18 +132,21 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _discard_output()  # whoever read it has seen enough
         return 0
+    except InvalidDefinition as error:
+        return _tell(visible_lines(str(error)), _in_commands(error.hint, composition))
     except ThreadlineError as error:
-        return _tell(str(error), _in_commands(error.hint, composition))
+        return _tell(visible(str(error)), _in_commands(error.hint, composition))
     except OSError as error:
         try:
             sys.stdout.flush()
         except OSError:
             _discard_output()  # it takes no more: a full disk, for example
-        return _tell(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", "")
+        return _tell(visible(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"), "")
     except Exception as error:
         if session.traceback:
             raise
-        return _tell(f"a fault of the program itself: {type(error).__name__}: {error}", "run it again with --traceback")
+        fault = visible(f"a fault of the program itself: {type(error).__name__}: {error}")
+        return _tell(fault, "run it again with --traceback")
 
 
 def _discard_output() -> None:
@@ -159,7 +162,7 @@ def _in_commands(hint: str, composition: Composition) -> str:
 
 def _tell(message: str, hint: str) -> int:
     told = terminal(stderr=True, soft_wrap=True)
-    told.print(Text.assemble(("Error:", "bold red"), " ", visible(message)))
+    told.print(Text.assemble(("Error:", "bold red"), " ", message))
     if hint:
         told.print(Text.assemble(("Hint:", "dim"), " ", visible(hint)))
     return 1

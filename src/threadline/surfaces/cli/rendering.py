@@ -15,7 +15,7 @@ from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, path_names
-from threadline.surfaces.cli.printing import show
+from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, store_parameters
 
 SOURCE = "cli"
@@ -54,7 +54,7 @@ def render(operation: Operation) -> click.Command:
     parameters: list[click.Parameter] = [click.Argument([name], metavar=name.upper()) for name in names]
     for name, field in fields.items():
         if name not in names:
-            parameters.append(_option(name, hints[field.name], field.required))
+            parameters.append(_option(name, hints[field.name], field.required, _default(field)))
     parameters += store_parameters()
     parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the answer as JSON."))
 
@@ -67,11 +67,9 @@ def render(operation: Operation) -> click.Command:
             raise click.UsageError(str(error)) from None
         with session.engine(readonly=operation.method == "GET") as engine:
             context = Context(engine, session.settings().workspace, engine.clock(), SOURCE)
-            result = operation.run(context, params)
-        if as_json:
-            click.echo(msgspec.json.encode(result))
-        else:
-            show(msgspec.to_builtins(result), session.console)
+            # The command was made from what ships, before there were definitions: they shape some operations.
+            result = engine.catalogue.operation(operation.name).run(context, params)
+        answer(result, session.console, as_json=as_json)
         if operation.refused(result):
             raise click.exceptions.Exit(1)
 
@@ -85,8 +83,15 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _option(name: str, hint: Any, required: bool) -> click.Option:
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    """What an option is where it is not given, in words; empty where that is nothing."""
+    told = isinstance(field.default, str | int | float) and not isinstance(field.default, bool)
+    return f"Default: {field.default}." if told and field.default != "" else ""
+
+
+def _option(name: str, hint: Any, required: bool, default: str) -> click.Option:
     hint, help_text = _unwrapped(hint)
+    help_text = f"{help_text} {default}".strip()
     flag = f"--{name.replace('_', '-')}"
     if hint is bool:
         return click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=help_text, required=required)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +21,9 @@ from threadline.wire.table import Row
 
 LINE_BYTES_MAX = 1_048_576
 """A longer line of JSON is no row: it is passed over and rejected, so that no file can fill the memory."""
+RAW_LENGTH_MAX = 65_536
+"""What is kept of a row that is none, in characters."""
+_UNCLOSED = re.compile("unexpected end of data|field larger than field limit")
 _PARQUET_ROWS = 1_000
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt")
@@ -109,9 +115,13 @@ class CsvFile(_BytesFile):
         if len(delimiter) != 1:
             raise InvalidValue(f"a delimiter is one character, not {delimiter!r}")
         # Bytes that are not UTF-8 become surrogates, which the mapping refuses row by row; the others go on.
-        text = io.TextIOWrapper(self._bytes, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        self._reader = csv.reader(text, delimiter=delimiter)
-        self._text = text
+        self._text = io.TextIOWrapper(self._bytes, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        self._row: list[str] = []
+        """The lines of the row that is being read."""
+        self._again: deque[str] = deque()
+        """Lines that were read and are still to be."""
+        self._delimiter = delimiter
+        self._reader = self._new_reader()
         self._columns: list[str] = []
 
     def columns(self) -> list[str]:
@@ -130,16 +140,39 @@ class CsvFile(_BytesFile):
         number = 0
         while True:
             bad = None
+            self._row.clear()
             try:
                 cells = next(self._reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                cells, bad = [], BadRow("invalid_value", f"the row is no CSV: {error}", "")
+                cells, bad = [], self._no_csv(error)
             if cells or bad:
                 number += 1
                 if number > skip:
                     yield bad or _named(header, cells)
+
+    def _new_reader(self) -> Iterator[list[str]]:
+        # Strict, because a quote that nothing closes would make the rest of the file one cell, without a word.
+        return csv.reader(self._lines(), delimiter=self._delimiter, strict=True)
+
+    def _lines(self) -> Iterator[str]:
+        while True:
+            line = self._again.popleft() if self._again else self._text.readline()
+            if not line:
+                return
+            self._row.append(line)
+            yield line
+
+    def _no_csv(self, error: csv.Error) -> BadRow:
+        message = f"the row is no CSV: {error}"
+        if _UNCLOSED.search(str(error)):
+            # The lines behind it are rows of their own, as far as anybody can tell.
+            message = "a quote is opened in this row and closed nowhere"
+            self._again.extendleft(reversed(self._row[1:]))
+            del self._row[1:]
+            self._reader = self._new_reader()
+        return BadRow("invalid_value", message, "".join(_clean(self._row))[:RAW_LENGTH_MAX])
 
     def _header(self) -> list[str]:
         try:
@@ -188,7 +221,7 @@ class JsonLinesFile(_BytesFile):
     def _lines(self) -> Iterator[bytes | BadRow]:
         while line := self._bytes.readline(LINE_BYTES_MAX):
             if len(line) < LINE_BYTES_MAX or line.endswith(b"\n"):
-                yield line
+                yield line.removeprefix(codecs.BOM_UTF8)
                 continue
             raw = line[:1_000].decode("utf-8", "backslashreplace")
             while line and not line.endswith(b"\n"):
@@ -197,7 +230,7 @@ class JsonLinesFile(_BytesFile):
 
 
 def _object(line: bytes, decode: Any) -> Row | BadRow:
-    raw = line[:65_536].decode("utf-8", "backslashreplace").strip()
+    raw = line[:RAW_LENGTH_MAX].decode("utf-8", "backslashreplace").strip()
     try:
         value = decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -210,7 +243,7 @@ class ParquetFile:
 
     def __init__(self, path: Path) -> None:
         try:
-            from pyarrow import ArrowException, parquet
+            from pyarrow import ArrowException, duration, parquet, schema, time64, timestamp
         except ImportError:
             hint = "pip install 'threadline[parquet]'"
             raise InvalidValue("reading Parquet needs pyarrow, which is not installed", hint=hint) from None
@@ -220,6 +253,18 @@ class ParquetFile:
             self._file = parquet.ParquetFile(path)
         except (self._damaged, OSError) as error:
             raise InvalidValue(f"{path.name} is no Parquet file: {error}") from None
+        # Data frames write nanoseconds, and Python's times know microseconds.
+        told = self._file.schema_arrow
+        coarse = {"time64[ns]": time64("us"), "duration[ns]": duration("us")}
+        kept = [
+            each.with_type(
+                timestamp("us", each.type.tz)
+                if str(each.type).startswith("timestamp[ns")
+                else coarse.get(str(each.type), each.type)
+            )
+            for each in told
+        ]
+        self._cut = None if kept == list(told) else schema(kept)
         self.size = int(self._file.metadata.num_rows)
         self._read = 0
 
@@ -233,9 +278,21 @@ class ParquetFile:
             for batch in self._file.iter_batches(_PARQUET_ROWS):
                 start = max(0, min(skip - self._read, len(batch)))
                 self._read += len(batch)
-                yield from batch.slice(start).to_pylist()
+                rows = batch.slice(start)
+                yield from self._values(rows if self._cut is None else rows.cast(self._cut, safe=False))
         except self._damaged as error:
             raise InvalidValue(f"{self.name} is damaged from here on: {error}") from None
+
+    def _values(self, batch: Any) -> Iterator[Row | BadRow]:
+        try:
+            yield from batch.to_pylist()
+        except (ValueError, OverflowError) as error:
+            if len(batch) == 1:
+                # A time that Python has no date for, for example.
+                yield BadRow("invalid_value", f"the row has a value that cannot be read: {error}", "")
+                return
+            for number in range(len(batch)):
+                yield from self._values(batch.slice(number, 1))
 
     def done(self) -> int:
         """Rows that have been read."""

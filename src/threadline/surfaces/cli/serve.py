@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import Any
 
@@ -12,6 +11,7 @@ import msgspec
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, without_secret
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
+from threadline.surfaces.log_lines import log_lines
 
 
 @click.command()
@@ -24,12 +24,13 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
     """Run the HTTP server until it is told to stop.
 
     On a store without credentials it makes a write key and an admin token, and prints both this once. When it listens,
-    it prints one line of JSON with its address. SIGTERM lets requests in flight end and closes the store.
+    it prints one line of JSON with its address. SIGTERM, Ctrl-C and the end of its terminal let requests in flight end
+    and close the store.
     """
     from threadline.surfaces.http.server import bound
     from threadline.surfaces.http.server import serve as run
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_lines()
     session.given.update(_without_none(host=host, port=port))
     settings = session.settings()
     # What can fail is done before keys are made: they are told once, and by then they must be of use.

@@ -22,7 +22,7 @@ from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Key
-from threadline.surfaces.cli.printing import terminal, visible
+from threadline.surfaces.cli.printing import json_of, terminal, visible
 from threadline.surfaces.cli.rendering import SOURCE
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 
@@ -94,7 +94,7 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
             keep(context, trying, given["note"])
             found.saved = True
     if given["as_json"]:
-        click.echo(msgspec.json.encode(found))
+        click.echo(json_of(found))
     else:
         _print(session.console, found)
     share = found.changed / max(found.decisions, 1)
@@ -190,6 +190,8 @@ def _print(console: Console, found: WhatIfView) -> None:
     if found.points is not None:
         points = found.points
         console.print(f"\npoints of {points.people:,} people: {points.earned:+,} earned, {points.balance:+,} balance")
+    if found.cut:
+        console.print(f"\nof {found.cut:,} events more came than may come of one: the rest of it was left out")
     for person, problem in found.failures.items():
         console.print(Text.assemble(("failed", "red"), "  ", visible(f"{person}: {problem}")))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import threading
@@ -12,7 +11,8 @@ import msgspec
 
 from threadline.settings import without_secret
 from threadline.surfaces.cli.session import Session, store_option
-from threadline.surfaces.working import keep_working
+from threadline.surfaces.log_lines import log_lines
+from threadline.surfaces.working import keep_working, stop_at_hang_up
 
 
 @click.command()
@@ -22,12 +22,14 @@ def work(session: Session) -> None:
     """Fire timers and send what is due until told to stop, beside any number of servers on a shared store.
 
     A server does this as well. Such a process takes the work off the servers, or does it where none runs. When it has
-    opened the store, it prints one line of JSON. SIGTERM lets it finish what it is at, and hands its part to others.
+    opened the store, it prints one line of JSON. SIGTERM, Ctrl-C and the end of its terminal let it finish what it is
+    at, and hand its part to others.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_lines()
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
+    stop_at_hang_up(lambda *_: stopping.set())
     with session.engine() as engine:
         dispatcher = session.composition.open_dispatcher(engine, session.settings())
         line = {"ready": True, "store": without_secret(session.settings().store), "pid": os.getpid()}

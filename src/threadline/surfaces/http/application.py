@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -73,7 +74,8 @@ class Application:
         access = Access(self.engine.credentials, self._looks)
         by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
         by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
-        limits = RateLimits(self.engine, self.writer, by_source, by_address, self._limits)
+        by_person = Buckets(settings.person_events_per_second, settings.person_burst_events)
+        limits = RateLimits(self.engine, self.writer, by_source, by_address, by_person, self._limits)
         ingest = Ingest(self.engine, self.writer, self.metrics, limits)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
@@ -148,7 +150,9 @@ class Application:
         if self._log_line is not None:
             at = format_time(self.engine.clock())
             line = {"at": at, "method": method, "route": route, "status": status, "ms": round(seconds * 1e3, 2)}
-            self._log_line(msgspec.json.encode(line) + b"\n")
+            # That nobody can be told of a request any more, as on a full disk, is no reason not to answer it.
+            with suppress(OSError, ValueError):
+                self._log_line(msgspec.json.encode(line) + b"\n")
 
 
 def _tokens(settings: Settings, engine: Engine) -> Tokens | None:

@@ -12,6 +12,8 @@ from threadline.kernel.limits import REQUEST_BYTES_MAX
 from threadline.surfaces.http.problem import UnsupportedEncoding
 
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+MEMBERS_MAX = 100
+"""Of a packed body. After each one the rest is copied, so a body of nothing but empty ones would cost minutes."""
 
 
 async def read_body(request: Request, bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
@@ -49,6 +51,8 @@ def unpack(body: bytes, bytes_max: int) -> bytes:
     parts: list[bytes] = []
     left = bytes_max
     while body:
+        if len(parts) == MEMBERS_MAX:
+            raise LimitExceeded(f"the body is packed in more than {MEMBERS_MAX} pieces", hint="pack it in one")
         unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
         try:
             part = unpacker.decompress(body, left + 1)

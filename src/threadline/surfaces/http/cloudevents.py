@@ -21,9 +21,6 @@ from threadline.wire import cloudevents
 from threadline.wire.cloudevents_event import is_json, person_kinds
 
 PATH = "/v1/cloudevents"
-STRUCTURED = "application/cloudevents"
-_FORMATS = ("", "+json")
-"""What may follow the media type of an event or of a batch; nothing is taken for JSON."""
 
 
 class CloudEvents:
@@ -47,7 +44,12 @@ class CloudEvents:
         secrets = tuple(secrets_of(request))
         address = request.client.host if request.client else ""
         content_type = request.headers.get("content-type", "").strip()
-        structured = is_structured(content_type)
+        structured = cloudevents.is_structured(content_type)
+        if structured and not cloudevents.is_readable(content_type):
+            # The HTTP binding, 3.2.
+            raise UnsupportedFormat(
+                f"{content_type[:100]} is a format that is not read here", hint="send application/cloudevents+json"
+            )
         body = await read_body(request)
         if structured or is_json(content_type):
             body = without_mark(body)
@@ -75,18 +77,3 @@ class CloudEvents:
             headers["webhook-allowed-origin"] = "*"
             headers["webhook-allowed-rate"] = "*"
         return Response(status_code=200, headers=headers)
-
-
-def is_structured(content_type: str) -> bool:
-    """Whether a body holds whole events, and not the data of one.
-
-    Raises `UnsupportedFormat` if they are in a format other than JSON (HTTP binding, 3.2).
-    """
-    media_type = content_type.partition(";")[0].strip().lower()
-    if not media_type.startswith(STRUCTURED):
-        return False
-    if media_type.removeprefix(STRUCTURED).removeprefix("-batch") not in _FORMATS:
-        raise UnsupportedFormat(
-            f"{media_type[:100]} is a format that is not read here", hint="send application/cloudevents+json"
-        )
-    return True

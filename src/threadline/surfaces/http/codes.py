@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from threadline.kernel.errors import EventRejected, ThreadlineError
 from threadline.surfaces.http import problem
+from threadline.surfaces.http.rate import CODES as RATE_CODES
 from threadline.wire.rejection import CODES
 
 ENGINE_CODES = {
@@ -16,6 +17,7 @@ ENGINE_CODES = {
     "person_too_large": "what is known of the person would no longer fit into one item of the store",
     "position_conflict": "the person is not at the position that was expected",
     "projection_failed": "a projection could not fold the event",
+    "schema_violation": "the event's properties do not fit the schema that is declared for its type",
     "too_many_changes": "the event would change more than one batch of the store can hold",
 }
 """Codes of rejections that the engine gives beside those of the wires."""
@@ -24,7 +26,7 @@ ENGINE_CODES = {
 def error_codes() -> list[tuple[str, int | str, str]]:
     """(code, HTTP status, meaning) of all, by code; a status of ``event`` stands for a rejection of one event."""
     found: dict[str, tuple[str, int | str, str]] = {}
-    for code, meaning in {**CODES, **ENGINE_CODES}.items():
+    for code, meaning in {**CODES, **ENGINE_CODES, **RATE_CODES}.items():
         found[code] = (code, "event", meaning)
     assert problem.Internal.code  # importing it is what puts the errors of this surface into the tree
     for kind in _tree(ThreadlineError):

@@ -14,7 +14,7 @@ from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
-from threadline.surfaces.http.rate import Buckets, RateLimits
+from threadline.surfaces.http.rate import Buckets, RateLimits, admitted, merged
 from threadline.surfaces.http.writer import Writer
 from threadline.wire.rejection import MASK, Rejection, kept
 
@@ -71,19 +71,19 @@ class Ingest:
     ) -> Outcome:
         """Record what became an event, keep the rest in the rejected log, and answer when both are durable.
 
-        ``secrets`` came with the request, and are kept nowhere. Raises `RateLimited` with nothing recorded,
-        `Unavailable` when some of it may be: sending it all again is safe.
+        ``secrets`` came with the request, and are kept nowhere. Events of people over their limit are rejected. Raises
+        `RateLimited` with nothing recorded, `Unavailable` when some of it may be: sending it all again is safe.
         """
         if credential.kind == "write_key":
             results = [_claimed(result) for result in results]
         events = [result for result in results if type(result) is Event]
-        await self._limits.charge(lambda: events, credential, address, rejected=len(results) - len(events))
+        refused = await self._limits.charge(lambda: events, credential, address, rejected=len(results) - len(events))
         rejections = [result for result in results if type(result) is Rejection]
         if rejections:
             entries = self._entries(rejections, credential, form, secrets)
             await self.writer.run(lambda: self.engine.reject(entries))
-        receipts = await self.writer.record(events)
-        outcome = _outcome(results, receipts)
+        receipts = await self.writer.record(admitted(events, refused))
+        outcome = _outcome(results, merged(receipts, refused))
         self._count(outcome, credential)
         return outcome
 

@@ -21,6 +21,8 @@ from threadline.surfaces.http.jwt_keys import KeyFile, fetch
 TOKEN_LENGTH_MAX = 16_384
 SECRET_BYTES = 32
 """What RFC 7518, section 3.2, asks of a secret for HS256."""
+RSA_BITS = 2_048
+"""What RFC 7518, section 3.3, asks of a key for RS256."""
 
 _KEY_OF = {"HS256": "oct", "RS256": "RSA", "ES256": "EC"}
 """The algorithms that are taken, each with the one type of key that it may be checked with."""
@@ -113,8 +115,11 @@ class WebTokens:
 def _secret(text: str) -> jwk.OctKey | None:
     if not text:
         return None
-    if len(text.encode()) < SECRET_BYTES:
-        log.warning("jwt_secret has fewer than %d bytes; whoever sees a token can try secrets at leisure", SECRET_BYTES)
+    if (size := len(text.encode())) < SECRET_BYTES:
+        raise InvalidSetting(
+            f"jwt_secret has {size} bytes and needs {SECRET_BYTES}: whoever sees a token can try secrets at leisure",
+            hint="make one, and give it to the issuer too: python -c 'import secrets; print(secrets.token_hex(32))'",
+        )
     try:
         return jwk.OctKey.import_key(text)
     except (JoseError, ValueError) as error:
@@ -148,7 +153,12 @@ def _fitting(published: Iterable[dict[str, Any]], algorithm: str, kid: str | Non
         if algorithm == "ES256" and data.get("crv") != _CURVE:
             continue
         try:
-            found.append((jwk.RSAKey if algorithm == "RS256" else jwk.ECKey).import_key(data))
+            key = (jwk.RSAKey if algorithm == "RS256" else jwk.ECKey).import_key(data)
         except (JoseError, ValueError, TypeError) as error:
             log.warning("a key that the issuer publishes cannot be read: %s", error)
+            continue
+        if isinstance(key, jwk.RSAKey) and (bits := key.raw_value.key_size) < RSA_BITS:
+            log.warning("a key that the issuer publishes is not taken: it has %d bits, RS256 needs %d", bits, RSA_BITS)
+            continue
+        found.append(key)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import logging
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -29,16 +30,29 @@ def fetch(source: str) -> bytes:
         request = urllib.request.Request(source, headers={"accept": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=FETCH_SECONDS_MAX) as answer:
-                body: bytes = answer.read(KEYS_BYTES_MAX)
-                return body
+                return content(answer.read1)
         except http.client.HTTPException as error:
             raise OSError(f"the answer is broken: {error!r}") from None
     with Path(source).open("rb") as file:
         return file.read(KEYS_BYTES_MAX)
 
 
+def content(read: Callable[[int], bytes], seconds: Callable[[], float] = time.monotonic) -> bytes:
+    """All that comes within the time that is given, up to a limit. Raises `OSError` for what takes longer.
+
+    The time-out of a socket is one for each piece: an answer that drips would never end by it.
+    """
+    until, body = seconds() + FETCH_SECONDS_MAX, b""
+    while len(body) < KEYS_BYTES_MAX and (piece := read(KEYS_BYTES_MAX - len(body))):
+        body += piece
+        if seconds() > until:
+            raise OSError(f"the answer takes longer than {FETCH_SECONDS_MAX} s")
+    return body
+
+
 class KeyFile:
-    """One JWKS. Lives on the server's event loop; it is read beside it, by one at a time."""
+    """One JWKS. Lives on the server's event loop; it is read beside it, once at a time, and waited for no longer than
+    `FETCH_SECONDS_MAX`: then the keys of before stay good."""
 
     def __init__(
         self, source: str, cache_seconds: float, load: Callable[[str], bytes], seconds: Callable[[], float]
@@ -49,7 +63,7 @@ class KeyFile:
         self._seconds = seconds
         self._keys: list[dict[str, Any]] = []
         self._tried_at: float | None = None
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
 
     async def keys(self) -> list[dict[str, Any]]:
         """The keys, at most as old as the setting allows. Raises `Unavailable` if there never were any."""
@@ -61,10 +75,12 @@ class KeyFile:
 
     async def _not_older(self, seconds: float) -> list[dict[str, Any]]:
         if self._is_older(seconds):
-            async with self._reading:
-                # Whoever waited here finds that it was done meanwhile.
-                if self._is_older(seconds):
-                    await self._read()
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read())
+            done, _ = await asyncio.wait([self._reading], timeout=FETCH_SECONDS_MAX)
+            if not done:
+                log.warning("the keys at jwt_keys are still being read; they are not waited for")
+                self._tried_at = self._seconds()
         if not self._keys:
             raise Unavailable("the keys of the token issuer cannot be had now; send the same again in a while")
         return self._keys
@@ -79,10 +95,12 @@ class KeyFile:
     async def _read(self) -> None:
         try:
             self._keys = _published(await asyncio.to_thread(self._load, self._source))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             # The keys of before stay good: an issuer that is away for a while must not lock everybody out.
             log.warning("the keys at jwt_keys cannot be read: %s", error)
-        self._tried_at = self._seconds()
+        finally:
+            self._tried_at = self._seconds()
+            self._reading = None
 
 
 def _published(body: bytes) -> list[dict[str, Any]]:

@@ -14,17 +14,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from threadline.capabilities.events.corrections import ResubmitParams, resubmitted
 from threadline.capabilities.events.operations import RecordParams, RecordResult, events_of
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue, MalformedBody
+from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.metrics import Metrics
-from threadline.surfaces.http.rate import RateLimits
+from threadline.surfaces.http.rate import RateLimits, admitted, merged
 from threadline.surfaces.http.routing import Route
 from threadline.wire.scan import depth, depth_bound
 
@@ -66,14 +68,20 @@ class Operations:
             raise InvalidValue(f"{min(twice)!r} stands in the path already")
         params = convert(operation, {**values, **names}, strict=operation.method == "POST")
         context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
+        refused: Mapping[int, Receipt] = {}
         if isinstance(params, RecordParams):
             address = request.client.host if request.client else ""
-            await self._limits.charge(
-                partial(events_of, params, context.workspace, context.source, context.now), credential, address
-            )
+            told = partial(events_of, params, context.workspace, context.source, context.now)
+            refused = await self._limits.charge(told, credential, address)
+            params = RecordParams(events=admitted(params.events, refused))
+        elif isinstance(params, ResubmitParams):
+            await self._limits.charge_person(partial(self._resubmitted, context.workspace, params))
 
         def work() -> tuple[Any, bytes]:
             result = operation.run(context, params)
+            if isinstance(result, RecordResult):
+                result.receipts = merged(result.receipts, refused)
+                result.rejected += len(refused)
             return result, msgspec.json.encode(result)
 
         # Waiting for a thread is part of reading; what may write must not wait for itself.
@@ -86,6 +94,10 @@ class Operations:
             )  # fmt: skip
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
+
+    def _resubmitted(self, workspace: str, params: ResubmitParams) -> list[Event]:
+        event, stored = resubmitted(self._engine, workspace, params)
+        return [event] if stored.entry.status == "open" else []
 
 
 def many_valued(operation: Operation) -> frozenset[str]:

@@ -20,7 +20,8 @@ from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
 from threadline.surfaces.http.routing import Route
 
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; --accent: #0a7; }
+:root { color-scheme: light dark; --line: #8884; --soft: #8881; --accent: #00734f; }
+@media (prefers-color-scheme: dark) { :root { --accent: #2c9; } }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 2rem 1rem 6rem; }
 h1 { font-size: 1.6rem } h2 { margin-top: 3rem; border-bottom: 1px solid var(--line) } h3 { margin: 2rem 0 0 }
 code, pre { font: 14px/1.45 ui-monospace, monospace; overflow-wrap: anywhere }
@@ -28,6 +29,7 @@ pre { background: var(--soft); padding: .8rem; white-space: pre-wrap }
 table { border-collapse: collapse; width: 100% }
 td, th { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line) }
 td:last-child { width: 60% }
+@media (max-width: 40rem) { table { display: block; overflow-x: auto } }
 a { color: var(--accent) } .method { color: var(--accent); font-weight: 700 }
 .scope { float: right; opacity: .7; font-size: .9rem } nav { display: flex; flex-wrap: wrap; gap: 0 1rem }
 """
@@ -78,7 +80,8 @@ class Pages:
 def _page(title: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>{body}</body></html>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+        f"<body><main>{body}</main></body></html>"
     )
 
 
@@ -101,7 +104,7 @@ def _docs(described: dict[str, Any]) -> str:
     tags = sorted(by_tag)
     parts = [
         f"<h1>Threadline API {html.escape(package_version())}</h1><p>{_text(described['info']['description'])}</p>",
-        f"<p>{_text(_CREDENTIALS)}</p><nav>",
+        f'<p>{_text(_CREDENTIALS)}</p><nav aria-label="Groups of addresses">',
     ]
     parts += [f'<a href="#{tag}">{tag}</a>' for tag in tags] + ['<a href="#errors">errors</a></nav>']
     for tag in tags:

@@ -62,6 +62,18 @@ class HeadTooSlow(InvalidValue):
     code, status = "head_too_slow", 408
 
 
+class BodyTooSlow(InvalidValue):
+    """The body of a request did not come in time; the connection is closed."""
+
+    code, status = "body_too_slow", 408
+
+
+class MalformedRequest(InvalidValue):
+    """What came is no request of HTTP/1.1; the connection is closed."""
+
+    code = "malformed_request"
+
+
 class RateLimited(TooManyRequests):
     """A rate limit is used up; nothing of the request was recorded."""
 

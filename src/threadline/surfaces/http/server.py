@@ -21,14 +21,16 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.problem import HeadTooLarge, HeadTooSlow, problem
+from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, problem
 from threadline.surfaces.http.rate import SharedLimits
-from threadline.surfaces.working import keep_working
+from threadline.surfaces.working import keep_working, stop_at_hang_up
 
 BACKLOG = 2_048
 HEAD_BYTES_MAX = 64 * 1_024
 """Of a head that comes in several pieces; what comes at once is bounded by what is read at once."""
 HEAD_SECONDS_MAX = 20.0
+BODY_SECONDS_MAX = 120.0
+"""Whoever sends a byte now and then, after the answer too, would otherwise hold a connection for ever."""
 
 
 def serve(
@@ -39,7 +41,7 @@ def serve(
     dispatcher: Dispatcher | None = None,
     limits: SharedLimits | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT: then requests in flight are answered, and everything taken is committed.
+    """Serve until SIGTERM, SIGINT or SIGHUP: then requests in flight are answered, and everything taken is committed.
 
     ``listening`` comes from `bound` and is closed at the end. ``ready`` is told the address once the server answers;
     what it raises ends the server and is raised here. The engine stays open.
@@ -49,26 +51,15 @@ def serve(
     sys.setswitchinterval(settings.switch_interval_seconds)
     stopping = threading.Event()
     working = _start(dispatcher, stopping)
-    _keep_signals()
+    told_to_stop = _keep_signals()
     # What is loaded by now stays: leaving it out of every later collection keeps pauses short.
     gc.collect()
     gc.freeze()
     try:
-        config = uvicorn.Config(
-            Application(engine, settings, limits=limits),
-            loop="uvloop" if _has_uvloop() else "asyncio",
-            http=Connection,
-            ws="none",
-            lifespan="on",
-            access_log=False,
-            log_level="warning",
-            server_header=False,
-            proxy_headers=False,  # the application reads them itself, so that it does the same on every server
-            timeout_keep_alive=settings.keep_alive_seconds,
-            timeout_graceful_shutdown=settings.shutdown_seconds,
-            backlog=BACKLOG,
-        )
-        server = _Announcing(config, lambda: ready(_address(listening)))
+        config = _config(Application(engine, settings, limits=limits), settings)
+        server = _Announcing(config, lambda: ready(_address(listening)), told_to_stop)
+        if threading.current_thread() is threading.main_thread():
+            stop_at_hang_up(server.handle_exit)
         server.run(sockets=[listening])
         if server.failure is not None:
             raise server.failure
@@ -81,6 +72,24 @@ def serve(
         sys.setswitchinterval(before)
 
 
+def _config(application: Application, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        loop="uvloop" if _has_uvloop() else "asyncio",
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,  # what it says is logged in the form that the process has chosen
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,  # the application reads them itself, so that it does the same on every server
+        timeout_keep_alive=settings.keep_alive_seconds,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+        backlog=BACKLOG,
+    )
+
+
 def bound(host: str, port: int) -> socket.socket:
     """A socket at an address where nobody else listens; `serve` listens on it. Raises `InvalidSetting`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -88,32 +97,35 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-    except OSError as error:
+    except BaseException as error:
         listening.close()
-        if error.errno == errno.EADDRINUSE:
-            hint = "choose another with --port or THREADLINE_PORT"
-            raise InvalidSetting(f"{_shown(host, port)} is taken; {hint}") from None
-        hint = "choose with --host and --port, or THREADLINE_HOST and THREADLINE_PORT"
-        raise InvalidSetting(f"one cannot listen at {_shown(host, port)}: {error.strerror}; {hint}") from None
-    except BaseException:
-        listening.close()
+        if isinstance(error, OSError):
+            raise _not_bound(host, port, error) from None
         raise
     return listening
 
 
+def _not_bound(host: str, port: int, error: OSError) -> InvalidSetting:
+    if error.errno == errno.EADDRINUSE:
+        hint = "choose another with --port or THREADLINE_PORT"
+        return InvalidSetting(f"{_shown(host, port)} is taken; {hint}")
+    hint = "choose with --host and --port, or THREADLINE_HOST and THREADLINE_PORT"
+    return InvalidSetting(f"one cannot listen at {_shown(host, port)}: {error.strerror}; {hint}")
+
+
 class Connection(HttpToolsProtocol):
-    """Takes requests off a socket, and hangs up on those whose head has no end: uvicorn has no bounds for it."""
+    """Takes requests off a socket, and hangs up on those that have no end: uvicorn has no bounds for it."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._in_head = False
+        self._in_head = self._in_body = False
         self._head_bytes = 0
-        self._head_timer: TimerHandle | None = None
+        self._timer: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Wait for the first request, but not for ever; for those that follow there is a time-out already."""
         super().connection_made(transport)
-        self._await_head()
+        self._wait(HEAD_SECONDS_MAX)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
@@ -133,26 +145,42 @@ class Connection(HttpToolsProtocol):
         """A head begins."""
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
-        self._await_head()
+        if self._timer is None:
+            self._wait(HEAD_SECONDS_MAX)
 
     def on_headers_complete(self) -> None:
-        """It has ended."""
+        """It has ended, and a body begins, which may be empty."""
         self._in_head = False
         self._stop_waiting()
         super().on_headers_complete()
+        self._in_body = True
+        self._wait(BODY_SECONDS_MAX)
 
-    def _await_head(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS_MAX, self._give_up)
+    def on_message_complete(self) -> None:
+        """The body has ended."""
+        self._in_body = False
+        self._stop_waiting()
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Tell what is no HTTP so, as a problem like any other."""
+        self._refuse(MalformedRequest("this is no request of HTTP/1.1"))
+
+    def _wait(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._give_up)
 
     def _stop_waiting(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _give_up(self) -> None:
         if self._in_head:
             self._refuse(HeadTooSlow(f"a request's head has {HEAD_SECONDS_MAX:g} seconds to come"))
+        elif self._in_body and self.pipeline:
+            self._wait(BODY_SECONDS_MAX)  # nothing more of it is read before what came earlier is answered
+        elif self._in_body and not self.cycle.response_started:
+            self._refuse(BodyTooSlow(f"a request's body has {BODY_SECONDS_MAX:g} seconds to come"))
         else:
             # Browsers open connections ahead of need, and would take any word for the answer to what they ask next.
             self.transport.close()
@@ -171,14 +199,17 @@ class Connection(HttpToolsProtocol):
 class _Announcing(uvicorn.Server):
     """Says once that it listens; if that fails, it ends in good order and keeps why."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], told_to_stop: list[int]) -> None:
         super().__init__(config)
         self._ready = ready
+        self._told_to_stop = told_to_stop
         self.failure: Exception | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if not self.started:
+        if self._told_to_stop:
+            self.should_exit = True  # before uvicorn listened to signals
+        if not self.started or self.should_exit:
             return
         try:
             self._ready()
@@ -186,12 +217,15 @@ class _Announcing(uvicorn.Server):
             self.failure, self.should_exit = error, True
 
 
-def _keep_signals() -> None:
+def _keep_signals() -> list[int]:
+    """The signals to stop that came since, but for those that came while uvicorn listened to them itself."""
     # uvicorn raises the signal that ended it once more when it is done. By its usual meaning that would end the
     # process before the store is closed.
+    told: list[int] = []
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, lambda number, _: told.append(number))
+    return told
 
 
 def _start(dispatcher: Dispatcher | None, stopping: threading.Event) -> threading.Thread | None:

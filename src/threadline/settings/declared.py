@@ -1,36 +1,18 @@
-"""Every setting with its type, default, unit and reason; the one reader of the environment."""
+"""Every setting with its type, default, unit and reason, and how one may be shown."""
 
 from __future__ import annotations
 
-import difflib
-import math
-import os
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from threadline.kernel.errors import InvalidSetting
-from threadline.kernel.event import WORKSPACE_FORM, is_workspace
 from threadline.kernel.section import Section
 from threadline.kernel.typed import prepared
 
 PREFIX = "THREADLINE_"
-DEFINITIONS_FILE = "threadline.yaml"
-"""Looked for beside the store, because definitions belong to the data and not to the folder one happens to be in."""
-_NAME_IT = "rename it, or name the file or the folder with THREADLINE_DEFINITIONS"
-
-EMBEDDED = "sqlite:///"
-"""What a URL of the embedded store begins with; the path follows."""
-
-_NOT_OURS = "THREADLINE_TEST_"
-"""Variables of the test suite, which a server that a test starts inherits."""
-
-
 SECRET = "secret"
 """The unit of settings that nothing may show."""
 
@@ -166,12 +148,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     address_events_per_second: Annotated[
         float,
         _about(
-            "events/s", "New events that one network address may send; 0 is no limit. Duplicates cost nothing.", ge=0
+            "events/s",
+            "New events that one network address may send, IPv6 by its /64; 0 is no limit. Duplicates cost nothing.",
+            ge=0,
         ),
     ] = 0.0
     address_burst_events: Annotated[
         int, _about("events", "How many new events of an address may come at once before its limit is felt.", ge=1)
     ] = 2_500
+    person_events_per_second: Annotated[
+        float,
+        _about(
+            "events/s",
+            "New events that may come of one person, whoever sends them; 0 is no limit. Duplicates cost nothing.",
+            ge=0,
+        ),
+    ] = 0.0
+    person_burst_events: Annotated[
+        int, _about("events", "How many new events of a person may come at once before their limit is felt.", ge=1)
+    ] = 500
     credential_cache_seconds: Annotated[
         float, _about("seconds", "How long a key that was revoked by another process may still be taken.", ge=0, le=600)
     ] = 5.0
@@ -291,7 +286,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 5.0
 
 
-_NOT_IN_FILES = ("store", "definitions")
+NOT_IN_FILES = ("store", "definitions")
 """They say where the files are, so they cannot stand in one."""
 
 
@@ -300,7 +295,7 @@ def _schema() -> dict[str, Any]:
     properties = {
         name: {key: value for key, value in each.items() if key != "title"}
         for name, each in declared.items()
-        if name not in _NOT_IN_FILES
+        if name not in NOT_IN_FILES
     }
     return {
         "type": "object",
@@ -347,49 +342,6 @@ def describe() -> list[Described]:
     return found
 
 
-def load(
-    given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, onto: Settings | None = None
-) -> Settings:
-    """The settings in force: what is ``given`` beats the environment, that beats `threadline.yaml`, that the defaults.
-
-    With ``onto`` only what is given is laid over it: it was loaded or made already. Raises `InvalidSetting` that
-    names the setting, where it was set and, for an unknown one, the nearest known.
-    """
-    given = {name: value for name, value in (given or {}).items() if value is not None}
-    _check_names(given, "an argument")
-    if onto is not None:
-        return _convert(given, onto, "an argument")
-    variables = _from_environment(os.environ if environ is None else environ)
-    first = _convert({**variables, **given}, Settings(), "the environment")
-    declared = _from_file(definitions_file(first))
-    onto = _convert(declared, Settings(), "`settings:` in the definitions", strict=True)
-    return _convert({**variables, **given}, onto, "the environment")
-
-
-def definitions_file(settings: Settings) -> Path | None:
-    """Where the definitions are: what the setting names, or `threadline.yaml` beside the store; None: nowhere."""
-    if settings.definitions:
-        path = Path(settings.definitions)
-        if not path.exists():
-            raise InvalidSetting(f"definitions: there is no {path}", hint="name a YAML file or a folder of them")
-        return path
-    # Beside a store that is elsewhere there is no folder; then it is the one where we are.
-    beside = (Path() if "://" in settings.store else Path(settings.store).parent) / DEFINITIONS_FILE
-    if beside.is_file():
-        return beside
-    # What looks as if it were read must be, or be told.
-    if beside.is_symlink() or beside.exists():
-        raise InvalidSetting(f"{beside} is no file that can be read", hint=_NAME_IT)
-    if (other := beside.with_suffix(".yml")).exists():
-        raise InvalidSetting(f"{other} is not read: the name is {DEFINITIONS_FILE}", hint=_NAME_IT)
-    return None
-
-
-def from_environment(name: str) -> str:
-    """A secret that definitions name as ``env:NAME``; empty if it is not there."""
-    return os.environ.get(name, "")
-
-
 def without_secret(url: str) -> str:
     """A URL as it may be shown: whoever logs in by it, and how, is left out. What is no URL stays as it is.
 
@@ -414,94 +366,3 @@ def cache_lifetimes(settings: Settings) -> dict[str, float]:
         if not 0.001 <= lifetimes[table.strip()] <= 31_536_000:
             raise InvalidSetting(f"cache_tables: {part!r} is not `table=seconds`, such as person=300")
     return lifetimes
-
-
-def definition_files(path: Path | None) -> list[Path]:
-    """The YAML files at a path: itself, or those in the folder, in the order of their names."""
-    if path is None or path.is_file():
-        return [] if path is None else [path]
-    return sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml") and file.is_file())
-
-
-def _declared_in(file: Path) -> dict[str, Any]:
-    """What stands under ``settings:`` in one file of definitions; all else in it is left to those who read it."""
-    try:
-        loader = yaml.SafeLoader(file.read_text(encoding="utf-8"))
-        root = loader.get_single_node()
-        sections = root.value if isinstance(root, yaml.MappingNode) else []
-        node = next((value for key, value in sections if key.value == SETTINGS_SECTION.name), None)
-        body = None if node is None else loader.construct_document(node)
-    except OSError as error:
-        raise InvalidSetting(f"{file} cannot be read: {error.strerror}") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise InvalidSetting(f"{file}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidSetting(f"{file}:1: this is not YAML: {str(error).splitlines()[0]}") from None
-    if node is not None and body is not None and not isinstance(body, dict):
-        place = f"{file}:{node.start_mark.line + 1}"
-        raise InvalidSetting(f"{place}: `settings:` must be a mapping, not {type(body).__name__}")
-    if isinstance(node, yaml.MappingNode):
-        _refuse_twice(file, node)
-    return body or {}
-
-
-def _refuse_twice(file: Path, node: yaml.MappingNode) -> None:
-    """Raise `InvalidSetting` for a name that stands twice: YAML would take the last in silence."""
-    names: set[str] = set()
-    for key, _ in node.value:
-        if str(key.value) in names:
-            raise InvalidSetting(f"{file}:{key.start_mark.line + 1}: `settings:` has {key.value!r} twice")
-        names.add(str(key.value))
-
-
-def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    names = [name for name in environ if name.startswith(PREFIX) and not name.startswith(_NOT_OURS)]
-    found = {name.removeprefix(PREFIX).lower(): environ[name] for name in names}
-    _check_names(found, "the environment", lambda name: PREFIX + name.upper())
-    return found
-
-
-def _from_file(path: Path | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for file in definition_files(path):
-        found.update(_declared_in(file))
-    _check_names(found, "`settings:` in the definitions")
-    if found.keys() & set(_NOT_IN_FILES):
-        raise InvalidSetting("`store` and `definitions` say where this file is; set them in the environment instead")
-    return found
-
-
-def _check_names(found: Mapping[str, Any], origin: str, spell: Any = str) -> None:
-    for name in found:
-        if name not in Settings.__struct_fields__:
-            near = difflib.get_close_matches(str(name), Settings.__struct_fields__, 1, 0.5)
-            hint = f"did you mean {spell(near[0])}?" if near else "`threadline settings` lists all of them"
-            raise InvalidSetting(f"{spell(name)} in {origin} is not a setting; {hint}", hint=hint)
-
-
-def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: bool = False) -> Settings:
-    for name, value in values.items():
-        try:
-            parsed = msgspec.convert({name: value}, Settings, strict=strict)
-        except msgspec.ValidationError as error:
-            said = str(error).split(" - at")[0]
-            if said.startswith("Expected `bool`"):
-                said = "write true or false"
-            raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
-        if isinstance(found := getattr(parsed, name), float) and not math.isfinite(found):
-            raise InvalidSetting(f"{name} in {origin}: expected a number that has an end, not {found}")
-        if name == "workspace" and not is_workspace(parsed.workspace):
-            raise InvalidSetting(f"workspace in {origin}: a name has {WORKSPACE_FORM}")
-        onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})
-    return _with_path(onto)
-
-
-def _with_path(settings: Settings) -> Settings:
-    """The embedded store may be named by a URL as well: ``sqlite:///shop.db``, from the root ``sqlite:////var/shop.db``."""
-    if not settings.store.startswith(EMBEDDED):
-        return settings
-    path = settings.store.removeprefix(EMBEDDED)
-    if not path:
-        raise InvalidSetting(f"store: {settings.store!r} names no file; write it like {EMBEDDED}threadline.db")
-    return msgspec.structs.replace(settings, store=path)

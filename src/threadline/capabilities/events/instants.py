@@ -1,0 +1,70 @@
+"""Reads as of an instant: who is meant, and what is known of them, as it would have been answered then."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, Time, instant, past_instant
+from threadline.kernel.operation import Context
+
+AsOf = Annotated[
+    Time | None, Meta(description="The instant to read at, with who was meant and what was known then; without it now.")
+]
+Known = Annotated[
+    Literal["then", "now"],
+    Meta(
+        description="then: who was meant at that instant and what was known of them, as it was served; now: all that "
+        "has become known since, of the person of today."
+    ),
+]
+
+
+class Then(NamedTuple):
+    """Somebody at the instant that was asked about."""
+
+    context: Context
+    person: Any
+    """Whoever was meant then."""
+    as_of: int | None
+    """The instant; None for the present."""
+    known_at: int | None
+    """By when something has to be known to count; None: it is all that is."""
+    past: Any
+    """Who they were at other instants; None where nobody asked as of then."""
+
+    @property
+    def at(self) -> int:
+        """The instant that is looked at."""
+        return self.context.now if self.as_of is None else self.as_of
+
+    @property
+    def shown_at(self) -> Instant:
+        """The same, for the answer."""
+        return instant(self.at)
+
+    def views(self, *names: str) -> dict[str, Any]:
+        """What these projections say, by name; all of them for none."""
+        found: dict[str, Any] = self.context.engine.views(
+            self.person, self.at, known_at=self.known_at, names=names or None
+        )
+        return found
+
+    def state(self, name: str) -> Any:
+        """The state of a projection."""
+        engine = self.context.engine
+        index = engine.catalogue.index[name]
+        return engine.asker.states(self.person, self.at, known_at=self.known_at, only=(index,))[index]
+
+
+def then(context: Context, ref: str, as_of: str | None, known: str = "then") -> Then:
+    """Who is meant by ``ref`` as of an instant, or now.
+
+    Raises `NotFound`, and `InvalidValue` for an instant that lies ahead.
+    """
+    at = past_instant(context, as_of)
+    if at is None or known == "now":
+        return Then(context, context.engine.person(context.workspace, ref), at, None, None)
+    past = context.engine.asker.past(context.workspace, ref)
+    return Then(context, past.at(at), at, at, past)

@@ -1,0 +1,66 @@
+"""What became of the actions of a decision: what was recorded, what was sent, and how that stands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import EventView, event_view
+from threadline.capabilities.rules.actions import KINDS
+from threadline.capabilities.rules.deciding import LIVE, POLICY, SOURCE
+from threadline.kernel.event import Recorded
+from threadline.kernel.operation import Context
+from threadline.kernel.time import parse_time
+
+
+class Consequence(msgspec.Struct, kw_only=True):
+    """What became of one action."""
+
+    action: str
+    wished: Annotated[dict[str, Any], Meta(description="What it was filled in with.")]
+    status: Annotated[
+        Literal["decided", "recorded", "waiting", "done", "retrying", "parked", "cut", "not carried out"],
+        Meta(
+            description="parked: it was given up on, until somebody drives it again; without an outcome that says so "
+            "where the thread could not take what came of it. "
+            "cut: what came of the event was too much, and this was left out."
+        ),
+    ]
+    event: Annotated[EventView | None, Meta(description="The event that it put into the thread.")] = None
+    effect: Annotated[str, Meta(description="The id of what it sent, for the receiver the key of idempotency.")] = ""
+    outcomes: Annotated[list[EventView], Meta(description="What came of sending it, attempt by attempt.")] = []
+
+
+def consequences(context: Context, decision: Recorded) -> list[Consequence]:
+    """What became of each action of a decision, in order."""
+    told = decision.event.properties
+    return [_consequence(context, told, number, each) for number, each in enumerate(told["wished"], 1)]
+
+
+def _consequence(context: Context, told: dict[str, Any], number: int, wished: dict[str, Any]) -> Consequence:
+    ((name, params),) = wished.items()
+    if KINDS[name].wish is None:
+        return Consequence(action=name, wished=params, status="decided")
+    if told["mode"] != LIVE:
+        return Consequence(action=name, wished=params, status="not carried out")
+    key = f"{told['rule']}/{told['version']}/{LIVE}/{number}"
+    event = context.engine.event_of_key(context.workspace, SOURCE, f"{told['event_id']}/{key}")
+    if event is not None:
+        return Consequence(action=name, wished=params, status="recorded", event=event_view(event))
+    if not KINDS[name].sends:
+        return Consequence(action=name, wished=params, status="cut")
+    effect = context.engine.effect(context.workspace, POLICY, told["event_id"], key, parse_time(told["evaluated_at"]))
+    return Consequence(
+        action=name, wished=params, status=_status(effect), effect=effect.id,
+        outcomes=[event_view(each) for each in effect.outcomes],
+    )  # fmt: skip
+
+
+def _status(effect: Any) -> Literal["waiting", "retrying", "cut", "parked", "done"]:
+    if effect.parked:
+        return "parked"
+    if effect.waits:
+        return "retrying" if effect.outcomes else "waiting"
+    return "done" if effect.outcomes else "cut"

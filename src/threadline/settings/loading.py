@@ -1,0 +1,166 @@
+"""Where the settings in force come from: arguments, the environment, files; the one reader of the environment."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.event import WORKSPACE_FORM, is_workspace
+from threadline.settings.declared import NOT_IN_FILES, PREFIX, SETTINGS_SECTION, Settings
+
+DEFINITIONS_FILE = "threadline.yaml"
+"""Looked for beside the store, because definitions belong to the data and not to the folder one happens to be in."""
+_NAME_IT = "rename it, or name the file or the folder with THREADLINE_DEFINITIONS"
+
+EMBEDDED = "sqlite:///"
+"""What a URL of the embedded store begins with; the path follows."""
+
+_NOT_OURS = "THREADLINE_TEST_"
+"""Variables of the test suite, which a server that a test starts inherits."""
+
+
+def load(
+    given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, onto: Settings | None = None
+) -> Settings:
+    """The settings in force: what is ``given`` beats the environment, that beats `threadline.yaml`, that the defaults.
+
+    With ``onto`` only what is given is laid over it: it was loaded or made already. Raises `InvalidSetting` that
+    names the setting, where it was set and, for an unknown one, the nearest known.
+    """
+    given = {name: value for name, value in (given or {}).items() if value is not None}
+    _check_names(given, "an argument")
+    if onto is not None:
+        return _convert(given, onto, "an argument")
+    variables = _from_environment(os.environ if environ is None else environ)
+    first = _convert({**variables, **given}, Settings(), "the environment")
+    declared = _from_file(definitions_file(first))
+    onto = _convert(declared, Settings(), "`settings:` in the definitions", strict=True)
+    return _convert({**variables, **given}, onto, "the environment")
+
+
+def definitions_file(settings: Settings) -> Path | None:
+    """Where the definitions are: what the setting names, or `threadline.yaml` beside the store; None: nowhere."""
+    if settings.definitions:
+        path = Path(settings.definitions)
+        if not path.exists():
+            raise InvalidSetting(f"definitions: there is no {path}", hint="name a YAML file or a folder of them")
+        return path
+    # Beside a store that is elsewhere there is no folder; then it is the one where we are.
+    beside = (Path() if "://" in settings.store else Path(settings.store).parent) / DEFINITIONS_FILE
+    if beside.is_file():
+        return beside
+    # What looks as if it were read must be, or be told.
+    if beside.is_symlink() or beside.exists():
+        raise InvalidSetting(f"{beside} is no file that can be read", hint=_NAME_IT)
+    if (other := beside.with_suffix(".yml")).exists():
+        raise InvalidSetting(f"{other} is not read: the name is {DEFINITIONS_FILE}", hint=_NAME_IT)
+    return None
+
+
+def from_environment(name: str) -> str:
+    """A secret that definitions name as ``env:NAME``; empty if it is not there."""
+    return os.environ.get(name, "")
+
+
+def definition_files(path: Path | None) -> list[Path]:
+    """The YAML files at a path: itself, or those in the folder, in the order of their names."""
+    if path is None or path.is_file():
+        return [] if path is None else [path]
+    return sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml") and file.is_file())
+
+
+def _declared_in(file: Path, places: dict[str, str]) -> dict[str, Any]:
+    """What stands under ``settings:`` in one file of definitions; all else in it is left to those who read it.
+
+    ``places`` tells where each name stood before, in whichever file, and is told where these do.
+    """
+    try:
+        loader = yaml.SafeLoader(file.read_text(encoding="utf-8"))
+        root = loader.get_single_node()
+        sections = root.value if isinstance(root, yaml.MappingNode) else []
+        nodes = [(key, value) for key, value in sections if key.value == SETTINGS_SECTION.name]
+        node = nodes[0][1] if nodes else None
+        body = None if node is None else loader.construct_document(node)
+    except OSError as error:
+        raise InvalidSetting(f"{file} cannot be read: {error.strerror}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise InvalidSetting(f"{file}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidSetting(f"{file}:1: this is not YAML: {str(error).splitlines()[0]}") from None
+    if node is not None and body is not None and not isinstance(body, dict):
+        place = f"{file}:{node.start_mark.line + 1}"
+        raise InvalidSetting(f"{place}: `settings:` must be a mapping, not {type(body).__name__}")
+    _refuse_twice(file, [key for key, _ in nodes], {})
+    if isinstance(node, yaml.MappingNode):
+        _refuse_twice(file, [key for key, _ in node.value], places)
+    return body or {}
+
+
+def _refuse_twice(file: Path, keys: Iterable[yaml.Node], places: dict[str, str]) -> None:
+    """Raise `InvalidSetting` for a name that stands twice: the last would be taken in silence."""
+    for key in keys:
+        place = f"{file}:{key.start_mark.line + 1}"
+        if (before := places.setdefault(str(key.value), place)) is not place:
+            raise InvalidSetting(f"{place}: {key.value!r} stands at {before} already; keep one")
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    names = [name for name in environ if name.startswith(PREFIX) and not name.startswith(_NOT_OURS)]
+    found = {name.removeprefix(PREFIX).lower(): environ[name] for name in names}
+    _check_names(found, "the environment", lambda name: PREFIX + name.upper())
+    return found
+
+
+def _from_file(path: Path | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    for file in definition_files(path):
+        found.update(_declared_in(file, places))
+    _check_names(found, "`settings:` in the definitions")
+    if found.keys() & set(NOT_IN_FILES):
+        raise InvalidSetting("`store` and `definitions` say where this file is; set them in the environment instead")
+    return found
+
+
+def _check_names(found: Mapping[str, Any], origin: str, spell: Any = str) -> None:
+    for name in found:
+        if name not in Settings.__struct_fields__:
+            near = difflib.get_close_matches(str(name), Settings.__struct_fields__, 1, 0.5)
+            hint = f"did you mean {spell(near[0])}?" if near else "`threadline settings` lists all of them"
+            raise InvalidSetting(f"{spell(name)} in {origin} is not a setting; {hint}", hint=hint)
+
+
+def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: bool = False) -> Settings:
+    for name, value in values.items():
+        try:
+            parsed = msgspec.convert({name: value}, Settings, strict=strict)
+        except msgspec.ValidationError as error:
+            said = str(error).split(" - at")[0]
+            if said.startswith("Expected `bool`"):
+                said = "write true or false"
+            raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
+        if isinstance(found := getattr(parsed, name), float) and not math.isfinite(found):
+            raise InvalidSetting(f"{name} in {origin}: expected a number that has an end, not {found}")
+        if name == "workspace" and not is_workspace(parsed.workspace):
+            raise InvalidSetting(f"workspace in {origin}: a name has {WORKSPACE_FORM}")
+        onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})
+    return _with_path(onto)
+
+
+def _with_path(settings: Settings) -> Settings:
+    """The embedded store may be named by a URL as well: ``sqlite:///shop.db``, from the root ``sqlite:////var/shop.db``."""
+    if not settings.store.startswith(EMBEDDED):
+        return settings
+    path = settings.store.removeprefix(EMBEDDED)
+    if not path:
+        raise InvalidSetting(f"store: {settings.store!r} names no file; write it like {EMBEDDED}threadline.db")
+    return msgspec.structs.replace(settings, store=path)

@@ -1,0 +1,121 @@
+"""What is declared of segments: what other conditions make of members, and what each mistake is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.capabilities.asked import STARTS_AT, Asked
+from tests.capabilities.segments_stage import SPENDERS, bought, members, redefined, told, work
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.people.definition import rules
+from threadline.engine.catalogue import Catalogue, discover
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.time import DAY
+
+
+def refreshed(asked: Asked, limit: int = 1_000) -> tuple[int, int]:
+    people = changed = 0
+    after = ""
+    while True:
+        page = asked.ask("segments_refresh", after=after, limit=limit)
+        people, changed, after = people + page["people"], changed + page["refreshed"], page["next"]
+        if not after:
+            return people, changed
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1_000])
+def test_refreshing_tells_what_other_conditions_make_of_everybody(limit: int) -> None:
+    asked = Asked(definitions=SPENDERS)
+    for number in range(10):
+        bought(asked, f"u{number}", 70 + 5 * number)  # 70, 75 … 115
+    assert len(members(asked, "spenders")) == 7
+    other = redefined(asked, SPENDERS.replace("80", "100"))
+    assert len(members(other, "spenders")) == 7
+    # Three leave, seven were and stay out or were and stay in; of the latter the new version is told.
+    assert refreshed(other, limit) == (10, 7)
+    assert len(members(other, "spenders")) == 3
+    assert told(other, "u9") == [("segment_entered", "spenders"), ("segment_kept", "spenders")]
+    assert told(other, "u3") == [("segment_entered", "spenders"), ("segment_left", "spenders")]
+    assert refreshed(other, limit) == (10, 0)
+    wider = redefined(other, SPENDERS.replace("80", "72"))
+    assert refreshed(wider, limit) == (10, 9)
+    assert len(members(wider, "spenders")) == 9
+
+
+def test_a_member_of_older_conditions_is_looked_at_with_the_next_event_of_any_type() -> None:
+    asked = Asked(definitions=SPENDERS)
+    for who, total in (("ada", 90), ("bob", 120)):
+        bought(asked, who, total)
+    other = redefined(asked, SPENDERS.replace("80", "100"))
+    for who in ("ada", "bob"):
+        for _ in range(2):
+            other.tell("page", user_id=who)
+    assert told(other, "ada")[-1] == ("segment_left", "spenders")
+    assert told(other, "bob") == [("segment_entered", "spenders"), ("segment_kept", "spenders")]
+
+
+def test_refreshing_sets_the_timers_that_new_segments_need() -> None:
+    asked = Asked(definitions=SPENDERS)
+    asked.tell("page", at=STARTS_AT, user_id="ada")
+    other = redefined(asked, "segments: {lapsed: {when: {field: features.recency_days, greater_than_or_equal: 5}}}")
+    assert refreshed(other) == (1, 1)
+    assert refreshed(other) == (1, 0)
+    assert told(other) == []
+    other.now += 10 * DAY
+    work(other)
+    assert told(other) == [("segment_entered", "lapsed")]
+    person = other.engine.person("default", "user_id:ada")
+    (entered,) = other.engine.events(person, types=frozenset({"segment_entered"}))
+    assert entered.event.occurred_at == STARTS_AT + 5 * DAY
+
+
+def test_a_segment_that_is_declared_no_more_is_left() -> None:
+    asked = Asked(definitions=SPENDERS)
+    bought(asked, "ada", 100)
+    other = redefined(asked, "segments: {}")
+    assert refreshed(other) == (1, 1)
+    assert told(other) == [("segment_entered", "spenders"), ("segment_left", "spenders")]
+    again = redefined(other, SPENDERS)
+    assert members(again, "spenders") == []
+    assert refreshed(again) == (1, 1)
+    assert len(members(again, "spenders")) == 1
+
+
+def test_another_order_of_words_is_no_other_version() -> None:
+    def version(text: str) -> str:
+        asked = Asked(definitions=text)
+        return str(asked.ask("segment_definitions")["segments"][0]["version"])
+
+    when = "{greater_than: 80, field: features.monetary_total}"
+    same = f"segments:\n  spenders:\n    description: Other words.\n    when: {when}\n"
+    assert version(SPENDERS) == version(same)
+    assert version(SPENDERS) != version(SPENDERS.replace("80", "81"))
+
+
+# --- mistakes ---------------------------------------------------------------------------------
+
+MISTAKES = [
+    ("segments: [a]", "t.yaml:1: `segments` must be a mapping"),
+    ("segments: {Big: {when: {field: tags, contains: vip}}}", "t.yaml:1: 'Big' is no name of a segment"),
+    ("segments:\n  a: {}", "t.yaml:2: segment 'a' needs `when`"),
+    ("segments:\n  a: {wen: 1}", "t.yaml:2: segment 'a': unknown key 'wen'; did you mean 'when'?"),
+    ("segments:\n  a: {when: {field: event.type, equals: x}}", "t.yaml:2: a segment goes by what is known of a person"),
+    ("segments:\n  a: {when: {field: segments, contains: x}}", "t.yaml:2: a segment cannot go by segments"),
+    ("segments:\n  a:\n    when:\n      all:\n        - {field: tags, contain: x}", "t.yaml:5: unknown operator"),
+    ("segments:\n  a: {when: {field: featurs.x, exists: true}}",
+     "t.yaml:2: segment 'a': nothing is known under 'featurs'; did you mean 'features'?"),
+    ("segments:\n  a: {when: {field: features.monetary_totl, exists: true}}",
+     "t.yaml:2: segment 'a': features has no 'monetary_totl'; did you mean 'monetary_total'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES, ids=lambda each: each[:60])
+def test_a_mistake_is_named_where_it_stands(text: str, message: str) -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        Catalogue(discover(definitions=Definitions([("t.yaml", text)])), rules())
+    assert any(line.startswith(message) for line in str(raised.value).splitlines()), str(raised.value)
+
+
+def test_a_name_that_two_files_declare_is_refused() -> None:
+    with pytest.raises(InvalidDefinition, match=r"b.yaml:1: segment 'spenders' is declared at a.yaml:1 already"):
+        discover(definitions=Definitions([("a.yaml", SPENDERS), ("b.yaml", SPENDERS)]))

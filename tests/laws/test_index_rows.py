@@ -1,0 +1,109 @@
+"""Law: after a refold index rows are those that people's states ask for, whatever was declared before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+from hypothesis import given
+
+from tests.laws import staging
+from threadline.engine.draft import index_rows
+from threadline.engine.engine import Engine
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Projection, Row
+from threadline.kernel.store import Key, Store, scan_pages
+from threadline.stores.memory import MemoryStore
+from threadline.testing import scenarios
+
+COLOURS = ("red", "green", "blue")
+TABLES = ("liked0", "liked1")
+
+
+def liked(version: int, table: str) -> Projection:
+    """Who likes which colours; each version finds people in a way of its own."""
+
+    def fold(state: dict[str, int], recorded: Recorded) -> dict[str, int]:
+        colour = str(recorded.event.properties.get("colour"))
+        state[colour] = state.get(colour, 0) + 1
+        return state
+
+    def rows(state: dict[str, int], workspace: str, person: str) -> Iterable[Row]:
+        for colour, times in state.items():
+            if version != 3 or times > 1:
+                text = colour.upper() if version == 2 else colour
+                yield Row(table, f"{workspace}/{text}", person, str(times).encode() if version == 1 else b"")
+
+    return Projection(
+        name=table, version=version, handles=frozenset({"liked"}), empty=dict, fold=fold, rows=rows, tables=(table,),
+        view=lambda state, now, edges: state,
+    )  # fmt: skip
+
+
+def opened(store: Store, *versions: int) -> Engine:
+    values = [liked(version, table) for version, table in zip(versions, TABLES, strict=False)]
+    return staging.engine(store, staging.ticking(), values, shipped=False)
+
+
+def tell(on: Engine, key: str, colour: str, **who: str) -> None:
+    """One event; one that names two identifiers joins whom they belong to."""
+    (receipt,) = on.record([staging.event("liked", who, key, properties={"colour": colour})])
+    assert receipt.status == "accepted"
+
+
+def written(on: Engine, *tables: str) -> dict[Key, bytes]:
+    """The rows that stand in these tables, in both without names."""
+    return {item.key: item.value for table in tables or TABLES for item in scan_pages(on.store, table)}
+
+
+def wanted(on: Engine, *tables: str) -> dict[Key, bytes]:
+    """The rows that people's states ask for."""
+    found: dict[Key, bytes] = {}
+    for person in on.all_people("default"):
+        found |= index_rows(person, on.catalogue)
+    return {key: value for key, value in found.items() if key.table in (tables or TABLES)}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_refold_leaves_no_row_of_an_older_version(version: int) -> None:
+    on = opened(MemoryStore(), 1)
+    for number, (who, colour) in enumerate((("ada", "red"), ("bob", "red"), ("bob", "blue"), ("bob", "blue"))):
+        tell(on, f"k{number}", colour, user_id=who)
+    on = opened(on.store, version)
+    tell(on, "later", "green", user_id="ada")
+    on.refold_all()
+    assert written(on) == wanted(on) != {}
+
+
+ADA = ({"user_id": "ada"}, {"email": "ada@x.example"}, {"user_id": "ada", "email": "ada@x.example"})
+PEOPLE = (*ADA, {"user_id": "bob"}, {"user_id": "cleo"})
+
+
+@given(scenarios.randoms)
+def test_a_refold_leaves_the_rows_that_are_asked_for(random: Random) -> None:
+    versions = [1, 1]
+    on = opened(MemoryStore(), *versions)
+    for number in range(random.randrange(1, 25)):
+        choice = random.random()
+        if choice < 0.2:
+            versions = [random.choice((1, 2, 3)) for _ in versions]
+            on = opened(on.store, *versions)
+        elif choice < 0.3:
+            on.refold_all()
+            assert written(on) == wanted(on)
+        elif choice < 0.4:
+            on.write_rows("liked0")
+            assert written(on, "liked0") == wanted(on, "liked0")
+        else:
+            tell(on, f"k{number}", random.choice(COLOURS), **random.choice(PEOPLE))
+    on.refold_all()
+    assert written(on) == wanted(on)
+
+
+def test_a_refold_of_what_has_not_changed_writes_nothing() -> None:
+    on = opened(MemoryStore(), 1)
+    tell(on, "k", "red", user_id="ada")
+    before = staging.whole(on)
+    on.refold_all()
+    assert staging.whole(on) == before
