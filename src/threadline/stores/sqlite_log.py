@@ -9,7 +9,7 @@ read from it again, and entries that are moved twice are ignored.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
 from threadline.stores.ids import packed_ids
@@ -92,11 +92,11 @@ class EventLog:
 
     def spans(self, ask: Ask, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """A span of each of these threads; those that hold nothing of it are left out."""
-        wanted = [thread for (thread,) in _packed(threads)]
+        wanted = _packed(threads)
         types = set(self._names.numbers(ask, span.types).values())
-        rows, view = self._look(ask, [_span_query(thread, span, types) for thread in wanted], self._tail.view())
+        rows, view = self._look(ask, list(_span_queries(wanted, span, types)), self._tail.view())
         by_position = {row[7]: row for row in rows}
-        places: dict[bytes, set[tuple[int, int, int]]] = {thread: set() for thread in wanted}
+        places: dict[bytes, set[tuple[int, int, int]]] = {thread: set() for (thread,) in wanted}
         for row in rows:
             places[row[0]].add((row[2], row[1], row[7]))
         start, stop = _bounds(span)
@@ -225,7 +225,7 @@ class EventLog:
 
 
 def _bounds(span: Span) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The conditions of `_span_query` on time, for places in memory."""
+    """The conditions of `_span_queries` on time, for places in memory."""
     start = BEFORE_ALL if span.start is None else (span.start,)
     stop = AFTER_ALL if span.stop is None else (span.stop,)
     if span.after is not None and span.reverse:
@@ -236,9 +236,11 @@ def _bounds(span: Span) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return start, stop
 
 
-def _span_query(thread: bytes, span: Span, types: Collection[int | None]) -> tuple[str, list[object]]:
-    wheres = ["place.thread = ?"]
-    values: list[object] = [thread]
+def _span_queries(
+    threads: Sequence[tuple[bytes]], span: Span, types: Collection[int | None]
+) -> Iterator[tuple[str, list[object]]]:
+    wheres = ["place.thread = v.column1"]
+    values: list[object] = []
     if span.start is not None:
         wheres.append("place.occurred_at >= ?")
         values.append(span.start)
@@ -252,13 +254,13 @@ def _span_query(thread: bytes, span: Span, types: Collection[int | None]) -> tup
         wheres.append(f"place.type IN ({','.join('?' * len(types))})")
         values.extend(types)
     order = "DESC" if span.reverse else "ASC"
-    # Only the fixed texts above are put together here; values are bound.
-    sql = f"""SELECT NULL, indexed.position, (SELECT max(position) FROM log), NULL, NULL, NULL, NULL, NULL FROM indexed
-        UNION ALL SELECT * FROM (
-            SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
-            FROM place CROSS JOIN log ON log.position = place.position WHERE {" AND ".join(wheres)}
-            ORDER BY place.occurred_at {order}, place.sequence {order} LIMIT ?)"""  # noqa: S608
-    return sql, [*values, span.limit]
+    # Only the fixed texts above are put together here; values are bound. One statement for all threads: at each one the
+    # interpreter is given up, and a busy writer is slow to give it back.
+    sql = f"""{_FIND.partition(" CROSS JOIN")[0]} CROSS JOIN log ON log.position IN (
+        SELECT place.position FROM place WHERE {" AND ".join(wheres)}
+        ORDER BY place.occurred_at {order}, place.sequence {order} LIMIT ?)"""  # noqa: S608
+    for statement, rows in fat(sql, threads):
+        yield statement, [*rows, *values, span.limit]
 
 
 def _read(ask: Ask, positions: Sequence[int]) -> list[Row]:
