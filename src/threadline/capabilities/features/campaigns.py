@@ -55,10 +55,17 @@ def _hash(campaign: str) -> bytes:
 def _view(state: State, now: int, events: list[Recorded]) -> dict[str, dict[str, str | None]]:
     shown = {}
     for campaign in sorted(state):
-        names = ("delivered_at", "engaged_at", "ignored_at")
-        times = (None if at is None or at >= now else format_time(at) for at in state[campaign])
-        shown[campaign] = dict(zip(names, times, strict=True))
+        delivered, engaged, ignored = state[campaign]
+        shown[campaign] = {
+            "delivered_at": _told(delivered, now),
+            "engaged_at": _told(engaged, now),
+            "ignored_at": _told(ignored, now),
+        }
     return shown
+
+
+def _told(at: int | None, now: int) -> str | None:
+    return None if at is None or at >= now else format_time(at)
 
 
 def campaigns_projection() -> Projection:

@@ -44,45 +44,65 @@ class Claim(NamedTuple):
     premises: tuple[FactId, ...]
 
 
-def claims_of(derivation: Derivation, piece: Piece) -> list[Claim]:
-    """What a piece says."""
-    strength, usual = derivation.strength, derivation.usual
-    if derivation.says:
+def claims_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
+    """What gives the claims in a piece of this derivation; decided once, for a person has a hundred pieces."""
+    return _words_reader(derivation) if derivation.says else _newest_reader(derivation)
+
+
+def _words_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
+    strength, usual, expiry = derivation.strength, derivation.usual, _expiry_reader(derivation)
+
+    def read(piece: Piece) -> list[Claim]:
         return [
             Claim(
                 strength, word[SAID_AT], word[SAID_ID], voice, word[SAID_VALUE],
                 usual if word[SAID_CONFIDENCE] is None else word[SAID_CONFIDENCE],
-                _expiry(derivation, word[SAID_AT], word[SAID_UNTIL]),
+                expiry(word[SAID_AT], word[SAID_UNTIL]),
                 tuple(split_id(premise) for premise in word[SAID_PREMISES] or ()),
             )
             for voice, word in sorted(piece[WORDS].items())
         ]  # fmt: skip
-    words = list(piece[WORDS])
-    until = words.pop() if derivation.expires_at is not None else None
-    told = words.pop() if derivation.confidence is not None and type(derivation.confidence) is not int else None
-    at, id = piece[TAIL][0], piece[TAIL][1]
-    value = words[0] if derivation.value is not None else _fields(derivation, piece, words)
-    sure = usual if told is None else told
-    return [Claim(strength, at, id, "", value, sure, _expiry(derivation, at, until), ())]
+
+    return read
 
 
-def _expiry(derivation: Derivation, at: int, until: int | None) -> int | None:
-    if derivation.expires_after is None:
-        return until
-    after = min(at + derivation.expires_after, LATEST)
-    return after if until is None else min(after, until)
+def _newest_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
+    strength, usual, expiry = derivation.strength, derivation.usual, _expiry_reader(derivation)
+    # Behind the words of the value stand confidence and expiry, where events tell them.
+    dated = derivation.expires_at is not None
+    unsure = derivation.confidence is not None and type(derivation.confidence) is not int
+    single = derivation.value is not None
+    fields = [(name, _field_reader(aggregate, place)) for name, aggregate, place in derivation.told]
+
+    def read(piece: Piece) -> list[Claim]:
+        words, (at, id, *_) = piece[WORDS], piece[TAIL]
+        value = words[0] if single else {name: field(piece) for name, field in fields}
+        told = words[-1 - dated] if unsure else None
+        until = expiry(at, words[-1] if dated else None)
+        return [Claim(strength, at, id, "", value, usual if told is None else told, until, ())]
+
+    return read
 
 
-def _fields(derivation: Derivation, piece: Piece, words: list[Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {}
-    for name, aggregate, place in derivation.told:
-        if aggregate == "last":
-            told[name] = words[place]
-        elif (of_cell := _OF_CELLS.get(aggregate)) is not None:
-            told[name] = of_cell(piece[CELLS + place])
-        else:
-            told[name] = _OF_TIMES[aggregate](piece[COUNT], piece[FIRST_AT], piece[TAIL][0])
-    return told
+def _expiry_reader(derivation: Derivation) -> Callable[[int, int | None], int | None]:
+    lasting = derivation.expires_after
+    if lasting is None:
+        return lambda at, until: until
+
+    def read(at: int, until: int | None) -> int | None:
+        after = min(at + lasting, LATEST)
+        return after if until is None else min(after, until)
+
+    return read
+
+
+def _field_reader(aggregate: str, place: int) -> Callable[[Piece], Any]:
+    if aggregate == "last":
+        return lambda piece: piece[WORDS][place]
+    if (of_cell := _OF_CELLS.get(aggregate)) is not None:
+        return lambda piece: of_cell(piece[CELLS + place])
+    of_times = _OF_TIMES[aggregate]
+    return lambda piece: of_times(piece[COUNT], piece[FIRST_AT], piece[TAIL][0])
 
 
 def _amounts(cell: Any) -> dict[str, float]:
@@ -90,9 +110,10 @@ def _amounts(cell: Any) -> dict[str, float]:
 
 
 def _sum_of_amounts(cell: Any) -> float | None:
-    amounts = _amounts(cell)
+    if not cell:
+        return 0.0
     # Amounts of several currencies have no sum.
-    return 0.0 if not amounts else next(iter(amounts.values())) if len(amounts) == 1 else None
+    return from_fixed(int(next(iter(cell.values()))[1])) if len(cell) == 1 else None
 
 
 _OF_CELLS: Mapping[str, Callable[[Any], Any]] = {
@@ -171,8 +192,10 @@ def voided(claims: Mapping[FactId, list[Claim]], retracted: Mapping[FactId, int]
     only rise.
     """
     bounds = {fact: (at, fact) for fact, at in retracted.items()}
+    if not bounds:
+        return bounds
     resting = {fact: listed for fact, listed in claims.items() if any(claim.premises for claim in listed)}
-    risen = bool(bounds and resting)
+    risen = bool(resting)
     while risen:
         risen = False
         for fact, listed in resting.items():

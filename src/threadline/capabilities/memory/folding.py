@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from threadline.capabilities.features.values import matches, read_currency
+from threadline.capabilities.memory.claims import claims_reader
 from threadline.capabilities.memory.definition import (
     CERTAINTY,
     COUNTED,
@@ -60,6 +61,8 @@ class Maker:
     def __init__(self, derivation: Derivation, feed: Feed, code: str) -> None:
         self.derivation = derivation
         self.code = code
+        self.claims = claims_reader(derivation)
+        """What a piece says."""
         first = derivation.key[0]
         self._beginning = first if isinstance(first, str) else ""
         rest = derivation.key[1:] if self._beginning else derivation.key
@@ -70,8 +73,7 @@ class Maker:
         self.many = self._key is not None
         # Of many facts one id each: they are what makes a person's state large.
         self.tail = 2 if self.many and not derivation.says else 2 * FACT_EVENTS_MAX
-        expires = derivation.expires_after is not None or derivation.expires_at is not None
-        self.room = room_for(derivation.most) if self.many and expires else 0
+        self.room = room_for(derivation.most) if self.many and derivation.expires else 0
         """How many pieces of facts that expire are kept until they are sorted out; 0 where none expires."""
         self.where = feed.where
         self._each = None if derivation.each is None else derivation.each.getter()

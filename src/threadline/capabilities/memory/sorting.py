@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from threadline.capabilities.features.values import matches
-from threadline.capabilities.memory.claims import claims_of
 from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
 from threadline.capabilities.memory.parts import (
     RETRACTED_FACTS,
@@ -52,7 +51,7 @@ def sort_out(maker: Maker, state: State, pieces: Pieces, at: int) -> None:
     for name in sorted(pieces, key=hash_of):
         piece = piece_of(pieces, name)
         assert piece is not None
-        if all(claim.expires_at is not None and claim.expires_at <= at for claim in claims_of(maker.derivation, piece)):
+        if all(claim.expires_at is not None and claim.expires_at <= at for claim in maker.claims(piece)):
             continue
         retraction = standing(piece_of(told, "/".join(maker.fact(name))) or [])
         gone = retraction is not None and retraction[0] >= piece[TAIL][0]

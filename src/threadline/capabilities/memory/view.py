@@ -14,7 +14,6 @@ from threadline.capabilities.memory.claims import (
     agreed,
     by_value,
     cause_of,
-    claims_of,
     split_id,
     voided,
 )
@@ -78,7 +77,7 @@ class Reader:
             claim.expires_at
             for fact, held in pieces.items()
             for maker, _, piece in held
-            for claim in claims_of(maker.derivation, piece)
+            for claim in maker.claims(piece)
             if claim.expires_at is not None and claim.expires_at > now
             if fact not in retracted or claim.at > retracted[fact][0]
         ]
@@ -149,12 +148,14 @@ class Reader:
 
 def _living(maker: Maker, piece: Piece, now: int) -> list[Claim]:
     """What a piece says that has not expired."""
-    said = claims_of(maker.derivation, piece)
+    said = maker.claims(piece)
+    if not maker.derivation.expires:
+        return said
     return [claim for claim in said if claim.expires_at is None or claim.expires_at > now]
 
 
 def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[Maker, str, Piece]]) -> dict[str, Any]:
-    groups = by_value(claims)
+    wins, *others = by_value(claims)
     if len(pieces) == 1:
         piece = pieces[0][2]
         ids, events, first = piece[TAIL][1::2], piece[COUNT], piece[FIRST_AT]
@@ -164,19 +165,17 @@ def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[Maker, str, Piec
         ids = [id for _, id in newest[:FACT_EVENTS_MAX]]
         events = sum(piece[COUNT] for _, _, piece in pieces)
         first = min(piece[FIRST_AT] for _, _, piece in pieces)
-    return {
-        "type": fact[0],
-        "key": fact[1],
-        **_word(groups[0]),
-        "events": events,
-        "source_event_ids": ids,
-        "created_at": instant(first),
-        "conflicts": [_word(group) for group in groups[1:]],
-    }
+    told: dict[str, Any] = {"type": fact[0], "key": fact[1]}
+    _tell(told, wins)
+    told["events"] = events
+    told["source_event_ids"] = ids
+    told["created_at"] = instant(first)
+    told["conflicts"] = [_tell({}, each) for each in others]
+    return told
 
 
-def _word(claims: list[Claim]) -> dict[str, Any]:
-    """What claims that agree say together."""
+def _tell(told: dict[str, Any], claims: list[Claim]) -> dict[str, Any]:
+    """Add what claims that agree say together."""
     newest = claims[0]
     until, voices = newest.expires_at, [newest.voice] if newest.voice else []
     if len(claims) > 1:
@@ -185,14 +184,13 @@ def _word(claims: list[Claim]) -> dict[str, Any]:
         expiries = [claim.expires_at for claim in claims if claim.expires_at is not None]
         until = max(expiries) if len(expiries) == len(claims) else None
         voices = sorted({claim.voice for claim in claims if claim.voice})
-    return {
-        "value": newest.value,
-        "source": SOURCES[newest.strength],
-        "confidence": agreed(claims),
-        "updated_at": instant(newest.at),
-        "expires_at": None if until is None else instant(until),
-        "voices": voices,
-    }
+    told["value"] = newest.value
+    told["source"] = SOURCES[newest.strength]
+    told["confidence"] = agreed(claims)
+    told["updated_at"] = instant(newest.at)
+    told["expires_at"] = None if until is None else instant(until)
+    told["voices"] = voices
+    return told
 
 
 def _gone(retracted: Mapping[FactId, list[Any]], bounds: Mapping[FactId, tuple[int, FactId]]) -> list[dict[str, Any]]:
