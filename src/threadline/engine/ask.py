@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.collecting import uncollected
+from threadline.engine.collecting import seldom_collected
 from threadline.engine.history import StoredHistory, occurred_order
 from threadline.engine.instants import due_at, next_ahead, states_at, view_at
 from threadline.engine.packing import unpack_event
@@ -111,7 +111,7 @@ class Asker:
         ``known_at`` asks what was known by then (point in time, as it was served); None takes all that is known.
         """
         found: dict[str, Any] = {}
-        with uncollected():
+        with seldom_collected():
             wanted = [i for i, each in enumerate(self.catalogue.projections) if names is None or each.name in names]
             states = self.states(person, now, known_at=known_at, only=wanted)
             at_edges = self.history(person, known_at).at_edges

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from threadline.engine import rejected
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.collecting import uncollected
+from threadline.engine.collecting import seldom_collected
 from threadline.engine.group import Group, Overtaken, Poisoned
 from threadline.engine.identity import TOO_MANY_CHANGES, Names
 from threadline.engine.memo import Memo
@@ -78,7 +78,7 @@ class Recorder:
         """
         receipts: list[Receipt] = []
         for start in range(0, len(requests), GROUP_EVENTS_MAX):
-            with self._lock, uncollected():
+            with self._lock, seldom_collected():
                 receipts += self._record(requests[start : start + GROUP_EVENTS_MAX])
         return receipts
 

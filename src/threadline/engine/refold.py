@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from threadline.engine.catalogue import Catalogue, Folding
-from threadline.engine.collecting import uncollected
+from threadline.engine.collecting import seldom_collected
 from threadline.engine.history import Ahead, History, in_occurred_order, occurred_order, thread_entries
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import PERSON, Person, lasting, pack_person, unpack_person
@@ -132,7 +132,7 @@ def refold_shard(
         stored = {item.key.partition: item for item in items}
         everybody = (unpack_person(item, catalogue) for item in items)
         done = []
-        with uncollected():
+        with seldom_collected():
             for person, ahead in read_ahead(store, (person for person in everybody if isinstance(person, Person))):
                 refold_person(store, catalogue, person, ahead=ahead)
                 done.append((stored[person.id], pack_person(person, catalogue), person.position))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.collecting import uncollected
+from threadline.engine.collecting import seldom_collected
 from threadline.engine.history import Ahead, thread_entries
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import PERSON, Person, person_key, unpack_person
@@ -136,7 +136,7 @@ def run(
     is all: it writes nothing, and there is nothing here that could send."""
     for items, following in _pages(store, after, people):
         count = events = 0
-        with uncollected():
+        with seldom_collected():
             everybody = (unpack_person(item, catalogue) for item in items)
             ours = (each for each in everybody if isinstance(each, Person) and each.workspace == workspace)
             chunk: Ahead | None = None

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from threadline.capabilities.events.corrections import ResubmitParams, resubmitted
 from threadline.capabilities.events.operations import RecordParams, RecordResult, events_of
+from threadline.engine.collecting import seldom_collected
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue, MalformedBody
@@ -77,17 +78,20 @@ class Operations:
         elif isinstance(params, ResubmitParams):
             await self._limits.charge_person(partial(self._resubmitted, context.workspace, params))
 
-        def work() -> tuple[Any, bytes]:
-            result = operation.run(context, params)
-            if isinstance(result, RecordResult):
+        def work() -> tuple[RecordResult | None, bytes]:
+            # Until the answer is written and its parts are dropped, which is here.
+            with seldom_collected():
+                result = operation.run(context, params)
+                if not isinstance(result, RecordResult):
+                    return None, msgspec.json.encode(result)
                 result.receipts = merged(result.receipts, refused)
                 result.rejected += len(refused)
-            return result, msgspec.json.encode(result)
+                return result, msgspec.json.encode(result)
 
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
             result, body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        if isinstance(result, RecordResult):
+        if result is not None:
             self._metrics.count_events(
                 credential.workspace, credential.name, accepted=result.accepted, duplicates=result.duplicates,
                 conflicts=result.conflicts, rejected=result.rejected,
