@@ -23,7 +23,9 @@ from threadline.testing.auditor import audit
 
 ROOT = Path(__file__).parents[2]
 PEOPLE = 12
-ROUND_SECONDS = (0.001, 0.08)
+BIRTH_SECONDS = (0.001, 0.08)
+ANSWERS = (1, 15)
+BETWEEN_ANSWERS_SECONDS = (0.0, 0.01)
 ROUNDS_PER_FILE = 25
 EVENTS_PER_FILE = 6_000
 """More than a file's rounds can tell, so that every kill finds the child at work."""
@@ -35,17 +37,17 @@ class Ingesting:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def killed_round(self, path: Path, seed: int, start: int, seconds: float, *, at_work: bool) -> set[str]:
+    def killed_round(self, path: Path, seed: int, start: int, answers: int, seconds: float) -> set[str]:
         """Let a child tell the history from ``start`` on and kill it; the keys that it acknowledged.
 
-        The time runs from the child's birth, or with ``at_work`` from the first event that it acknowledged.
+        The time runs from the last of so many answers, however fast they come; with none of them from its birth.
         """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         read = self.process.stdout.readline
         print(path, seed, PEOPLE, EVENTS_PER_FILE, start, file=self.process.stdin, flush=True)
         pid = int(read().removeprefix("pid "))
-        acknowledged = {read().split()[1]} if at_work else set()
+        acknowledged = {read().split()[1] for _ in range(answers)}
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
         while (line := read().strip()) != "gone":
@@ -80,11 +82,12 @@ def one_file(child: Ingesting, path: Path, seed: int, rounds: int) -> int:
     ids = {told.key: event_id(told.workspace, told.source, told.key) for told in history}
     acknowledged: set[str] = set()
     busy = 0
-    for _ in range(rounds):
+    for number in range(rounds):
         start = next(n for n, told in enumerate(history) if told.key not in acknowledged)
-        at_work = random.random() < 0.8
-        seconds = random.uniform(*ROUND_SECONDS)
-        fresh = child.killed_round(path, seed, max(0, start - 5), seconds, at_work=at_work)
+        at_work = (seed + number) % 5 != 0
+        answers = random.randint(*ANSWERS) if at_work else 0
+        seconds = random.uniform(*(BETWEEN_ANSWERS_SECONDS if at_work else BIRTH_SECONDS))
+        fresh = child.killed_round(path, seed, max(0, start - 5), answers, seconds)
         acknowledged |= fresh
         busy += bool(fresh)
         store = SqliteStore(path)
