@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -222,21 +223,27 @@ def test_waits_grow_are_spread_and_are_the_same_on_every_machine() -> None:
 
 
 class Slow:
-    """A sender of which one place takes its time."""
+    """A sender of which one place waits for something else."""
 
     kind = "box"
 
-    def __init__(self) -> None:
-        self.sent: dict[str, list[float]] = {"slow": [], "fast": []}
+    def __init__(self, wait: Callable[[], object]) -> None:
+        self.sent = {"slow": 0, "fast": 0}
         self.at_once = self.most = 0
+        self._wait = wait
+        self._lock = threading.Lock()
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
         lane = effect.data["lane"]
-        self.at_once += 1
-        self.most = max(self.most, self.at_once)
-        time.sleep(0.5 if lane == "slow" else 0.0)
-        self.at_once -= 1
-        self.sent[lane].append(time.monotonic())
+        if lane == "slow":
+            with self._lock:
+                self.at_once += 1
+                self.most = max(self.most, self.at_once)
+            self._wait()
+            with self._lock:
+                self.at_once -= 1
+        with self._lock:
+            self.sent[lane] += 1
         return SENT
 
 
@@ -244,26 +251,26 @@ def test_a_slow_place_holds_up_no_other() -> None:
     engine = engine_on(MemoryStore(), system_clock, Lane("slow"), Lane("fast", at_once=4))
     write(engine, 6, lane="slow")
     write(engine, 40, lane="fast")
-    sender, stopping = Slow(), threading.Event()
+    stopping, answered = threading.Event(), threading.Event()
+    sender = Slow(lambda: answered.wait(60))
     dispatcher = Dispatcher(engine, {"box": sender}, "one")
     began = time.monotonic()
     thread = threading.Thread(target=dispatcher.run, args=(stopping,), kwargs={"idle_seconds": 0.02})
     thread.start()
-    while len(sender.sent["fast"]) < 40 and time.monotonic() < began + 20:
+    while sender.sent["fast"] < 40 and time.monotonic() < began + 50:
         time.sleep(0.01)
-    slow_by_then = len(sender.sent["slow"])
+    assert sender.sent == {"slow": 0, "fast": 40}, "the slow ones are still waiting"
     stopping.set()
+    answered.set()
     thread.join()
-    assert len(sender.sent["fast"]) == 40
-    assert slow_by_then <= 2, "the slow ones are still waiting"
     assert types(engine, "fast0") == ["write", "mail_sent"]
-    assert left(engine, OUTBOX) == 6 - len(sender.sent["slow"]), "what was being sent was settled"
+    assert left(engine, OUTBOX) == 6 - sender.sent["slow"], "what was being sent was settled"
 
 
 def test_a_lane_sends_as_many_at_once_as_it_may() -> None:
     engine = engine_on(MemoryStore(), system_clock, Lane("slow", at_once=3))
     write(engine, 6, lane="slow")
-    sender = Slow()
+    sender = Slow(partial(threading.Barrier(3).wait, 60))
     assert Dispatcher(engine, {"box": sender}, "one").run_once() == 6
     assert sender.most == 3
 

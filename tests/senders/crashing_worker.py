@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from threadline.app import open_dispatcher, open_engine
@@ -28,16 +28,30 @@ class Crashing:
         raise AssertionError
 
 
+class Living:
+    """Sends, and lets the process end a while later: long enough to send once more what should not be."""
+
+    def __init__(self, sender: Sender, stop: Callable[[], None]) -> None:
+        self.kind = sender.kind
+        self._sender = sender
+        self._stop = stop
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        outcome = self._sender.send(effect, effect_id, person)
+        threading.Timer(0.7, self._stop).start()
+        return outcome
+
+
 def main(store: str, crash: bool) -> None:
     settings = load({"store": store})
     engine = open_engine(None, settings)
     dispatcher: Any = open_dispatcher(engine, settings)
     dispatcher.lease_seconds = 1.0
-    if crash:
-        senders: Mapping[str, Sender] = {kind: Crashing(each) for kind, each in dispatcher.senders.items()}
-        dispatcher.senders = senders
     stopping = threading.Event()
-    threading.Timer(0.7, stopping.set).start()
+    senders: Mapping[str, Sender] = {
+        kind: Crashing(each) if crash else Living(each, stopping.set) for kind, each in dispatcher.senders.items()
+    }
+    dispatcher.senders = senders
     dispatcher.run(stopping, idle_seconds=0.05)
     engine.close()
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -20,7 +19,6 @@ class Call:
     path: str
     headers: dict[str, str]
     body: bytes
-    at: float = field(default_factory=time.monotonic)
 
 
 Answer = tuple[int, dict[str, str], bytes]
