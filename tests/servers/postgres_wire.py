@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 Cut = Literal["before", "after", "late"]
+_READY = b"Z\0\0\0\5"
+"""ReadyForQuery, which ends each answer; the state of the transaction follows as one byte."""
 
 
 class Wire:
@@ -37,7 +39,7 @@ class Wire:
     def deliver(self) -> None:
         """Let the server have what was kept from it, and wait until it has dealt with it."""
         self._late.set()
-        assert self.delivered.wait(10)
+        assert self.delivered.wait(60)
 
     def close(self) -> None:
         """Take no more clients."""
@@ -51,10 +53,11 @@ class Wire:
                 return
             server = socket.socket(socket.AF_UNIX)
             server.connect(str(self._server))
-            threading.Thread(target=self._requests, args=(client, server), daemon=True).start()
-            threading.Thread(target=_pass_on, args=(server, client), daemon=True).start()
+            ready = threading.Event()
+            threading.Thread(target=self._requests, args=(client, server, ready), daemon=True).start()
+            threading.Thread(target=_pass_on, args=(server, client, ready), daemon=True).start()
 
-    def _requests(self, client: socket.socket, server: socket.socket) -> None:
+    def _requests(self, client: socket.socket, server: socket.socket, ready: threading.Event) -> None:
         try:
             while data := client.recv(1 << 20):
                 if not self._plan or self._plan[0][1] not in data:
@@ -68,8 +71,9 @@ class Wire:
                 if cut == "late":
                     self._late.wait(30)
                 if cut != "before":
+                    ready.clear()
                     server.sendall(data)
-                    _drain(server)
+                    ready.wait(30)
                     self.delivered.set()
                 _shut(server)
                 return
@@ -89,23 +93,18 @@ def _rest(client: socket.socket) -> bytes:
     return rest
 
 
-def _drain(server: socket.socket) -> None:
-    # The thread that passes answers on may take them as well; ReadyForQuery or silence ends the wait.
-    server.settimeout(0.5)
-    try:
-        while server.recv(1 << 20):
-            pass
-    except (TimeoutError, OSError):
-        pass
-
-
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(1 << 20):
-            target.sendall(data)
-    except OSError:
-        pass
-    _shut(target)
+def _pass_on(server: socket.socket, client: socket.socket, ready: threading.Event) -> None:
+    """Until the server hangs up, also when the client has: what comes for it then is lost."""
+    last = b""
+    with suppress(OSError):
+        while data := server.recv(1 << 20):
+            with suppress(OSError):
+                client.sendall(data)
+            last = (last + data)[-len(_READY) - 1 :]
+            if last.startswith(_READY):
+                ready.set()
+    ready.set()
+    _shut(client)
 
 
 def _shut(one: socket.socket) -> None:

