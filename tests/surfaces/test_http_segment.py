@@ -310,14 +310,14 @@ def test_a_store_that_cannot_write_is_503_and_recovers(
 
 
 def test_a_rate_limit_counts_new_events_only(engine: Engine, keys: Keys) -> None:
-    settings = Settings(source_events_per_second=0.5, source_burst_events=3, access_log=False)
+    settings = Settings(source_events_per_second=0.005, source_burst_events=3, access_log=False)
     with client_of(engine, settings) as client:
         batch = {"batch": [track(f"m{i}") for i in range(4)]}
         assert client.post("/v1/batch", json=batch, headers=basic(keys.write)).json()["accepted"] == 4
         refused = client.post("/v1/t", json=track("new"), headers=basic(keys.write))
         assert refused.status_code == 429
         assert refused.headers["retry-after"] == refused.headers["x-ratelimit-reset"]
-        assert 1 <= int(refused.headers["retry-after"]) <= 5
+        assert 1 <= int(refused.headers["retry-after"]) <= 500
         again = client.post("/v1/batch", json=batch, headers=basic(keys.write))
         assert (again.status_code, again.json()["duplicates"]) == (200, 4)
         other = client.post("/v1/t", json=track("other"), headers=keys.bearer("writer"))
@@ -352,7 +352,7 @@ def test_so_does_one_for_events_in_our_own_form(engine: Engine, keys: Keys) -> N
 
 
 def test_a_rate_limit_by_address_spans_sources(engine: Engine, keys: Keys) -> None:
-    settings = Settings(address_events_per_second=0.5, address_burst_events=1, access_log=False)
+    settings = Settings(address_events_per_second=0.001, address_burst_events=1, access_log=False)
     with client_of(engine, settings) as client:
         assert client.post("/v1/t", json=track("a"), headers=basic(keys.write)).status_code == 200
         assert client.post("/v1/t", json=track("b"), headers=keys.bearer("writer")).status_code == 429
