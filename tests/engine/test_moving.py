@@ -252,12 +252,12 @@ def followed() -> Iterator[Callable[[Move], None]]:
     yield follow
     stopping.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    patience = time.monotonic() + 10
+    patience = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < patience, what
         time.sleep(0.01)
@@ -277,7 +277,7 @@ def test_a_shadow_follows_people_as_they_change(followed: Callable[[Move], None]
 
     begun.level = noticed  # type: ignore[method-assign]
     followed(begun)
-    assert levelled.wait(10)
+    assert levelled.wait(60)
     for number, call in enumerate(scenarios.batched(random, scenarios.history(Random(9), 5, 60))):
         on.record([each for each in call if each.type != ""])
         if number == 3:
@@ -324,7 +324,7 @@ def test_a_shadow_is_cut_over(tmp_path: Path, followed: Callable[[Move], None]) 
     for call in scenarios.batched(Random(4), scenarios.history(Random(11), 4, 80, "other")):
         on.record(call)
     stopping.set()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     follower.source.close()
     moved = move(source, target).run()

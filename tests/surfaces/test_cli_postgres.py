@@ -110,7 +110,7 @@ class Program:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def start() -> Iterator[Callable[..., Program]]:
 
 
 def until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not what():
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.05)

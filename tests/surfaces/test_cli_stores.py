@@ -117,11 +117,11 @@ def test_a_running_server_is_followed_and_then_cut_over(store: Path, capfd: pyte
         )
         for number in range(20):
             tl.track("42", "purchase_completed", {"total": 1, "currency": "EUR"}, key=f"more-{number}")
-        patience = time.monotonic() + 30
+        patience = time.monotonic() + 60
         while time.monotonic() < patience and (not Path("y.db").exists() or events(Path("y.db")) < 21):
             time.sleep(0.1)
         follower.send_signal(signal.SIGTERM)
-        assert "Stopped" in follower.communicate(timeout=30)[0]
+        assert "Stopped" in follower.communicate(timeout=60)[0]
         assert follower.returncode == 0
         tl.track("42", "purchase_completed", {"total": 1, "currency": "EUR"}, key="last")
     code, said = call(capfd, "move", "x.db", "y.db")

@@ -303,8 +303,9 @@ def test_whatever_is_told_is_recorded_or_kept_or_asked_for_again(burst: int, tol
 def test_servers_count_people_together_as_long_as_redis_is_there(engine: Engine, keys: Keys, tmp_path: Path) -> None:
     with servers.running(tmp_path) as redis, ExitStack() as stack:
         chosen = Settings(
-            access_log=False, person_events_per_second=NOTHING_COMES_BACK, person_burst_events=4, cache=redis.url
-        )
+            access_log=False, person_events_per_second=NOTHING_COMES_BACK, person_burst_events=4, cache=redis.url,
+            cache_timeout_seconds=10,
+        )  # fmt: skip
         one, two = (
             stack.enter_context(TestClient(Application(engine, chosen, limits=open_limits(chosen)))) for _ in range(2)
         )
