@@ -88,11 +88,35 @@ def environment() -> dict[str, str]:
     }
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+STRUCK = """
+import os, sys
+from threadline.surfaces.cli import main, what_if
+
+write, number = what_if._write, int(sys.argv.pop(1))
+
+def struck(*arguments):
+    write(*arguments)
+    what_if._write = write
+    os.kill(os.getpid(), number)
+
+what_if._write = struck
+main()
+"""
+"""The command line, in a process that gets this signal when its first page is kept."""
+
+
+def start(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "threadline")) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "threadline", *arguments], cwd=folder, env=environment(), text=True,
+        [sys.executable, *program, *arguments], cwd=folder, env=environment(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
+
+
+def struck(folder: Path, number: int, *arguments: str) -> int:
+    """The exit code of a command that was sent a signal after its first page."""
+    process = start(folder, *arguments, program=("-c", STRUCK, str(int(number))))
+    process.communicate(timeout=120)
+    return process.returncode
 
 
 def run(folder: Path, *arguments: str, code: int = 0) -> str:
@@ -137,16 +161,9 @@ def test_interrupted_it_goes_on_and_comes_to_the_same(folder: Path) -> None:
     arguments = ("what-if", "--definitions", "candidate.yaml", "--json")
     checkpoint = folder / "checkpoint.json"
     whole = json.loads(run(folder, *arguments, *stop))
-    process = start(folder, *arguments, *stop, "--checkpoint", str(checkpoint))
-    patience = time.monotonic() + 60
-    while not checkpoint.exists() and process.poll() is None and time.monotonic() < patience:
-        time.sleep(0.001)
-    process.send_signal(signal.SIGINT)
-    said, complained = process.communicate(timeout=60)
-    assert process.returncode in (0, 130), complained
-    if process.returncode == 130:
-        assert json.loads(checkpoint.read_text())["people"] < PEOPLE
-        said = run(folder, *arguments, *stop, "--checkpoint", str(checkpoint))
+    assert struck(folder, signal.SIGINT, *arguments, *stop, "--checkpoint", str(checkpoint)) == 130
+    assert json.loads(checkpoint.read_text())["people"] < PEOPLE
+    said = run(folder, *arguments, *stop, "--checkpoint", str(checkpoint))
     assert without_id(json.loads(said)) == without_id(whole)
     assert not checkpoint.exists()
 
@@ -157,16 +174,9 @@ def without_id(answer: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_checkpoint_of_another_question_is_refused(folder: Path) -> None:
     checkpoint = folder / "checkpoint.json"
-    process = start(folder, "what-if", "--definitions", "candidate.yaml", "--checkpoint", str(checkpoint))
-    patience = time.monotonic() + 60
-    while not checkpoint.exists() and process.poll() is None and time.monotonic() < patience:
-        time.sleep(0.001)
-    process.send_signal(signal.SIGSTOP)
-    kept = checkpoint.read_bytes() if checkpoint.exists() else None
-    process.kill()
-    process.communicate()
-    assert kept is not None, "the checkpoint is written after each page, and there are several"
-    checkpoint.write_bytes(kept)
+    asked = ("what-if", "--definitions", "candidate.yaml", "--checkpoint", str(checkpoint))
+    assert struck(folder, signal.SIGKILL, *asked) == -signal.SIGKILL
+    assert checkpoint.exists(), "the checkpoint is written after each page, and there are several"
     complained = start(folder, "rules", "diff", "candidate.yaml", "--samples", "3", "--checkpoint", str(checkpoint))
     _, said = complained.communicate(timeout=60)
     assert complained.returncode == 1
