@@ -65,13 +65,13 @@ class Gate:
     def __call__(self, name: str, body: dict[str, Any], go: Callable[..., Answer]) -> Answer:
         if name == self.name and not self.reached.is_set():
             self.reached.set()
-            assert self.opened.wait(30)
+            assert self.opened.wait(60)
         return go()
 
 
 def told(store: DynamoStore, count: int, cursor: str = "") -> list[FeedEntry]:
     """The feed after a cursor, once it has so many entries: other processes' commits show a little later."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(found := store.feed(cursor)) < count:
         assert time.monotonic() < deadline, f"the feed has only {found}"
         time.sleep(0.01)

@@ -44,12 +44,12 @@ def test_a_writer_that_stood_still_is_passed_and_comes_after(
     monkeypatch.setattr(still._journal, "beat", lambda: None)  # a process that stands still does not beat either
     task = threading.Thread(target=record, args=(still, entry(2)))
     task.start()
-    assert gate.reached.wait(10)
+    assert gate.reached.wait(60)
     record(other, entry(3, OTHER_THREAD))
     found = told(other, 2)
     assert ids(found) == [entry(1).id, entry(3).id]
     gate.opened.set()
-    task.join(30)
+    task.join(60)
     assert still.seen([entry(2).id])
     assert ids(told(other, 1, found[-1].cursor)) == [entry(2).id]
     assert ids(list(feed_pages(other))) == [entry(1).id, entry(3).id, entry(2).id]
@@ -62,11 +62,11 @@ def test_the_feed_waits_for_a_writer_that_is_at_work(url: str, stores: Opening) 
     spy(slow).before = gate
     task = threading.Thread(target=record, args=(slow, entry(1)))
     task.start()
-    assert gate.reached.wait(10)
+    assert gate.reached.wait(60)
     record(patient, entry(2, OTHER_THREAD))
     assert patient.feed() == []
     gate.opened.set()
-    task.join(30)
+    task.join(60)
     assert ids(told(patient, 2)) == [entry(1).id, entry(2).id]
     patient.close()
 

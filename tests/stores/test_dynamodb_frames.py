@@ -309,7 +309,7 @@ def test_many_writers_and_readers_of_one_item_see_whole_values_only(url: str) ->
     reader.start()
     at_once(*[lambda store=store: write(store) for store in stores[:3]])
     done.set()
-    reader.join(30)
+    reader.join(60)
     [item] = stores[0].get([key])
     assert item is not None
     assert item.version == 37

@@ -109,8 +109,8 @@ class Herd:
         """End all of it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(20)
-        self._listener.join(20)
+        self._process.wait(60)
+        self._listener.join(60)
 
 
 @contextmanager

@@ -207,7 +207,7 @@ class Counting:
         """Stop, and check that what was acknowledged is there, and nothing else."""
         self.stopping.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(60)
         assert self.errors == []
         [item] = self.store.get([KEY])
         assert item is not None
@@ -395,7 +395,7 @@ def test_those_who_want_the_same_item_take_turns_and_others_do_not_wait(url: str
         assert not came.wait(0.3)
         with other.turn([Key("t", "free")]):
             assert not came.is_set()
-    assert came.wait(10)
+    assert came.wait(60)
     waiting.join()
     other.close()
 

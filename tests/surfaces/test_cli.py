@@ -436,7 +436,7 @@ def test_what_runs_on_shows_no_secret_either(command: str, store: Path) -> None:
     assert process.stdout is not None
     first = process.stdout.readline()
     process.terminate()
-    said = first + process.communicate(timeout=30)[0]
+    said = first + process.communicate(timeout=60)[0]
     assert '"ready":true' in said
     assert SENTINEL not in said
 

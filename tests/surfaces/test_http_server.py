@@ -173,7 +173,7 @@ def test_keys_are_still_told_after_the_port_was_taken(tmp_path: Path, servers: l
 def test_a_server_whose_keys_cannot_be_told_says_so_and_ends(tmp_path: Path, servers: list[Process]) -> None:
     command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "x.db"), "--port", "0"]
     with Path("/dev/full").open("w") as full:
-        told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=30)
+        told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     assert told.returncode == 1
     assert "No space left" in told.stderr
     assert "Traceback" not in told.stderr

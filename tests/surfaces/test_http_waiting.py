@@ -51,7 +51,7 @@ class HeldStore:
     def _wait(self) -> None:
         self.asked.append(threading.get_ident())
         self.begun.set()
-        assert self.gate.wait(10)
+        assert self.gate.wait(60)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
@@ -75,8 +75,8 @@ async def serving(engine: Engine) -> AsyncIterator[httpx.AsyncClient]:
 async def beside(held: HeldStore, client: httpx.AsyncClient, *asking: Any) -> list[httpx.Response]:
     """The answers of these requests, which wait for the store, after another one was answered meanwhile."""
     tasks = [asyncio.create_task(each) for each in asking]
-    assert await asyncio.to_thread(held.begun.wait, 10)
-    alive = await asyncio.wait_for(client.get("/livez"), 5)
+    assert await asyncio.to_thread(held.begun.wait, 60)
+    alive = await asyncio.wait_for(client.get("/livez"), 60)
     assert alive.status_code == 200
     assert not any(task.done() for task in tasks)
     held.gate.set()

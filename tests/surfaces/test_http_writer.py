@@ -31,7 +31,7 @@ class Recording:
         self.errors: dict[str, Exception] = {}
 
     def record(self, events: Sequence[Event]) -> list[Receipt]:
-        self.gate.wait(10)
+        self.gate.wait(60)
         self.groups.append([each.key for each in events])
         for each in events:
             if each.key in self.errors:

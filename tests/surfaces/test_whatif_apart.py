@@ -150,7 +150,7 @@ def test_nothing_is_sent_and_no_byte_is_changed(folder: Path, counter: Counter) 
     while counter.calls == 0 and time.monotonic() < patience:
         time.sleep(0.05)
     worker.terminate()
-    worker.communicate(timeout=30)
+    worker.communicate(timeout=60)
     assert counter.calls == 1
 
 
