@@ -1,0 +1,106 @@
+"""`threadline import`: what it says, what it makes, and when it has failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.surfaces.import_stage import OPTIONS, csv_text, row, write_csv
+from threadline.app import composition, open_engine
+from threadline.kernel.errors import InvalidDefinition
+from threadline.surfaces.cli.importing import Checkpoint, Summary
+from threadline.surfaces.cli.program import threadline
+from threadline.surfaces.cli.session import Session
+
+
+def run(*arguments: str) -> Result:
+    # The program's own `run` prints to the process's streams; here the group is called as it calls it.
+    return CliRunner().invoke(threadline, ["import", *arguments], obj=Session(composition()))
+
+
+def test_the_command_imports_into_a_file_store(tmp_path: Path) -> None:
+    path, store = write_csv(tmp_path / "rows.csv", 12), str(tmp_path / "store.db")
+    done = run(str(path), *OPTIONS, "--file", store)
+    assert done.exit_code == 0, done.output
+    assert "12 accepted" in done.stdout
+    assert "12 rows were settled by an earlier run" in run(str(path), *OPTIONS, "--file", store).stdout
+    made = open_engine(store, readonly=True)
+    try:
+        assert made.person("default", "user_id:1").position == 2
+    finally:
+        made.close()
+
+
+def test_a_dry_run_shows_events_and_makes_no_store(tmp_path: Path) -> None:
+    path, store = write_csv(tmp_path / "rows.csv", 12), tmp_path / "store.db"
+    done = run(str(path), *OPTIONS, "--file", str(store), "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count('"purchase_completed"') == 5
+    assert '"total": 1.25' in done.stdout
+    assert not store.exists()
+
+
+def test_a_mapping_comes_from_a_file_and_options_change_it(tmp_path: Path) -> None:
+    path, declared = write_csv(tmp_path / "rows.csv", 3), tmp_path / "map.yaml"
+    declared.write_text("type: page\ntime: {column: day, zone: Europe/Rome}\nuser_id: customer\nproperties: '*'\n")
+    done = run(
+        str(path), "--map", str(declared), "--type", "visit", "--identifier", "loyalty=order", "--property",
+        "total=dollars:number", "--dry-run",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert '"visit"' in done.stdout
+    assert '"2025-02-28T23:00:00.000000Z"' in done.stdout
+    assert '"loyalty": "o0"' in done.stdout
+    assert '"total": 1.25' in done.stdout
+
+
+def test_an_import_of_nothing_but_bad_rows_fails(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("order,customer,day,dollars\no1,1,soon,1\n")
+    done = run(str(path), *OPTIONS, "--file", str(tmp_path / "store.db"))
+    assert done.exit_code == 1
+    assert "row 1: invalid_time" in done.stdout
+
+
+def test_an_import_that_is_interrupted_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("threadline.surfaces.cli.import_.import_file", interrupted)
+    done = run(str(write_csv(tmp_path / "rows.csv", 3)), *OPTIONS, "--file", str(tmp_path / "store.db"))
+    assert done.exit_code != 0
+    assert "The same command goes on where it was." in done.stderr
+
+
+def test_an_import_that_recorded_nothing_fails_however_often_it_is_run(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    rows = [row(number) for number in range(3)]
+    (tmp_path / "rows.csv").write_text(csv_text(rows))
+    assert run(str(tmp_path / "rows.csv"), *OPTIONS, "--file", store).exit_code == 0
+    assert run(str(tmp_path / "rows.csv"), *OPTIONS, "--file", store).exit_code == 0
+    assert run(str(tmp_path / "rows.csv"), *OPTIONS, "--file", store, "--again").exit_code == 0
+    (tmp_path / "other.csv").write_text(csv_text([{**each, "dollars": "9"} for each in rows]))
+    (tmp_path / "bad.csv").write_text(csv_text([{**each, "day": "soon"} for each in rows]))
+    for name, said in (("other.csv", "3 in conflict"), ("bad.csv", "3 rejected")):
+        for arguments in ((), (), ("--again",), ()):
+            done = run(str(tmp_path / name), *OPTIONS, "--file", store, *arguments)
+            assert done.exit_code == 1, (name, arguments)
+            assert "Not one row is recorded." in done.stdout
+            assert said in done.stdout or "3 rows were settled by an earlier run" in done.stdout
+    (tmp_path / "empty.csv").write_text(csv_text([]))
+    assert run(str(tmp_path / "empty.csv"), *OPTIONS, "--file", store).exit_code == 0
+
+
+def test_a_checkpoint_without_counts_condemns_nothing() -> None:
+    assert not Summary(skipped=3, earlier=Checkpoint(file="f", rows=3, done=True)).futile
+
+
+def test_a_wrong_mapping_says_what_to_write(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", 1)
+    done = run(str(path), "--type", "page", "--time", "day", "--dry-run")
+    assert isinstance(done.exception, InvalidDefinition)
+    assert "user_id" in str(done.exception)
+    assert run(str(path), "--identifier", "loyalty", "--dry-run").exit_code == 2

@@ -1,0 +1,249 @@
+"""Rows that are wrong are kept with their numbers and stop no others; files that cannot be read say why."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.surfaces.import_stage import (
+    NOW,
+    asked,
+    counts,
+    csv_text,
+    engine,
+    events_in,
+    plan,
+    row,
+    write_csv_zipped,
+    write_json_lines,
+    write_parquet,
+    write_tsv,
+)
+from threadline.kernel.errors import InvalidDefinition, InvalidValue
+from threadline.kernel.event import Event
+from threadline.surfaces.cli.importing import BATCH_ROWS, import_file, preview
+from threadline.surfaces.cli.rows import LINE_BYTES_MAX
+
+BAD_CSV = (
+    b"order,customer,day,dollars\n"
+    b"o1,1,2025-03-01,1\n"
+    b"o2,1,soon,1\n"
+    b"o3,1,2025-03-01,many\n"
+    b"o4,,2025-03-01,1\n"
+    b"o5,null,2025-03-01,1\n"
+    b"o6,1,2025-03-01,1,too,many\n"
+    b"o7,\xff\xfe,2025-03-01,1\n"
+    b"\n"
+    b"o8,1\n"
+    b"o9,1,2025-03-09,1\n"
+)
+
+
+def test_a_bad_row_is_kept_with_its_number_and_stops_no_other(tmp_path: Path) -> None:
+    made = engine()
+    path = tmp_path / "bad.csv"
+    path.write_bytes(BAD_CSV)
+    summary = import_file(made, plan(path))
+    assert counts(summary) == (0, 2, 0, 0, 7)
+    said = {problem.row: problem.code for problem in summary.problems}
+    assert said == {
+        2: "invalid_time", 3: "invalid_value", 4: "no_identifier", 5: "no_identifier", 6: "invalid_value",
+        7: "invalid_value", 8: "missing_column",
+    }  # fmt: skip
+    entries = asked(made, "rejected").entries
+    assert len(entries) == 7
+    kept = {entry.payload["row"]: entry for entry in entries}
+    assert set(kept) == {2, 3, 4, 5, 6, 7, 8}
+    assert kept[2].payload["cells"] == {"order": "o2", "customer": "1", "day": "soon", "dollars": "1"}
+    assert (kept[2].payload["file"], kept[2].payload["key"], kept[2].source) == ("bad.csv", "o2", "import")
+    assert asked(made, "message", message_id="o3", source="import").outcome == "rejected"
+    # Once more changes nothing: the same refusals are the same entries.
+    assert counts(import_file(made, plan(path), again=True)) == (0, 0, 2, 0, 7)
+    assert len(asked(made, "rejected").entries) == 7
+
+
+def test_a_rejected_row_is_corrected_as_an_event(tmp_path: Path) -> None:
+    made = engine()
+    path = tmp_path / "bad.csv"
+    path.write_bytes(BAD_CSV)
+    import_file(made, plan(path))
+    entry = next(each for each in asked(made, "rejected").entries if each.payload.get("key") == "o2")
+    with pytest.raises(InvalidValue, match="give the correction as `event`"):
+        asked(made, "resubmit", id=entry.id)
+    native = next(each for each in made.catalogue.operations if each.name == "resubmit").example.event
+    receipt = asked(
+        made, "resubmit", id=entry.id, event=type(native)(type="page", identifiers={"user_id": "1"})
+    ).receipt
+    event = made.event_of_key("default", "import", "o2")
+    assert event is not None
+    assert event.id == receipt.id
+
+
+def test_lines_that_are_no_objects_are_bad_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    lines = [
+        json.dumps(row(1)), "{broken", "[1]", "\x00", json.dumps({"deep": 1}).replace("1", "[" * 5_000 + "]" * 5_000),
+        '{"long": "' + "x" * LINE_BYTES_MAX + '"}', json.dumps(row(2)),
+    ]  # fmt: skip
+    path.write_text("\n".join(lines))
+    made = engine()
+    summary = import_file(made, plan(path))
+    assert counts(summary) == (0, 2, 0, 0, 5)
+    said = {problem.row: problem.code for problem in summary.problems}
+    assert (said[2], said[3], said[4], said[6]) == ("invalid_json", "not_an_object", "invalid_json", "too_large")
+
+
+@pytest.mark.parametrize(
+    ("torn", "recorded", "cells"),
+    [
+        ('1,ada,2025-03-01,1\n2,ada,2025-03-02,"1\n3,ada,2025-03-03,1\n4,ada,2025-03-04,1', 3, '2,ada,2025-03-02,"1\n'),
+        ('1,ada,2025-03-01,1\n2,"ada\n' + "3,ada,2025-03-03,1\n" * 8_000, 2, '2,"ada\n'),
+        (
+            '1,ada,2025-03-01,1\n2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n4,ada,2025-03-04,1\n', 2,
+            '2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n',
+        ),
+    ],
+    ids=["to the end", "too far", "up to another"],
+)  # fmt: skip
+def test_a_quote_that_nothing_closes_swallows_no_rows(torn: str, recorded: int, cells: str, tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("order,customer,day,dollars\n" + torn)
+    on = engine()
+    summary = import_file(on, plan(path))
+    assert (summary.accepted, summary.rejected, summary.problems[0].row) == (recorded, 1, 2)
+    (entry,) = asked(on, "rejected").entries
+    assert entry.payload["cells"] == cells
+
+
+def test_quotes_may_hold_lines_and_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text('order,customer,day,dollars\n1,"a ""dear""\ncustomer",2025-03-01,"1"\n2,ada,2025-03-02,1')
+    on = engine()
+    assert counts(import_file(on, plan(path)))[1] == 2
+    assert on.person("default", 'user_id:a "dear"\ncustomer').position == 1
+
+
+def test_a_byte_order_mark_before_lines_of_json_is_passed_over(tmp_path: Path) -> None:
+    path = write_json_lines(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    summary = import_file(engine(), plan(path))
+    assert (summary.accepted, summary.rejected) == (20, 0)
+
+
+def test_parquet_of_data_frames_has_times_finer_than_ours(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    nanoseconds = [1_700_000_000_123_456_789, 1_700_000_000_123_456_000]
+    columns = {
+        "order": ["1", "2"], "customer": ["ada", "bob"], "dollars": [1, 2],
+        "day": pyarrow.array(nanoseconds, pyarrow.timestamp("ns", tz="Europe/Rome")),
+        "clock": pyarrow.array([1_001, 2], pyarrow.time64("ns")),
+        "took": pyarrow.array([1_001, 2], pyarrow.duration("ns")),
+    }  # fmt: skip
+    path = tmp_path / "orders.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    on = engine()
+    clock = plan(path, properties={"clock": "clock"})
+    assert import_file(on, clock).accepted == 2
+    (told,) = on.events(on.person("default", "user_id:ada"))
+    assert (told.event.occurred_at, told.event.properties) == (nanoseconds[0] // 1_000, {"clock": "00:00:00.000001"})
+
+
+def test_a_value_that_has_no_form_here_stops_only_its_row(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    days = pyarrow.array([19_000, 10_000_000, 19_001], pyarrow.date32())
+    columns = {"order": ["1", "2", "3"], "customer": ["ada", "bob", "eve"], "dollars": [1, 2, 3], "day": days}
+    path = tmp_path / "orders.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    summary = import_file(engine(), plan(path))
+    assert (summary.accepted, [each.row for each in summary.problems]) == (2, [2])
+
+
+def test_a_damaged_file_says_so_and_keeps_what_came_before(tmp_path: Path) -> None:
+    made = engine()
+    path = tmp_path / "rows.csv.gz"
+    whole = gzip.compress(csv_text([row(number) for number in range(4_000)]).encode())
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    with pytest.raises(InvalidValue, match="damaged from here"):
+        import_file(made, plan(path))
+    assert events_in(made) >= BATCH_ROWS
+    path.write_bytes(whole)
+    import_file(made, plan(path))
+    assert sum(person.events for person in asked(made, "people").people) == 4_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("rows.xlsx", b"", "must end in"),
+        ("rows.csv", b"", "is empty"),
+        ("rows.csv", b"a,b,a\n1,2,3\n", "two columns"),
+        ("rows.parquet", b"PAR0", "no Parquet file"),
+        ("rows.csv.gz", b"not gzip", "damaged"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InvalidValue, match=said):
+        import_file(engine(), plan(path))
+
+
+def test_what_a_json_object_lacks_is_empty_unless_it_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [row(1), row(2), row(3), row(4), row(5)]
+    del rows[1]["dollars"], rows[2]["day"], rows[3]["customer"], rows[4]["order"]
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    made = engine()
+    summary = import_file(made, plan(path))
+    assert counts(summary) == (0, 2, 0, 0, 3)
+    assert {each.row: each.code for each in summary.problems} == {
+        3: "missing_column", 4: "no_identifier", 5: "missing_column",
+    }  # fmt: skip
+    kept = {entry.payload["row"]: entry.payload["cells"] for entry in asked(made, "rejected").entries}
+    assert kept == {3: rows[2], 4: rows[3], 5: rows[4]}
+    assert [getattr(each, "properties", None) for each in preview(plan(path), NOW, 2)] == [
+        {"total": 1.25, "currency": "USD"},
+        {"currency": "USD"},
+    ]
+
+
+@pytest.mark.parametrize("write", [write_csv_zipped, write_tsv, write_parquet])
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"time": "dya"}, "no column 'dya'; did you mean 'day'"),
+        ({"user_id": "who"}, "no column 'who'; it has "),
+        ({"identifiers": {"loyalty": "crad"}}, "no column 'crad'"),
+        ({"properties": {"total": "dolars"}}, "no column 'dolars'; did you mean 'dollars'"),
+        ({"key": ["oder"]}, "no column 'oder'; did you mean 'order'"),
+        ({"type": {"column": "kind"}}, "no column 'kind'"),
+    ],
+)
+def test_a_column_that_no_row_can_have_stops_the_import_before_any_row(
+    write: Callable[[Path], Path], changed: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    made = engine()
+    wrong = plan(write(tmp_path), **changed)
+    with pytest.raises(InvalidDefinition, match=said):
+        import_file(made, wrong)
+    with pytest.raises(InvalidDefinition, match=said):
+        preview(wrong, NOW)
+    assert asked(made, "rejected").entries == []
+
+
+def test_a_preview_shows_the_first_rows(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes(BAD_CSV)
+    first = preview(plan(path), NOW, 3)
+    assert isinstance(first[0], Event)
+    assert (first[0].key, first[0].properties) == ("o1", {"total": 1, "currency": "USD"})
+    assert [getattr(each, "code", "") for each in first] == ["", "invalid_time", "invalid_value"]
