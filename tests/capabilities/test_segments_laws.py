@@ -191,6 +191,25 @@ def test_a_dispatcher_that_comes_late_tells_the_same_times(life: list[Any], dela
     assert turns(prompt) == turns(late)
 
 
+@pytest.mark.slow
+@given(st.lists(st.tuples(st.sampled_from(DRAWN), st.sampled_from(GAPS), st.booleans()), min_size=2, max_size=8))
+@settings(max_examples=25, deadline=None, phases=UNSHRUNK)
+def test_whenever_timers_are_seen_to_nothing_is_told_that_was_not_so(life: list[Any]) -> None:
+    """Events come in between a timer's instant and its firing: each is judged, and the timer takes nothing back."""
+    lived = Lived()
+    for (type, properties), gap, awake in life:
+        lived.tell(type, properties)
+        lived.asked.now += gap
+        while awake and lived.dispatcher.run_once():
+            pass
+    while lived.dispatcher.run_once():
+        pass
+    lived.check()
+    for name, type, at in turns(lived):
+        [picture] = audit([each for each in lived.told if each["occurred_at"] <= at], at + 1)
+        assert (type == SEGMENT_ENTERED) == CONDITIONS[name](picture), (name, at)
+
+
 def turns(lived: Lived) -> list[tuple[str, str, int]]:
     engine = lived.asked.engine
     person = engine.person("default", "user_id:u")

@@ -186,6 +186,15 @@ segments:
     ]  # fmt: skip
 
 
+def test_a_timer_that_comes_late_takes_nothing_back_that_was_told_since() -> None:
+    asked = Asked(definitions=f"{RECENT[:-1]}, vips: {{when: {{field: tags, contains: vip}}}}}}")
+    asked.tell("page", user_id="ada")
+    asked.now += 3 * DAY + HOUR
+    asked.tell("tag_added", user_id="ada", properties={"tag": "vip"})
+    work(asked)
+    assert told(asked) == [("segment_entered", "recent"), ("segment_left", "recent"), ("segment_entered", "vips")]
+
+
 def test_until_and_who_leaves_soon_reckon_with_what_lies_ahead() -> None:
     asked = Asked(definitions="segments: {free: {when: {field: traits.plan, equals: free}}}")
     asked.tell("identify", user_id="ada", properties={"plan": "free"})

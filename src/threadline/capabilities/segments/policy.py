@@ -117,7 +117,9 @@ class _Reaction:
         turns = _Turns(known.get(SEGMENTS.name, {}), _most(known))
         moment = Moment(known, due)
         for _ in range(STEPS_MAX):
-            self._take(self._segments, moment, min(moment.at, known.at - 1), turns)
+            # Of whatever an event has turned since, later than this instant, the last word is the event's.
+            segments = [each for each in self._segments if moment.at == known.at or turns.last(each.name) < moment.at]
+            self._take(segments, moment, min(moment.at, known.at - 1), turns)
             if turns.more or moment.at == known.at:
                 break
             ahead = moment.changes(self._segments)
@@ -163,6 +165,10 @@ class _Turns:
             self._tell(SEGMENT_LEFT, segment.name, known, at)
         elif before and known != segment.version:
             self._tell(SEGMENT_KEPT, segment.name, segment.version, at)
+
+    def last(self, name: str) -> int:
+        """When the last word on a segment was said."""
+        return self._standing(name)[1]
 
     def drop(self, name: str, at: int) -> None:
         """A segment that is not declared any more has no members."""
