@@ -11,9 +11,11 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.engine import Engine
+from threadline.engine.wishes import CASCADE_CUT
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.limits import CASCADE_EVENTS_MAX
 from threadline.kernel.policy import Emit, Known, Policy, Read, Timer, Wish
 from threadline.kernel.time import DAY, HOUR
 from threadline.stores.memory import MemoryStore
@@ -128,3 +130,20 @@ def test_whoever_names_them_is_told_of_merges_and_in_both_people_of_splits(named
         events = on.events(on.person("default", person))
         assert [r.event.type for r in events].count(SPLIT) == 1
         assert [r.cause for r in events if r.event.type == "noticed"].count(merged.id) == (named and person == survivor)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_whoever_keeps_to_the_room_is_not_cut_and_a_timer_that_stays_takes_none(more: int) -> None:
+    stays = Timer(key="t", due_at=NOW + HOUR, unless_earlier=True)
+
+    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+        if recorded.event.type != "go":
+            return [stays] * 50
+        emits = [Emit(type="gone", key=f"{n}", occurred_at=NOW) for n in range(known.room - 1 + more)]
+        return [stays, *emits]
+
+    on = engine(react)
+    tell(on, "go")
+    types = [each.event.type for each in on.events(on.person("default", "user_id:ada"))]
+    assert types.count("gone") == CASCADE_EVENTS_MAX - 2
+    assert types.count(CASCADE_CUT) == more

@@ -7,10 +7,11 @@ from typing import Protocol
 
 from threadline.engine import wishes
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.known import KnownPerson
 from threadline.engine.person import Person
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
-from threadline.kernel.policy import Known, Policy, Wish
+from threadline.kernel.policy import Policy, Wish
 
 
 class Stage(Protocol):
@@ -25,8 +26,16 @@ class Stage(Protocol):
         """The policies that want to see an event."""
         ...
 
-    def known(self, person: Person, recorded: Recorded) -> Known:
+    def known(self, person: Person, recorded: Recorded) -> KnownPerson:
         """The person right after an event."""
+        ...
+
+    def idle(self, person: Person, policy: str, wish: Wish) -> bool:
+        """Whether a wish is for a timer that stays as it is: it changes nothing and takes no room."""
+        ...
+
+    def free(self, person: Person) -> int:
+        """How many more writes fit into the batch that the event is in."""
         ...
 
     def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
@@ -55,7 +64,10 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
         for policy in reactors:
             if not wishes.concerns(policy, recorded):
                 continue
+            known.room = _room(added, writes, stage.free(person))
             for wish in policy.react(recorded, known):
+                if stage.idle(person, policy.name, wish):
+                    continue
                 writes += wishes.writes_of(stage.catalogue, wish)
                 if added == CASCADE_EVENTS_MAX - 1 or writes > 2 * CASCADE_EVENTS_MAX:
                     stage.cut(person, recorded, policy.name)
@@ -64,3 +76,11 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
                 emitted = stage.grant(person, recorded, policy.name, wish)
                 if emitted is not None:
                     queue.append(emitted)
+
+
+def _room(added: int, writes: int, free: int) -> int:
+    """How many more wishes may come of a cause of which so many have come, and be in its batch.
+
+    Each takes two writes. Rows that they change come to that: who asks for half of the room leaves as much for these.
+    """
+    return max(0, min(CASCADE_EVENTS_MAX - 1 - added, CASCADE_EVENTS_MAX - (writes + 1) // 2, free // 2 - 2))

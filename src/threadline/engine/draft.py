@@ -48,9 +48,14 @@ class Draft:
             self._weighed = len(self.entries)
         return 2 * (len(self.entries) + self._large) + len(self.writes) + len(self.checks) + len(self.people)
 
+    @property
+    def free(self) -> int:
+        """How many more writes fit beside what sealing may add."""
+        return BATCH_WRITES_MAX - _RESERVE - self.size - len(self.rows_to_write)
+
     def has_room(self, writes: int) -> bool:
         """Whether so many more writes fit beside what sealing may add."""
-        return self.size + len(self.rows_to_write) + writes + _RESERVE <= BATCH_WRITES_MAX
+        return writes <= self.free
 
     def take(self, writes: Iterable[Put | Delete | Check]) -> None:
         """Commit these with the rest."""

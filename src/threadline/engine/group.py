@@ -55,7 +55,6 @@ class Group:
         self.owners = owners
         self.now = now
         self.care = care
-        """Positions of requests that are placed otherwise than the rest."""
         self.receipts: dict[int, Receipt] = {}
         self.ids: set[str] = set()
         """Ids this group records, so that a call may hold the same event twice."""
@@ -67,16 +66,11 @@ class Group:
         self.pending: dict[str, list[Recorded]] = {}
         """Events placed by this group, by thread: they are not in the store yet."""
         self.placed_for: dict[str, Person] = {}  # whose the threads of these were held to be
-        self.read: dict[str, Person] = {}
-        """People as unpacked for this group."""
-        self.touched: dict[str, Person] = {}
-        """People whom this group changes."""
-        self.absent: set[str] = set()
-        """Threads that are nobody's in the store."""
-        self.claimed: list[str] = []
-        """Threads whose owner this group has changed in the cache."""
-        self.departed: dict[str, Person] = {}
-        """Those who were merged away, and into whom."""
+        self.read: dict[str, Person] = {}  # people as unpacked for this group
+        self.touched: dict[str, Person] = {}  # people whom this group changes
+        self.absent: set[str] = set()  # threads that are nobody's in the store
+        self.claimed: list[str] = []  # threads whose owner this group has changed in the cache
+        self.departed: dict[str, Person] = {}  # those who were merged away, and into whom
         self.put_off: set[str] = set()
         """Ids of events that wait for an attempt of their own."""
         self.loose: dict[Key, Put | Delete] = {}
@@ -283,6 +277,14 @@ class Group:
         at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
         return KnownPerson(self, person, recorded.event.type, at)
 
+    def idle(self, person: Person, policy: str, wish: Wish) -> bool:
+        """Whether a wish is for a timer that stays as it is."""
+        return wishes.is_idle(person, policy, wish)
+
+    def free(self, person: Person) -> int:
+        """How many more writes fit into the batch that the person's events are in."""
+        return self.drafts[person.id].free
+
     def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
         """Carry a wish into the person's draft; the recorded event if it was for one."""
         return wishes.grant(self, person, cause, policy, wish)
@@ -355,10 +357,7 @@ class Group:
             self.drafts.pop(id, None)
 
     def seal_all(self, between: Callable[[], None] = lambda: None) -> list[Batch]:
-        """Seal what is still open and answer all batches, in the order in which they must commit.
-
-        ``between`` is called before each is sealed.
-        """
+        """Seal what is still open, ``between`` before each; all batches, in the order in which they must commit."""
         for draft in list({id(d): d for d in self.drafts.values()}.values()):
             between()
             self._seal(draft)

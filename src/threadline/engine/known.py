@@ -51,7 +51,7 @@ class PolicyScene(Scene, Protocol):
 class KnownPerson:
     """The engine's `threadline.kernel.policy.Known`. Nothing is unpacked or reckoned before somebody asks for it."""
 
-    __slots__ = ("_person", "_position", "_scene", "_type", "_views", "at")
+    __slots__ = ("_person", "_position", "_scene", "_type", "_views", "at", "room")
 
     def __init__(self, scene: PolicyScene, person: Person, event_type: str, at: int) -> None:
         self._scene = scene
@@ -60,6 +60,8 @@ class KnownPerson:
         self._position = -1
         self._type = event_type
         self.at = at
+        self.room = 0
+        """Whoever asks a policy says how much there is; outside of a cascade nothing may be wished for."""
 
     @property
     def person(self) -> str:

@@ -16,6 +16,7 @@ from threadline.engine.refold import folded_before
 from threadline.engine.sides import Folded, Side, Verdicts
 from threadline.engine.states import States
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish
 from threadline.kernel.projection import Edge, Look, State
 
@@ -123,6 +124,15 @@ class Life:
         at = max(recorded.known_at, recorded.event.occurred_at) + 1
         return KnownPerson(self._scene, person, recorded.event.type, at)
 
+    def idle(self, person: Person, policy: str, wish: Wish) -> bool:
+        """Whether a wish is for a timer that stays as it is."""
+        pending = self._timers.get((policy, wish.key)) if isinstance(wish, Timer) else None
+        return pending is not None and isinstance(wish, Timer) and wishes.stays(wish, pending[:1])
+
+    def free(self, person: Person) -> int:
+        """No batch is committed here, so that none can be full."""
+        return BATCH_WRITES_MAX
+
     def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
         """Carry a wish into this life. What would be sent goes nowhere: there is no outbox here."""
         if isinstance(wish, Emit):
@@ -132,9 +142,7 @@ class Life:
             self._append(recorded)
             return recorded
         if isinstance(wish, Timer):
-            pending = self._timers.get((policy, wish.key))
-            if not wishes.stays(wish, () if pending is None else pending[:1]):
-                self._timers[policy, wish.key] = (wish.due_at, cause.thread, wish.data)
+            self._timers[policy, wish.key] = (wish.due_at, cause.thread, wish.data)
         elif isinstance(wish, CancelTimer):
             self._timers.pop((policy, wish.key), None)
         return None

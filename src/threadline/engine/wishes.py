@@ -48,8 +48,6 @@ def grant(group: Group, person: Person, cause: Recorded, policy: str, wish: Wish
     if isinstance(wish, Effect):
         _put_effect(group, person, cause, policy, wish)
     elif isinstance(wish, Timer):
-        if stays(wish, _pending(person, policy, wish.key)):
-            return None
         _cancel(group, person, policy, wish.key)
         _set(group, person, cause.thread, policy, wish)
     else:
@@ -172,6 +170,11 @@ def timer_item(thread: str, policy: str, key: str, due_at: int) -> Key:
     """Where the timer of a thread lies: by due time within its shard."""
     id = short_hash("timer", thread, policy, key)
     return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
+
+
+def is_idle(person: Person, policy: str, wish: Wish) -> bool:
+    """Whether a wish is for a timer that stays as it is."""
+    return isinstance(wish, Timer) and stays(wish, _pending(person, policy, wish.key))
 
 
 def stays(wish: Timer, pending: Iterable[int]) -> bool:

@@ -91,6 +91,12 @@ class Known(Protocol):
         """The state of a projection; `KeyError` if there is none of that name."""
         ...
 
+    @property
+    def room(self) -> int:
+        """How many more wishes may come of the cause of all this before the cascade is cut. A policy that can go on
+        later, by a timer, leaves some of it to the others."""
+        ...
+
     def get(self, name: str, default: Any = None) -> Any:
         """The state of a projection, or ``default`` if there is none of that name."""
         ...
@@ -146,6 +152,15 @@ class Known(Protocol):
     def shared(self, name: str) -> Any:
         """What a policy's `Shared` of this name is made of now: one value for all events of a commit."""
         ...
+
+
+def turns_max(known: Known, *types: str) -> int:
+    """How many events of these types a policy may tell now that can tell the rest later, by a timer.
+
+    Half of the room; a quarter where each may bring more with it, such as a decision and an action.
+    """
+    share = 4 if any(map(known.heeded, types)) else 2
+    return (known.room + 1) // share if known.room > 1 else 0
 
 
 class Read(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import to_fixed
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish, turns_max
 from threadline.kernel.ranking import LIFE_MAX
 from threadline.kernel.time import parse_time
 
@@ -26,6 +26,8 @@ _ALWAYS = frozenset({MERGED, SPLIT, TIMER_FIRED, LEADERBOARDS_REFRESHED})
 """After these any score may be another one."""
 _COUNTS_ONLY = re.compile(r"head|d-?[0-9]+")
 """Parts of the state of streaks that say where the person was and how much was done on a day, not which days count."""
+TIMER = "look"
+"""One timer per person: the next instant at which any of the numbers may be another one."""
 AHEAD_MAX = 16
 """Events ahead of the clock that are looked at when a timer fires, before it is set to go on from there."""
 
@@ -57,17 +59,18 @@ def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Known)
     type = recorded.event.type
     if type == LEADERBOARD_SCORED:
         return ()
-    wishes: list[Wish] = []
+    ahead = recorded.event.occurred_at > recorded.recorded_at
+    looked: list[BoardDefinition] = []
     for board in watched:
         if type in _ALWAYS:
-            wishes += _told(board, recorded, known)
+            looked.append(board)
         elif known.touches(board.path[0], board.path[1:]):
-            if recorded.event.occurred_at > recorded.recorded_at:
-                # It lies ahead, from a clock that runs fast, and counts from its own time on.
-                wishes.append(Timer(key=board.name, due_at=recorded.event.occurred_at + 1, unless_earlier=True))
-            elif _may_differ(board, recorded, known):
-                wishes += _told(board, recorded, known)
-    return wishes
+            if ahead:
+                # From a clock that runs fast: it counts from its own time on.
+                return [Timer(key=TIMER, due_at=recorded.event.occurred_at + 1, unless_earlier=True)]
+            if _may_differ(board, recorded, known):
+                looked.append(board)
+    return _told(looked, recorded, known)
 
 
 def _may_differ(board: BoardDefinition, recorded: Recorded, known: Known) -> bool:
@@ -87,22 +90,39 @@ def _may_differ(board: BoardDefinition, recorded: Recorded, known: Known) -> boo
     return held is None or named_zone(event) not in (None, held[ZONE])
 
 
-def _told(board: BoardDefinition, recorded: Recorded, known: Known) -> Iterator[Wish]:
+def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: Known) -> list[Wish]:
+    """The scores that are others now, as many as may be told at once, and when to look again."""
+    wishes: list[Wish] = []
+    most = turns_max(known, LEADERBOARD_SCORED)
+    again: list[int] = []
+    for board in looked:
+        found = measured(board, known.view(board.path[0]))
+        said = _said(board, found, recorded, known)
+        if said and len(wishes) == most:
+            again.append(known.at)  # the rest have their turn at once, of another cause
+            break
+        if said:
+            wishes.append(
+                Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=said)
+            )
+        look_at = _look_at(board, found, known, AHEAD_MAX if recorded.event.type == TIMER_FIRED else 0)
+        if look_at is not None:
+            again.append(look_at)
+    return [*wishes, Timer(key=TIMER, due_at=min(again), unless_earlier=True)] if again else wishes
+
+
+def _said(board: BoardDefinition, found: Measured, recorded: Recorded, known: Known) -> dict[str, Any]:
+    """What is to be told of a board; nothing if its score and its end are those that were told."""
     state: State = known[NAME]
     held = state["scores"].get(board.name)
-    found = measured(board, known.view(board.path[0]))
     turn, at, score, end = (held[TURN], held[AT], held[SCORE], held[END]) if held else (0, 0, 0, None)
     # An end that is too far ahead was cut when it was told; it is told again only with another score.
     same_end = found.end == end or (found.end is not None and end == at + LIFE_MAX <= found.end)
-    if score != found.score or (score and not same_end):
-        said = {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end}
-        zone = named_zone(recorded.event)
-        if board.expiring and zone is not None:
-            said["zone"] = zone
-        yield Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=said)
-    look_at = _look_at(board, found, known, AHEAD_MAX if recorded.event.type == TIMER_FIRED else 0)
-    if look_at is not None:
-        yield Timer(key=board.name, due_at=look_at, unless_earlier=True)
+    if score == found.score and (not score or same_end):
+        return {}
+    zone = named_zone(recorded.event)
+    zoned = {"zone": zone} if board.expiring and zone is not None else {}
+    return {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end, **zoned}
 
 
 def _look_at(board: BoardDefinition, found: Measured, known: Known, looks: int) -> int | None:

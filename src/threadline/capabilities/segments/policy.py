@@ -11,16 +11,11 @@ from threadline.capabilities.segments.projection import SEGMENTS, Kept, State, n
 from threadline.capabilities.segments.standing import STEPS_MAX, Moment, next_turn
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish, turns_max
 
-TURNS_MAX = 16
-"""Events of one reaction: half of what one cause may bring about, the rest is for others. Whoever enters or leaves more
-segments at once does so in several, one after the other."""
-HEEDED_TURNS_MAX = 8
-"""The same where rules or points go by entering or leaving: each turn may bring a decision and an action with it, and
-what does not fit would be cut."""
 TIMER = "turn"
-"""One timer per person: the next instant at which any of their segments may turn by time alone."""
+"""One timer per person: the next instant at which any of their segments may turn by time alone, or go on turning: of
+one cause may come so much and no more, and whoever enters or leaves more segments at once does so in several."""
 
 _ALL = frozenset({MERGED, SPLIT, SEGMENTS_REFRESHED})
 """After these nothing that was known of the person need hold any more."""
@@ -106,7 +101,7 @@ class _Reaction:
 
     def _judged(self, segments: Sequence[Segment], state: State, known: Known, now: int) -> Sequence[Wish]:
         moment = Moment(known, now)
-        turns = _Turns(state, _most(known))
+        turns = _Turns(state, turns_max(known, SEGMENT_ENTERED, SEGMENT_LEFT))
         self._take(segments, moment, now - 1, turns)
         ahead = now if turns.more else moment.next(segments)
         timer = [] if ahead is None else [Timer(key=TIMER, due_at=ahead, unless_earlier=True)]
@@ -114,7 +109,7 @@ class _Reaction:
 
     def _fired(self, due: int, known: Known) -> Sequence[Wish]:
         """Everything that time has turned from the instant of the timer until now, each at its own instant."""
-        turns = _Turns(known.get(SEGMENTS.name, {}), _most(known))
+        turns = _Turns(known.get(SEGMENTS.name, {}), turns_max(known, SEGMENT_ENTERED, SEGMENT_LEFT))
         moment = Moment(known, due)
         for _ in range(STEPS_MAX):
             # Of whatever an event has turned since, later than this instant, the last word is the event's.
@@ -137,11 +132,6 @@ class _Reaction:
         for name in turns.state:
             if name not in self._by_name:
                 turns.drop(name, at)
-
-
-def _most(known: Known) -> int:
-    heeded = known.heeded(SEGMENT_ENTERED) or known.heeded(SEGMENT_LEFT)
-    return HEEDED_TURNS_MAX if heeded else TURNS_MAX
 
 
 class _Turns:
