@@ -341,6 +341,25 @@ def test_a_word_that_has_expired_keeps_nothing_alive() -> None:
     ]
 
 
+def test_what_was_taken_back_does_not_return_by_time_alone() -> None:
+    def insight(at: int, key: str, **told: Any) -> Recorded:
+        return record(T0 + at, "agent_insight", {"type": "fact", "key": key, "value": True, **told}, key=key)
+
+    events = [
+        insight(0, "a"),
+        insight(1, "b", derived_from=["fact/a"], expires_at=format_time(T0 + HOUR)),
+        insight(2, "c", derived_from=["fact/b"]),
+        record(T0 + 10, "fact_retracted", {"type": "fact", "key": "a"}),
+    ]
+    for at in (11, HOUR - 1, HOUR, DAY):
+        shown = view(events, T0 + at)
+        assert "fact" not in shown, at
+        # What has expired is not what a retraction keeps from being told.
+        assert [each["key"] for each in shown["retracted"]] == ["a", "b", "c"] if at < HOUR else ["a", "c"]
+    # Nobody took anything back: what rests on something that is over stands.
+    assert sorted(view(events[:3], T0 + HOUR)["fact"]) == ["a", "c"]
+
+
 @given(random=scenarios.randoms)
 def test_a_retraction_undone_leaves_no_trace_in_what_is_told(random: Random) -> None:
     events = [each for each in facts_told(random, 40) if not each.event.type.startswith("fact_re")]

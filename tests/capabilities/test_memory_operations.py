@@ -243,6 +243,19 @@ def test_two_people_joined_and_split_know_what_each_knew(shop: Asked) -> None:
     assert shop.ask("memory", id="user_id:bob")["facts"][0]["value"] == "Oslo"
 
 
+def test_an_undoing_stays_with_its_retraction_whoever_they_have_become(shop: Asked) -> None:
+    shop.tell("page", anonymous_id="phone")
+    remember(shop, "city", "Oslo", who="anonymous_id:phone")
+    taken = shop.ask("retract", id="anonymous_id:phone", type="fact", key="city")["receipt"]["id"]
+    joined = shop.ask("merge", id=ADA, other="anonymous_id:phone")
+    assert shop.ask("unretract", id=taken)["back"] == ["fact/city"]
+    shop.ask("unmerge", id=joined["event"])
+    assert shop.ask("memory", id="anonymous_id:phone")["facts"][0]["value"] == "Oslo"
+    assert known(shop) == {}
+    assert shop.ask("unretract", id=taken)["receipt"]["status"] == "duplicate"
+    assert shop.ask("rejected")["entries"] == []
+
+
 # --- search and variables -------------------------------------------------------------------------
 
 

@@ -43,6 +43,10 @@ class Claim(NamedTuple):
     expires_at: int | None
     premises: tuple[FactId, ...]
 
+    def lives(self, now: int) -> bool:
+        """Whether it has not expired."""
+        return self.expires_at is None or self.expires_at > now
+
 
 def claims_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
     """What gives the claims in a piece of this derivation; decided once, for a person has a hundred pieces."""
@@ -183,13 +187,15 @@ def by_value(claims: Iterable[Claim]) -> list[list[Claim]]:
 # --- what a retraction takes along --------------------------------------------------------------
 
 
-def voided(claims: Mapping[FactId, list[Claim]], retracted: Mapping[FactId, int]) -> dict[FactId, tuple[int, FactId]]:
+def voided(
+    claims: Mapping[FactId, list[Claim]], retracted: Mapping[FactId, int], now: int
+) -> dict[FactId, tuple[int, FactId]]:
     """Up to which instant what is said of each fact is void, and the retracted fact that is the reason.
 
-    ``claims`` are those that live and that the fact's own retraction, in ``retracted``, leaves. A claim that rests on a
-    fact is void with it if it is no newer than what voided that fact; a fact that loses all its claims so takes along
-    what rests on it in turn. Facts that rest on each other in a circle come to the same end wherever one begins: bounds
-    only rise.
+    ``claims`` are those that the fact's own retraction, in ``retracted``, leaves. A claim that rests on a fact is void
+    with it if it is no newer than what voided that fact; a fact that loses so all its claims that live takes along what
+    rests on it in turn. What has expired since is lost as well: time alone gives nothing back. Facts that rest on each
+    other in a circle come to the same end wherever one begins: bounds only rise.
     """
     bounds = {fact: (at, fact) for fact, at in retracted.items()}
     if not bounds:
@@ -199,19 +205,23 @@ def voided(claims: Mapping[FactId, list[Claim]], retracted: Mapping[FactId, int]
     while risen:
         risen = False
         for fact, listed in resting.items():
-            bound = _bound(listed, bounds)
+            bound = _bound(listed, bounds, now)
             if bound is not None and (fact not in bounds or bound > bounds[fact]):
                 bounds[fact] = bound
                 risen = True
     return bounds
 
 
-def _bound(claims: list[Claim], bounds: Mapping[FactId, tuple[int, FactId]]) -> tuple[int, FactId] | None:
-    """What voids all these claims because of what they rest on; None while one of them stands."""
-    reasons = [cause_of(claim, bounds) for claim in claims]
-    if None in reasons:
-        return None
-    return max((reason for reason in reasons if reason is not None), default=None)
+def _bound(claims: list[Claim], bounds: Mapping[FactId, tuple[int, FactId]], now: int) -> tuple[int, FactId] | None:
+    """What voids these claims because of what they rest on; None while one of them stands, and if nothing does."""
+    reasons = []
+    for claim in claims:
+        reason = cause_of(claim, bounds)
+        if reason is not None:
+            reasons.append(reason)
+        elif claim.lives(now):
+            return None
+    return max(reasons, default=None)
 
 
 def cause_of(claim: Claim, bounds: Mapping[FactId, tuple[int, FactId]]) -> tuple[int, FactId] | None:

@@ -201,7 +201,9 @@ def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
     }
     # A retraction can be undone once, so its own id names the wish.
     key = derived_key(FACT_RESTORED, retraction.id)
-    receipt = engine.record([_event(context, person, FACT_RESTORED, properties, key)], known=True)[0]
+    # It goes where the retraction is: with it if people are parted, and the same wish whoever they have become.
+    identifier = person.identifiers[retraction.thread]
+    receipt = engine.record([wish(context, identifier, FACT_RESTORED, properties, key)], known=True)[0]
     back = [id for id in _ids(_known(context, person.id)) if id not in before]
     return UnretractResult(person=person.id, receipt=receipt, back=back)
 

@@ -134,11 +134,6 @@ class Derivation:
         return tuple(sorted({name: (name, made, place) for name, made, place in found}.values()))
 
     @cached_property
-    def expires(self) -> bool:
-        """Whether what it claims may end by time alone."""
-        return self.expires_after is not None or self.expires_at is not None
-
-    @cached_property
     def strength(self) -> int:
         """The position of its source in `SOURCES`: 0 is the strongest."""
         return SOURCES.index(self.source)

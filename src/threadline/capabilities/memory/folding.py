@@ -73,7 +73,8 @@ class Maker:
         self.many = self._key is not None
         # Of many facts one id each: they are what makes a person's state large.
         self.tail = 2 if self.many and not derivation.says else 2 * FACT_EVENTS_MAX
-        self.room = room_for(derivation.most) if self.many and derivation.expires else 0
+        expires = derivation.expires_after is not None or derivation.expires_at is not None
+        self.room = room_for(derivation.most) if self.many and expires else 0
         """How many pieces of facts that expire are kept until they are sorted out; 0 where none expires."""
         self.where = feed.where
         self._each = None if derivation.each is None else derivation.each.getter()

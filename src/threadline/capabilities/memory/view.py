@@ -42,21 +42,20 @@ class Reader:
         pieces, retracted = self._sorted_out(state)
         self._refold(pieces, retracted, events)
         self._pass_over(pieces, state, now)
-        limits = {fact: entry[0] for fact, entry in retracted.items()}
-        claims = {
-            fact: living
-            for fact, held in pieces.items()
-            if (living := [claim for maker, _, piece in held for claim in _living(maker, piece, now)])
+        said = {
+            fact: [claim for maker, _, piece in held for claim in maker.claims(piece)] for fact, held in pieces.items()
         }
-        bounds = voided(claims, limits)
+        bounds = voided(said, {fact: entry[0] for fact, entry in retracted.items()}, now)
         shown: dict[str, Any] = {}
-        for fact in sorted(claims):
-            known = claims[fact]
-            if bounds:
-                known = [claim for claim in known if cause_of(claim, bounds) is None]
+        gone = set(retracted)
+        for fact in sorted(said):
+            living = [claim for claim in said[fact] if claim.lives(now)]
+            known = [claim for claim in living if cause_of(claim, bounds) is None] if bounds else living
             if known:
                 shown.setdefault(fact[0], {})[fact[1]] = _fact(fact, known, pieces[fact])
-        return {**shown, "retracted": _gone(retracted, bounds)}
+            elif living:
+                gone.add(fact)
+        return {**shown, "retracted": [_taken(fact, retracted.get(fact), bounds[fact]) for fact in sorted(gone)]}
 
     def edges(self, state: State, now: int) -> list[Edge]:
         """From the earliest retraction on that newer events followed: what they alone make is folded from the log."""
@@ -148,10 +147,7 @@ class Reader:
 
 def _living(maker: Maker, piece: Piece, now: int) -> list[Claim]:
     """What a piece says that has not expired."""
-    said = maker.claims(piece)
-    if not maker.derivation.expires:
-        return said
-    return [claim for claim in said if claim.expires_at is None or claim.expires_at > now]
+    return [claim for claim in maker.claims(piece) if claim.lives(now)]
 
 
 def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[Maker, str, Piece]]) -> dict[str, Any]:
@@ -193,19 +189,12 @@ def _tell(told: dict[str, Any], claims: list[Claim]) -> dict[str, Any]:
     return told
 
 
-def _gone(retracted: Mapping[FactId, list[Any]], bounds: Mapping[FactId, tuple[int, FactId]]) -> list[dict[str, Any]]:
-    """The facts with a standing retraction, and those that went with one."""
-    told = []
-    for fact in sorted(bounds):
-        own = retracted.get(fact)
-        at, reason = bounds[fact]
-        told.append(
-            {
-                "type": fact[0],
-                "key": fact[1],
-                "retraction": "" if own is None else own[1],
-                "retracted_at": instant(at if own is None else own[0]),
-                "because_of": "" if own is not None else "/".join(reason),
-            }
-        )
-    return told
+def _taken(fact: FactId, own: list[Any] | None, bound: tuple[int, FactId]) -> dict[str, Any]:
+    """A fact with a standing retraction of its own, or one that went with another."""
+    return {
+        "type": fact[0],
+        "key": fact[1],
+        "retraction": "" if own is None else own[1],
+        "retracted_at": instant(bound[0] if own is None else own[0]),
+        "because_of": "" if own is not None else "/".join(bound[1]),
+    }

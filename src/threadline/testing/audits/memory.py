@@ -79,19 +79,19 @@ def memory(events: list[Told], now: int) -> dict[str, Any]:
         for fact, saying in _sayings(event):
             if event["occurred_at"] > retracted.get(fact, (-(10**30), ""))[0]:
                 sayings.setdefault(fact, []).append({**saying, "event": event})
-    claims = {
-        fact: [claim for claim in _claims(fact, said) if claim["expires_at"] is None or claim["expires_at"] > now]
-        for fact, said in sayings.items()
-    }
-    claims = {fact: listed for fact, listed in claims.items() if listed}
-    bounds = _cascade(claims, {fact: at for fact, (at, _) in retracted.items()})
+    claims = {fact: _claims(fact, said) for fact, said in sayings.items()}
+    bounds = _cascade(claims, {fact: at for fact, (at, _) in retracted.items()}, now)
     view: dict[str, Any] = {}
+    went = set(retracted)
     for fact, listed in claims.items():
-        known = [c for c in listed if not any(b in bounds and c["at"] <= bounds[b][0] for b in c["premises"])]
+        living = [c for c in listed if _lives(c, now)]
+        known = [c for c in living if not any(b in bounds and c["at"] <= bounds[b][0] for b in c["premises"])]
         if known:
             view.setdefault(fact[0], {})[fact[1]] = _shown(fact, known, sayings[fact])
+        elif living:
+            went.add(fact)
     gone = []
-    for fact in sorted(bounds):
+    for fact in sorted(went):
         at, why = bounds[fact]
         own = retracted.get(fact)
         gone.append(
@@ -360,16 +360,25 @@ def _retractions(events: list[Told]) -> dict[FactId, tuple[int, str]]:
     return standing
 
 
-def _cascade(claims: dict[FactId, list[dict[str, Any]]], retracted: dict[FactId, int]) -> dict[FactId, Any]:
+def _lives(claim: dict[str, Any], now: int) -> bool:
+    return claim["expires_at"] is None or bool(claim["expires_at"] > now)
+
+
+def _cascade(claims: dict[FactId, list[dict[str, Any]]], retracted: dict[FactId, int], now: int) -> dict[FactId, Any]:
+    """What voids each fact. One falls if something of it falls and nothing that lives stands."""
     bounds: dict[FactId, Any] = {fact: (at, fact) for fact, at in retracted.items()}
     while True:
         before = dict(bounds)
         for fact, listed in claims.items():
-            reasons = [
-                max((before[b] for b in claim["premises"] if b in before and claim["at"] <= before[b][0]), default=None)
-                for claim in listed
-            ]
-            if None not in reasons:
-                bounds[fact] = max([*reasons, *([bounds[fact]] if fact in bounds else [])])
+            reasons = {
+                place: [before[b] for b in claim["premises"] if b in before and claim["at"] <= before[b][0]]
+                for place, claim in enumerate(listed)
+            }
+            if all(reasons[place] or not _lives(claim, now) for place, claim in enumerate(listed)):
+                found = [reason for each in reasons.values() for reason in each]
+                if fact in bounds:
+                    found.append(bounds[fact])
+                if found:
+                    bounds[fact] = max(found)
         if bounds == before:
             return bounds
