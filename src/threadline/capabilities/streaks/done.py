@@ -76,7 +76,7 @@ def _with_grace(streak: Streak, sets: Sets, running: int, week_start: int, walk:
         # A day that has other events as well loses nothing by giving an early one away.
         have = own[period] - max(given - spare[period], 0)
         lacking, given = streak.times - have, 0
-        if 0 < lacking <= early[period + 1] and (own[period] or walk.reaches(period)):
+        if 0 < lacking <= early[period + 1] and (have > 0 or walk.reaches(period)):
             given = lacking
         if lacking <= given:
             add(done, period)
