@@ -254,6 +254,38 @@ def test_the_definitions_stand_before_what_was_written() -> None:
     assert (line["declared"], line["active"], line["rule_sets"]) == (True, 1, ["apps"])
 
 
+def test_what_was_written_counts_again_when_the_definitions_declare_it_no_more() -> None:
+    asked = asked_with_set()
+    activate(asked, 90)
+    assert decided(asked, 95) == [("Rejected", 1)]
+    written, declared = asked.engine.catalogue, Asked(definitions=DECLARED).engine.catalogue
+    instants = [asked.now]
+    for catalogue, said in ((declared, [("Matched", 1)]), (written, [("Rejected", 1)])):
+        asked.now += DAY
+        asked.engine = Engine(asked.engine.store, catalogue, lambda: asked.now)
+        instants.append(asked.now)
+        assert decided(asked, 95) == said
+    found = [asked.ask("rule", id="score", at=format_time(at)) for at in instants]
+    assert [(each["declared"], each["content"]["conditions"]["greater_than"]) for each in found] == [
+        (False, 90), (True, 10), (False, 90),
+    ]  # fmt: skip
+    assert [each["since"] for each in found[1:]] == [format_time(at) for at in instants[1:]]
+    # Of one number there are two versions, and each decision is reckoned by the one that made it.
+    audits = [
+        asked.ask("audit", decision=each["decision_id"]) for each in asked.ask("decisions", rule="score")["decisions"]
+    ]
+    assert [(each["in_force"], each["problems"]) for each in audits] == [(True, [])] * 3
+    assert [each["rule"]["conditions"]["greater_than"] for each in audits] == [90, 10, 90]
+    assert asked.ask("decisions_verify")["breaches"] == []
+
+
+@pytest.mark.parametrize("operation", ["rule", "rule_log", "rule_versions", "rule_shadow_report"])
+def test_what_was_never_a_rule_is_not_found(operation: str) -> None:
+    asked = asked_with_set()
+    with pytest.raises(NotFound, match="'score'"):
+        asked.ask(operation, id="score")
+
+
 def test_rules_are_listed_page_by_page() -> None:
     declared = "{conditions: {field: tags, exists: true}}"
     asked = Asked(definitions=f"rules: {{b1: {declared}, d: {declared}}}")

@@ -32,10 +32,11 @@ from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.deciding import decide_rule
 from threadline.capabilities.rules.evaluating import Views, decisions_of
 from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations import Limit, RuleId, Version
 from threadline.capabilities.rules.projection import SHARDS, TABLE, partition, sort_of, word_of
 from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
-from threadline.capabilities.rules.verifying import breaches
+from threadline.capabilities.rules.verifying import reckoned
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -223,13 +224,13 @@ def _audit(context: Context, params: AuditParams) -> AuditResult:
         raise NotFound(f"{params.decision} is no decision of ours")
     told = recorded.event.properties
     cause: Recorded = context.engine.event(context.workspace, told["event_id"])
-    rule = versions.rule_at(context, told["rule"], told["version"])
-    force = versions.in_force(context, rule.id, recorded.recorded_at)
+    rule, problems = reckoned(told, rules_at(context, told["rule"], told["version"]))
+    force = in_force(context, rule.id, recorded.recorded_at)
     person = _person(context, recorded)
     return AuditResult(
         decision=recorded_view(recorded, person), event=event_view(cause, _person(context, cause)),
         causes=list(_causes(context, cause)), rule=rule.content,
-        in_force=force is not None and force.version == rule.version, problems=breaches(told, rule),
+        in_force=force is not None and force.version == rule.version, problems=problems,
         consequences=consequences(context, recorded),
     )  # fmt: skip
 
@@ -284,7 +285,7 @@ def _why(context: Context, params: WhyParams) -> WhyResult:
     book = versions.book_of(context)
     person = engine.person(context.workspace, params.id)
     if params.version is not None:
-        rule = versions.rule_at(context, params.rule, params.version)
+        rule = rule_at(context, params.rule, params.version)
     elif params.rule in book.rules:
         rule = book.rules[params.rule]
     else:

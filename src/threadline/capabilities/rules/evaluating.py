@@ -26,6 +26,7 @@ from threadline.capabilities.rules.deciding import (
 )
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
+from threadline.capabilities.rules.force import rule_at
 from threadline.capabilities.rules.operations import RuleId, Version
 from threadline.capabilities.rules.projection import word_of
 from threadline.capabilities.rules.reading import rule_of_json
@@ -196,7 +197,7 @@ def _all(context: Context, params: EvaluateParams, book: Book) -> list[tuple[Rul
         return [(_unwritten(context, params.content), None)]
     if params.rule is not None:
         if params.version is not None:
-            return [(versions.rule_at(context, params.rule, params.version), None)]
+            return [(rule_at(context, params.rule, params.version), None)]
         if params.rule not in book.rules:
             raise NotFound(f"no version of a rule {params.rule!r} is active; name one by its `version`")
         return [(book.rules[params.rule], next(iter(book.sets_of(params.rule)), None))]

@@ -11,6 +11,7 @@ from threadline.capabilities.events.forms import Instant, Time, instant, time_pa
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.definition import Rule
+from threadline.capabilities.rules.force import in_force, rule_at
 from threadline.capabilities.rules.versions import Head, Turn
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
@@ -137,12 +138,10 @@ class RuleView(msgspec.Struct, kw_only=True):
 def _rule(context: Context, params: RuleParams) -> RuleView:
     book = versions.book_of(context)
     declared = book.declared.get(params.id)
-    head, _ = versions.held(context, params.id)
-    if declared is None and not head.states and not context.engine.declared_turns("rules", params.id):
-        raise NotFound(f"there is no rule {params.id!r}")
+    head = versions.existing(context, params.id)
     at = time_param(params.at)
     if at is not None:
-        force = versions.in_force(context, params.id, at)
+        force = in_force(context, params.id, at)
         if force is None:
             raise NotFound(f"no version of rule {params.id!r} was in force at {format_time(at)}")
         view = _view(context, params.id, force.version, head, declared, was_declared=force.declared)
@@ -151,14 +150,16 @@ def _rule(context: Context, params: RuleParams) -> RuleView:
         return view
     active = declared.version if declared is not None else head.active
     version = params.version or active or len(head.states)
-    return _view(context, params.id, version, head, declared, was_declared=not 1 <= version <= len(head.states))
+    declares = declared is not None and declared.version == version
+    was_declared = declares or not 1 <= version <= len(head.states)
+    return _view(context, params.id, version, head, declared, was_declared=was_declared)
 
 
 def _view(
     context: Context, id: str, version: int, head: Head, declared: Rule | None, *, was_declared: bool
 ) -> RuleView:
-    if was_declared or (declared is not None and declared.version == version):
-        rule = versions.rule_at(context, id, version)
+    if was_declared:
+        rule = rule_at(context, id, version)
         state = "active" if declared is not None and declared.version == version else "retired"
         return RuleView(
             id=id, version=version, state=state, declared=True, content=rule.content, hash=rule.hash,
@@ -271,6 +272,7 @@ class LogPage(msgspec.Struct, kw_only=True):
 
 
 def _log(context: Context, params: LogParams) -> LogPage:
+    versions.existing(context, params.id)
     page = versions.log(context, params.id, params.after, params.limit)
     more = len(page) == params.limit
     return LogPage(

@@ -92,7 +92,7 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def _report(context: Context, params: ReportParams) -> Report:
-    version = params.version or versions.held(context, params.id).head.shadow
+    version = params.version or versions.existing(context, params.id).shadow
     found: dict[tuple[str, str], Beside] = {}
     differing: list[tuple[str, str]] = []
     rows = errors = 0

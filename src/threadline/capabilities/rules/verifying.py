@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.deciding import decision_of
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.force import rules_at
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened, plain_step
 from threadline.capabilities.rules.projection import word_of
 from threadline.kernel.errors import InvalidDefinition, NotFound
@@ -49,6 +49,12 @@ def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
     return problems
 
 
+def reckoned(told: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, list[str]]:
+    """Which of the rules that had its number has made a decision, and what is wrong with that, as `breaches` tells."""
+    found = [(rule, breaches(told, rule)) for rule in rules]
+    return next((each for each in found if not each[1]), found[0])
+
+
 @dataclass
 class _Place:
     """As much of a context as reading rules takes."""
@@ -64,24 +70,24 @@ class _Verifier:
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        self._rules: dict[tuple[str, str, int], Rule | None] = {}
+        self._rules: dict[tuple[str, str, int], list[Rule]] = {}
 
     def problems(self, recorded: Recorded) -> list[str]:
         told = recorded.event.properties
-        rule = self._rule(recorded.event.workspace, told["rule"], told["version"])
-        if rule is None:
+        rules = self._rules_at(recorded.event.workspace, told["rule"], told["version"])
+        if not rules:
             return [f"version {told['version']} of rule {told['rule']!r} is not known here"]
-        return breaches(told, rule)
+        return reckoned(told, rules)[1]
 
-    def _rule(self, workspace: str, id: str, version: int) -> Rule | None:
+    def _rules_at(self, workspace: str, id: str, version: int) -> list[Rule]:
         key = (workspace, id, version)
         if key not in self._rules:
             if len(self._rules) >= PAGE_ITEMS_MAX:
                 self._rules.clear()
             try:
-                self._rules[key] = versions.rule_at(_Place(self._engine, workspace), id, version)
+                self._rules[key] = rules_at(_Place(self._engine, workspace), id, version)
             except (NotFound, InvalidDefinition):
-                self._rules[key] = None
+                self._rules[key] = []
         return self._rules[key]
 
 

@@ -106,6 +106,14 @@ def held(context: Context, id: str) -> Held:
     return Held(Head(states=[]), 0) if item is None else Held(msgspec.json.decode(item.value, type=Head), item.version)
 
 
+def existing(context: Context, id: str) -> Head:
+    """The head of a rule that somebody wrote or the definitions have declared; raises `NotFound`."""
+    head, _ = held(context, id)
+    if not head.states and not context.engine.declared_turns(POLICY, id):
+        raise NotFound(f"there is no rule {id!r}")
+    return head
+
+
 def heads(context: Context, after: str, limit: int) -> list[tuple[str, Head]]:
     """A page of rules by id."""
     items = context.engine.store.query(HEAD, context.workspace, start=beyond(after), limit=limit)
@@ -337,44 +345,3 @@ def change_set(context: Context, name: str, rule_set: RuleSet | None) -> bool:
 def _set_turns(context: Context, name: str) -> int:
     last = context.engine.store.query(LOG, _where(context, SET + name), limit=1, reverse=True)
     return int(last[0].key.sort) if last else 0
-
-
-# --- what was in force ------------------------------------------------------------------------
-
-
-class InForce(NamedTuple):
-    """Which version was in force at an instant, and since when."""
-
-    version: int
-    since: int
-    declared: bool
-
-
-def in_force(context: Context, id: str, at: int) -> InForce | None:
-    """By the log, without regard to what the version itself says of when it is effective; None: none was."""
-    found: InForce | None = None
-    for turn in all_turns(context, id):
-        if turn.at > at:
-            continue  # clocks of several processes need not agree on the order
-        if turn.to == "active":
-            found = InForce(turn.version, turn.at, False)
-        elif turn.to == "retired" and found is not None and found.version == turn.version:
-            found = None
-    # What the definitions declare stands before what was written under the same id.
-    for since, version in context.engine.declared_turns(POLICY, id):
-        if since <= at and version:
-            found = InForce(version, since, True)
-        elif since <= at and found is not None and found.declared:
-            found = None
-    return found
-
-
-def rule_at(context: Context, id: str, version: int) -> Rule:
-    """A version of a rule, wherever it comes from; raises `NotFound`."""
-    declared = book_of(context).declared.get(id)
-    if declared is not None and declared.version == version:
-        return declared
-    data = context.engine.declared_content(POLICY, id, version)
-    if data is not None:
-        return compiled(msgspec.json.decode(data))
-    return compiled(written(context, id, version).content)

@@ -10,6 +10,7 @@ from typing import Any
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import Book, Rule, RuleSet, versions
 from threadline.capabilities.rules.deciding import POLICY
+from threadline.capabilities.rules.force import rule_at
 from threadline.capabilities.rules.reading import rule_of_json
 from threadline.capabilities.segments.definition import Segment, read_segments
 from threadline.capabilities.segments.standing import Moment
@@ -69,7 +70,7 @@ def written(context: Context, id: str, version: int | None, content: dict[str, A
     if content is None:
         if version is None:
             raise InvalidValue("name the `version` of the rule, or give its `content`")
-        return versions.rule_at(context, id, version)
+        return rule_at(context, id, version)
     return replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
 
 

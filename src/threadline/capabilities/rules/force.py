@@ -1,0 +1,69 @@
+"""Which version of a rule was in force when, by its log and by what the definitions have declared."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from threadline.capabilities.rules.deciding import POLICY
+from threadline.capabilities.rules.definition import Rule
+from threadline.capabilities.rules.versions import all_turns, book_of, compiled, written
+from threadline.kernel.errors import NotFound
+from threadline.kernel.operation import Context
+
+
+class InForce(NamedTuple):
+    """Which version was in force at an instant, and since when."""
+
+    version: int
+    since: int
+    declared: bool
+
+
+def in_force(context: Context, id: str, at: int) -> InForce | None:
+    """By the log, without regard to what the version itself says of when it is effective; None: none was."""
+    found = declared = None
+    for turn in all_turns(context, id):
+        if turn.at > at:
+            continue  # clocks of several processes need not agree on the order
+        if turn.to == "active":
+            found = InForce(turn.version, turn.at, False)
+        elif turn.to == "retired" and found is not None and found.version == turn.version:
+            found = None
+    # What the definitions declare stands before what was written under the same id, which counts again without it.
+    for since, version in context.engine.declared_turns(POLICY, id):
+        if since > at:
+            continue
+        declared = InForce(version, since, True) if version else None
+        if found is not None and not version:
+            found = found._replace(since=max(found.since, since))
+    return declared or found
+
+
+def rule_at(context: Context, id: str, version: int) -> Rule:
+    """A version of a rule, wherever it comes from, first of all from the definitions; raises `NotFound`."""
+    return _declared_at(context, id, version) or compiled(written(context, id, version).content)
+
+
+def rules_at(context: Context, id: str, version: int) -> list[Rule]:
+    """What was ever in force as a version of a rule: two, where its number was written here and declared otherwise.
+
+    Raises `NotFound`.
+    """
+    declared = _declared_at(context, id, version)
+    try:
+        other = compiled(written(context, id, version).content)
+    except NotFound:
+        if declared is None:
+            raise
+        return [declared]
+    return [other] if declared is None or declared.hash == other.hash else [declared, other]
+
+
+def _declared_at(context: Context, id: str, version: int) -> Rule | None:
+    declared = book_of(context).declared.get(id)
+    if declared is not None and declared.version == version:
+        return declared
+    data = context.engine.declared_content(POLICY, id, version)
+    return None if data is None else compiled(msgspec.json.decode(data))
