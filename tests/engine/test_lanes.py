@@ -15,8 +15,9 @@ from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.engine.lanes import REST_SECONDS_FIRST, REST_SECONDS_MAX, standing_of
+from threadline.engine.lanes import standing_of
 from threadline.engine.outbox import RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
+from threadline.engine.resting import REST_SECONDS_FIRST, REST_SECONDS_MAX
 from threadline.engine.wishes import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, OUTBOX, PARKED
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
@@ -34,7 +35,8 @@ SENT = Outcome(type="mail_sent")
 
 def react(recorded: Recorded, known: Any) -> Sequence[Wish]:
     lane = recorded.event.properties.get("lane", "crm")
-    return [Effect(kind="box", key="call", lane=lane, data={"lane": lane})]
+    kind = recorded.event.properties.get("kind", "box")
+    return [Effect(kind=kind, key="call", lane=lane, data={"lane": lane})]
 
 
 POLICY = Policy(name="care", handles=frozenset({"write"}), react=react)
@@ -55,11 +57,11 @@ def engine(clock: Clock) -> Engine:
     return engine_on(MemoryStore(), clock, Lane("crm", give_up_seconds=DAY // SECOND, failures_max=3))
 
 
-def write(engine: Engine, count: int, lane: str = "crm", start: int = 0) -> None:
+def write(engine: Engine, count: int, lane: str = "crm", start: int = 0, kind: str = "box") -> None:
     for number in range(start, start + count):
         event = Event(
             type="write", identifiers=(Identifier("user_id", f"{lane}{number}"),), occurred_at=NOW,
-            key=f"{lane}{number}", properties={"lane": lane},
+            key=f"{lane}{number}", properties={"lane": lane, "kind": kind},
         )  # fmt: skip
         assert engine.record([event])[0].status == "accepted"
 
@@ -183,6 +185,33 @@ def test_what_grows_old_while_a_place_rests_is_parked(engine: Engine, clock: Clo
     assert {types(engine, f"crm{n}")[-1] for n in range(5)} == {EFFECT_PARKED}
 
 
+def test_what_was_tried_is_given_up_on_in_its_time_though_others_stand_before_it(clock: Clock) -> None:
+    engine = engine_on(MemoryStore(), clock, Lane("crm", give_up_seconds=HOUR // SECOND, failures_max=1))
+    write(engine, 1)
+    dispatcher = Dispatcher(engine, {"box": Box([ILL] * 1_000)}, "one", page=10)
+    settle_all(dispatcher, clock, NOW + 30 * MINUTE, MINUTE)
+    write(engine, 30, start=1)
+    settle_all(dispatcher, clock, NOW + HOUR + 2 * MINUTE, 10 * SECOND)
+    assert [each.one.since for each in engine.parked("default")] == [NOW]
+
+
+def test_what_has_no_sender_here_is_left_to_a_process_that_has_and_holds_up_nothing(
+    engine: Engine, clock: Clock
+) -> None:
+    write(engine, 12, kind="pigeon")
+    clock.now += 1
+    write(engine, 3, start=12)
+    assert Dispatcher(engine, {}, "none").run_once() == 0
+    box, pigeon = Box(), Box()
+    pigeon.kind = "pigeon"
+    one = Dispatcher(engine, {"box": box}, "one", page=10)
+    assert (one.run_once(), one.run_once()) == (0, 3)
+    clock.now += MINUTE
+    other = Dispatcher(engine, {"pigeon": pigeon}, "other", page=10)
+    assert (other.run_once(), other.run_once()) == (10, 2)
+    assert left(engine, OUTBOX) == 0
+
+
 def test_who_is_stopped_gets_nothing_more_than_what_is_on_its_way(engine: Engine) -> None:
     write(engine, 9)
     box = Box()
@@ -254,10 +283,10 @@ def test_a_slow_place_holds_up_no_other() -> None:
     stopping, answered = threading.Event(), threading.Event()
     sender = Slow(lambda: answered.wait(300))
     dispatcher = Dispatcher(engine, {"box": sender}, "one")
-    began = time.monotonic()
     thread = threading.Thread(target=dispatcher.run, args=(stopping,), kwargs={"idle_seconds": 0.02})
     thread.start()
-    while sender.sent["fast"] < 40 and time.monotonic() < began + 240:
+    until = time.monotonic() + 240
+    while sender.sent["fast"] < 40 and time.monotonic() < until:
         time.sleep(0.01)
     assert sender.sent == {"slow": 0, "fast": 40}, "the slow ones are still waiting"
     stopping.set()

@@ -5,37 +5,28 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from typing import NamedTuple
 from zlib import crc32
 
 from threadline.engine.engine import Engine
-from threadline.engine.lanes import REST_SECONDS_FIRST, REST_SECONDS_MAX, LaneWork, lanes_to_work
+from threadline.engine.lanes import LaneWork, lanes_to_work
 from threadline.engine.leases import LEASE, Leases
 from threadline.engine.outbox import Outbox, due_of
 from threadline.engine.outcomes import identifier_of, internal, settle
-from threadline.engine.packing import time_key, unpack
+from threadline.engine.packing import unpack
+from threadline.engine.resting import Resting
 from threadline.engine.screen import Request
 from threadline.engine.wishes import EFFECT_RETRIED, OUTBOX, SHARDS, TIMER
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Lane, Sender
-from threadline.kernel.store import Check, Delete, Item, Key, beyond
-from threadline.kernel.time import SECOND
+from threadline.kernel.store import Check, Delete, Item
 
 __all__ = ["EFFECT_RETRIED", "LEASE", "Dispatcher"]
 
 _OTHERS = Lane("")
 """All effects that are in no lane."""
 _NEVER = threading.Event()
-_RESTING_MAX = 10_000
 
 log = logging.getLogger("threadline.work")
-
-
-class _Rest(NamedTuple):
-    """How long something that is due is left alone, and how often it was."""
-
-    until: int
-    times: int
 
 
 class Dispatcher:
@@ -52,7 +43,7 @@ class Dispatcher:
         self._leases = self._new_leases()
         self._outbox = Outbox(engine, senders, _OTHERS)
         self._lanes: list[LaneWork] | None = None
-        self._resting: dict[Key, _Rest] = {}
+        self._resting = Resting(engine.store, engine.clock)
         first = crc32(owner.encode()) % SHARDS
         # Everybody begins at another shard, so that those who start together do not run for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
@@ -80,42 +71,14 @@ class Dispatcher:
         settled = 0
         for table, work in ((TIMER, self._fire), (OUTBOX, self._send)):
             for shard in self._shards:
-                due = self._due(table, f"{shard:02d}")
+                due = self._resting.due(table, f"{shard:02d}", self.page)
                 crowded = len(due) == self.page
                 if due and (check := self._leases.acquire(f"{table}/{shard:02d}", crowded)) is not None:
                     settled += work(due, check)
         return settled
 
-    def _due(self, table: str, shard: str) -> list[Item]:
-        """A page of what is due and does not rest."""
-        now, start = self.engine.clock(), ""
-        found: list[Item] = []
-        while len(found) < self.page:
-            items = self.engine.store.query(table, shard, start=start, stop=time_key(now + 1), limit=self.page)
-            found += [item for item in items if not self._rests(item.key, now)]
-            if len(items) < self.page:
-                break
-            start = beyond(items[-1].key.sort)
-        return found[: self.page]
-
-    def _rests(self, key: Key, now: int) -> bool:
-        rest = self._resting.get(key)
-        return rest is not None and now < rest.until
-
-    def _rest(self, item: Item) -> int:
-        """Leave something alone that cannot be settled, longer each time: what waits behind it must have its turn.
-
-        Answers how often it has been.
-        """
-        times = self._resting[item.key].times + 1 if item.key in self._resting else 1
-        seconds = min(REST_SECONDS_FIRST * 2 ** min(times - 1, 20), REST_SECONDS_MAX)
-        if len(self._resting) >= _RESTING_MAX:
-            self._resting.pop(next(iter(self._resting)))
-        self._resting[item.key] = _Rest(self.engine.clock() + seconds * SECOND, times)
-        return times
-
     def _cannot_fire(self, item: Item, why: str) -> None:
-        if self._rest(item) == 1:
+        if self._resting.rest(item) == 1:
             log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
 
     def _all_lanes(self) -> list[LaneWork]:
@@ -150,9 +113,9 @@ class Dispatcher:
             fresh = self._leases.acquire(check.key.partition)
             if fresh is None:
                 break
-            done, outcomes = self._outbox.send([item], fresh)
-            settled += done
-            if not outcomes:
+            sent = self._outbox.send([item], fresh)
+            settled += sent.settled
+            for unable in sent.unable:
                 # Nobody here can send it, which may be as it should be: a process that can will take it.
-                self._rest(item)
+                self._resting.rest(unable)
         return settled

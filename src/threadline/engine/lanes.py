@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from threadline.engine.leases import Leases
-from threadline.engine.outbox import Outbox, due_of, waiting
+from threadline.engine.outbox import Outbox, due_of, left_of, waiting
 from threadline.engine.packing import time_key
+from threadline.engine.resting import Resting, rest_seconds
 from threadline.engine.wishes import EFFECT_PARKED, OUTBOX, lane_partition
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.sender import Lane, Outcome, Sender
-from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
+from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store, beyond
 from threadline.kernel.time import SECOND, Clock
 from threadline.kernel.typed import prepared
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 LANE = "lane"
 """Table: how each lane stands, in one partition."""
 _ALL = "-"
-REST_SECONDS_FIRST = 10
-REST_SECONDS_MAX = 600
 FAILED_SECONDS = 10.0
 
 log = logging.getLogger("threadline.work")
@@ -135,12 +134,15 @@ class LaneWork:
         self._leases = leases
         self._page = page
         self._outbox = Outbox(engine, senders, lane)
+        self._resting = Resting(engine.store, engine.clock)
+        self._looked_at = ""
+        """While the place is left alone: up to where it was looked for what has grown too old."""
         self._failures = 0
         self._thread: threading.Thread | None = None
 
     def start(self, stopping: threading.Event) -> None:
         """Work until nothing is due, beside the caller; nothing happens if that is so, or if it works already."""
-        if (self._thread is None or not self._thread.is_alive()) and self._due(1):
+        if (self._thread is None or not self._thread.is_alive()) and self._resting.due(*self._where, 1):
             name = f"threadline-lane-{self._lane.name}"
             self._thread = threading.Thread(target=self._run, args=(stopping,), name=name, daemon=True)
             self._thread.start()
@@ -165,7 +167,7 @@ class LaneWork:
 
     def turn(self, stopping: threading.Event) -> int:
         """Work off what is due now, at most a page; answers how many effects were settled."""
-        due = self._due(self._page)
+        due = self._sendable(self._resting.due(*self._where, self._page))
         check = self._leases.acquire(self._lease) if due else None
         if check is None:
             return 0
@@ -174,9 +176,7 @@ class LaneWork:
             return self._park(due, check, f"nothing is sent there any more: {held.standing.why}")
         now = self._engine.clock()
         if held.standing.rest_until > now:
-            give_up = self._lane.give_up_seconds
-            old = [] if give_up is None else [item for item in due if now - waiting(item).since > give_up * SECOND]
-            return self._park(old, check, "given up on while the place was left alone")
+            return self._park(self._too_old(now), check, "given up on while the place was left alone")
         # After a rest a single one is sent, to see whether the place is well.
         at_once = 1 if held.standing.rests else self._lane.at_once
         settled = 0
@@ -184,9 +184,10 @@ class LaneWork:
             check = None if stopping.is_set() else self._leases.acquire(self._lease)
             if check is None or (start and standing_of(self._engine.store, self._lane.name) != held):
                 break  # somebody has stopped it, or started it again
-            done, outcomes = self._outbox.send(due[start : start + at_once], check)
-            settled += done
-            standing = self._judged(held.standing, outcomes)
+            sent = self._outbox.send(due[start : start + at_once], check)
+            settled += sent.settled
+            self._rest(sent.unable)
+            standing = self._judged(held.standing, sent.outcomes)
             if standing != held.standing:
                 # If it is refused, somebody else has changed it, and that is read before anything else is sent.
                 change_standing(self._engine.store, self._lane.name, standing, held.version, check)
@@ -194,16 +195,40 @@ class LaneWork:
         return settled
 
     @property
-    def _lease(self) -> str:
-        return f"{OUTBOX}/{lane_partition(self._lane.name)}"
+    def _where(self) -> tuple[str, str]:
+        return OUTBOX, lane_partition(self._lane.name)
 
-    def _due(self, limit: int) -> list[Item]:
-        stop = time_key(self._engine.clock() + 1)
-        return self._engine.store.query(OUTBOX, lane_partition(self._lane.name), stop=stop, limit=limit)
+    @property
+    def _lease(self) -> str:
+        return "/".join(self._where)
+
+    def _sendable(self, due: Sequence[Item]) -> list[Item]:
+        """Those that have a sender here; for the others no lease is taken, which a process that has it needs."""
+        self._rest([item for item in due if not self._outbox.has_sender(item)])
+        return [item for item in due if self._outbox.has_sender(item)]
+
+    def _too_old(self, now: int) -> list[Item]:
+        """What is to be given up on, of one page; the next turn looks at the page behind it.
+
+        What was tried is due later than what never was: the oldest need not stand in front.
+        """
+        give_up = self._lane.give_up_seconds
+        if give_up is None:
+            return []
+        stop = time_key(now + 1)
+        items = self._engine.store.query(*self._where, start=self._looked_at, stop=stop, limit=self._page)
+        self._looked_at = beyond(items[-1].key.sort) if len(items) == self._page else ""
+        return [item for item in items if now - waiting(item).since > give_up * SECOND]
 
     def _park(self, items: Sequence[Item], check: Check, why: str) -> int:
         outcome = Outcome(type=EFFECT_PARKED, parked=why)
-        return self._outbox.settle([(able, outcome) for able in self._outbox.able(items)], check)
+        able = self._outbox.able(items)
+        self._rest(left_of(items, able))
+        return self._outbox.settle([(each, outcome) for each in able], check)
+
+    def _rest(self, items: Sequence[Item]) -> None:
+        for item in items:
+            self._resting.rest(item)
 
     def _judged(self, before: Standing, outcomes: Sequence[Outcome]) -> Standing:
         """How the lane stands after these outcomes."""
@@ -223,5 +248,5 @@ class LaneWork:
 
     def _rested(self, before: Standing) -> Standing:
         self._failures = 0
-        seconds = min(REST_SECONDS_FIRST * 2 ** min(before.rests, 20), REST_SECONDS_MAX)
-        return Standing(rests=before.rests + 1, rest_until=self._engine.clock() + seconds * SECOND)
+        until = self._engine.clock() + rest_seconds(before.rests) * SECOND
+        return Standing(rests=before.rests + 1, rest_until=until)

@@ -80,6 +80,22 @@ class Able(NamedTuple):
     identifier: Identifier
 
 
+def left_of(items: Sequence[Item], able: Sequence[Able]) -> list[Item]:
+    """The items that are of none of these."""
+    keys = {each.one.item.key for each in able}
+    return [item for item in items if item.key not in keys]
+
+
+class Sent(NamedTuple):
+    """What came of sending some."""
+
+    settled: int
+    """How many are off the table, or wait for their next attempt."""
+    outcomes: list[Outcome]
+    unable: list[Item]
+    """Those that were not sent: they have no sender here, or nobody has their thread."""
+
+
 class Outbox:
     """Sends effects of one lane, and settles what came of them."""
 
@@ -98,17 +114,19 @@ class Outbox:
                 found.append(Able(one, identifier))
         return found
 
-    def send(self, items: Sequence[Item], check: Check) -> tuple[int, list[Outcome]]:
-        """Send these at the same time: how many are settled, and the outcomes.
+    def has_sender(self, item: Item) -> bool:
+        """Whether it can be sent from here."""
+        return waiting(item).effect.kind in self._senders
 
-        What has no sender here stays due: a process that has it will take it.
-        """
+    def send(self, items: Sequence[Item], check: Check) -> Sent:
+        """Send these at the same time. What has no sender here stays due: a process that has it will take it."""
         able = [each for each in self.able(items) if each.one.effect.kind in self._senders]
         if len(able) > 1 and self._threads is not None:
             outcomes = list(self._threads.map(self._sent, able))
         else:
             outcomes = [self._sent(each) for each in able]
-        return self.settle(list(zip(able, outcomes, strict=True)), check), outcomes
+        settled = self.settle(list(zip(able, outcomes, strict=True)), check)
+        return Sent(settled, outcomes, left_of(items, able))
 
     def settle(self, done: Sequence[tuple[Able, Outcome]], check: Check) -> int:
         """Record outcomes, each in the commit that takes its effect off the table; answers how many are.
