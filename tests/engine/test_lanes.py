@@ -240,6 +240,24 @@ def test_a_lane_that_is_declared_no_more_is_worked_off(clock: Clock) -> None:
     assert Dispatcher(after, {"box": box}, "one").run_once() == 2
 
 
+def test_what_was_parked_before_its_lane_was_declared_is_found_under_its_name_and_driven_into_it(clock: Clock) -> None:
+    store = MemoryStore()
+    before = engine_on(store, clock)
+    write(before, 2)
+    write(before, 1, lane="No!name")
+    lost = Outcome(type="x", parked="no such place")
+    dispatcher = Dispatcher(before, {"box": Box([lost] * 4)}, "one", lease_seconds=1)
+    assert dispatcher.run_once() == 3
+    assert (len(before.parked("default", "crm")), len(before.parked("default", "-"))) == (2, 1)
+    assert before.redrive(before.parked("default", "crm")[:1], "ada") == 1
+    assert dispatcher.run_once() == 1
+    clock.now += MINUTE
+    after = engine_on(store, clock, Lane("crm"))
+    assert after.redrive(after.parked("default", "crm"), "ada") == 2
+    assert [state.waiting for state in after.lane_states()] == [2]
+    assert Dispatcher(after, {"box": Box()}, "two").run_once() == 2
+
+
 def test_waits_grow_are_spread_and_are_the_same_on_every_machine() -> None:
     lane = Lane("crm")
     waits = [wait_seconds(lane, f"{id:032x}", 3, 0.0) for id in range(500)]

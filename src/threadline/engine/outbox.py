@@ -14,7 +14,7 @@ from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import pack, time_key, unpack
 from threadline.engine.rejected import as_text, writable
 from threadline.engine.screen import Request
-from threadline.engine.wishes import EFFECT_PARKED, EFFECT_RETRIED, PARKED, untold_key
+from threadline.engine.wishes import EFFECT_PARKED, EFFECT_RETRIED, PARKED, effect_fields, untold_key
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.policy import Effect
@@ -43,6 +43,7 @@ class Waiting(NamedTuple):
     attempts: int
     """How many times the thread was told of it: the number of what it is told next."""
     effect: Effect
+    """Its lane is told only where it waits elsewhere, because nobody has declared that."""
     since: int
     """When it was first due, or due again because somebody has driven it again."""
     began: int = 0
@@ -61,15 +62,15 @@ def due_of(item: Item) -> int:
 
 def waiting(item: Item) -> Waiting:
     """The effect of an item of the outbox."""
-    workspace, thread, policy, cause, attempts, (kind, key, due_at, data), *rest = unpack(item.value)
-    effect = Effect(kind=kind, key=key, due_at=due_at, data=data)
+    workspace, thread, policy, cause, attempts, (kind, key, due_at, data, *lane), *rest = unpack(item.value)
+    effect = Effect(kind=kind, key=key, due_at=due_at, data=data, lane=lane[0] if lane else "")
     since, began = rest or (due_of(item), 0)
     return Waiting(item, workspace, thread, policy, cause, attempts, effect, since, began)
 
 
 def pack_waiting(one: Waiting) -> bytes:
     """The item of an effect that waits again, or is parked."""
-    effect = (one.effect.kind, one.effect.key, one.effect.due_at, one.effect.data)
+    effect = effect_fields(one.effect, one.effect.lane)
     return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))
 
 
@@ -192,7 +193,8 @@ class Outbox:
         return EFFECT_RETRIED, told, (Put(key, pack_waiting(tried), 0),)
 
     def _parked(self, one: Waiting, why: str, told: dict[str, Any], now: int) -> Put:
-        key = Key(PARKED, one.workspace, f"{self.lane.name or '-'}!{time_key(now)}.{one.id}")
+        name = self.lane.name or one.effect.lane or "-"
+        key = Key(PARKED, one.workspace, f"{name}!{time_key(now)}.{one.id}")
         waits = pack_waiting(one)
         return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from threadline.engine.outbox import Waiting, pack_waiting, waiting
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import time_key, unpack
 from threadline.engine.screen import Request
-from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, PARKED, lane_partition, shard_of, untold_key
+from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, PARKED, lane_partition, outbox_partition, untold_key
 from threadline.kernel.store import Delete, Item, Key, Put, beyond
 
 if TYPE_CHECKING:
@@ -71,10 +73,11 @@ def _request(engine: Engine, each: Parked, by: str) -> Request | None:
     now = engine.clock()
     properties = {"effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, "by": by}
     event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
-    # The lane may have gone out of the definitions meanwhile.
-    partition = lane_partition(each.lane) if each.lane in engine.catalogue.lanes else shard_of(one.id)
+    # The lane may have gone out of the definitions meanwhile, or come into them.
+    partition = outbox_partition(engine.catalogue, each.lane, one.id)
+    effect = replace(one.effect, lane="" if partition == lane_partition(each.lane) else each.lane)
     told = one.attempts + 1
-    again = pack_waiting(one._replace(since=now, attempts=told, began=told))
+    again = pack_waiting(one._replace(effect=effect, since=now, attempts=told, began=told))
     put = Put(Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"), again, 0)
     gone = (Delete(each.item.key, each.item.version), Delete(untold_key(one.workspace, one.id)))
     return Request(event, one.cause, None, (*gone, put), known=True)

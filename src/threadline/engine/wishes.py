@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import pack, time_key, unpack, unpack_event
@@ -23,6 +24,7 @@ PARKED = "parked"
 """Table: effects that were given up on, under their workspace, by lane and time; and `untold_key`."""
 SHARDS = 16
 """Partitions of the outbox and of the timers, so that no single one takes every write."""
+_LANE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 CASCADE_CUT = "threadline.cascade_cut"
 """Type of the event that says a policy wished for more events than one cause may have."""
@@ -107,6 +109,12 @@ def outbox_partition(catalogue: Catalogue, lane: str, id: str) -> str:
     return lane_partition(lane) if lane in catalogue.lanes else shard_of(id)
 
 
+def effect_fields(effect: Effect, lane: str) -> tuple[Any, ...]:
+    """An effect as it waits; with ``lane`` where that is not the lane in which it does."""
+    fields = (effect.kind, effect.key, effect.due_at, effect.data)
+    return (*fields, lane) if lane else fields
+
+
 def _put_effect(group: Group, person: Person, cause: Recorded, policy: str, wish: Effect) -> None:
     id = short_hash("effect", policy, cause.id, wish.key)
     if id in group.ids:
@@ -114,8 +122,9 @@ def _put_effect(group: Group, person: Person, cause: Recorded, policy: str, wish
     group.ids.add(id)
     partition = outbox_partition(group.catalogue, wish.lane, id)
     key = Key(OUTBOX, partition, f"{time_key(wish.due_at or group.now)}.{id}")
-    effect = (wish.kind, wish.key, wish.due_at, wish.data)
-    value = pack((person.workspace, cause.thread, policy, cause.id, 0, effect))
+    # A lane that nobody has declared yet is kept with the effect: what is given up on is looked for under its name.
+    lane = wish.lane if partition == shard_of(id) and _LANE.fullmatch(wish.lane) else ""
+    value = pack((person.workspace, cause.thread, policy, cause.id, 0, effect_fields(wish, lane)))
     group.draft(person, 1).writes[key] = Put(key, value)
 
 
