@@ -208,6 +208,48 @@ def test_what_is_no_answer_is_tried_again(said: bytes) -> None:
     assert (outcome.type, outcome.place) == (RETRIED, "ill")
 
 
+@pytest.mark.parametrize(("interim", "type"), [((100, 102, 103), DONE), ((101,), RETRIED)])
+def test_answers_that_go_before_the_one_that_counts_are_read_over(interim: tuple[int, ...], type: str) -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        connection.recv(65_536)
+        before = "".join(f"HTTP/1.1 {status} wait\r\nLink: </style.css>\r\n\r\n" for status in interim)
+        connection.sendall(f"{before}HTTP/1.1 204 No Content\r\n\r\n".encode())
+        connection.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    assert send(sender(f"http://127.0.0.1:{listening.getsockname()[1]}")).type == type
+    listening.close()
+
+
+class Late(HttpCaller):
+    """Takes its time to connect."""
+
+    def _connected(self, *given: Any) -> socket.socket:
+        made = super()._connected(*given)
+        time.sleep(0.2)
+        return made
+
+
+class Shaking:
+    """In the place of TLS: how long the handshake may take."""
+
+    def wrap_socket(self, connection: socket.socket, **named: Any) -> socket.socket:
+        self.seconds = connection.gettimeout() or 0.0
+        raise OSError("enough")
+
+
+def test_a_handshake_has_what_connecting_has_left() -> None:
+    shaking = Shaking()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        caller = Late(LOOPBACK, tls=shaking)  # type: ignore[arg-type]
+        with pytest.raises(http_call.Failed, match="enough"):
+            caller.post(f"https://127.0.0.1:{listening.getsockname()[1]}/", {}, b"", 5.0)
+    assert shaking.seconds <= 4.8
+
+
 def test_nobody_there_is_tried_again() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
@@ -19,6 +20,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 ANSWER_BYTES_MAX = 2_000
 """What is read of the body of an answer."""
+_INTERIM = frozenset(range(100, 200)) - {HTTPStatus.SWITCHING_PROTOCOLS}
+"""Answers that another one follows."""
 _EVERYWHERE: tuple[Network, ...] = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
@@ -83,7 +86,10 @@ class HttpCaller:
         addresses = self._addresses(host, port)
         deadline = time.monotonic() + timeout_seconds
         try:
-            with self._connected(addresses, deadline) as plain, self._secured(plain, parts, host) as connection:
+            with (
+                self._connected(addresses, deadline) as plain,
+                self._secured(plain, parts, host, deadline) as connection,
+            ):
                 connection.settimeout(_left(deadline))
                 connection.sendall(_head(parts, host, port, headers, len(body)) + body)
                 return _answer(connection, deadline)
@@ -141,11 +147,12 @@ class HttpCaller:
                 return connection
         raise last
 
-    def _secured(self, connection: socket.socket, parts: SplitResult, host: str) -> socket.socket:
+    def _secured(self, connection: socket.socket, parts: SplitResult, host: str, deadline: float) -> socket.socket:
         if parts.scheme == "http":
             return connection
         if self._tls is None:  # made when it is needed: reading the machine's certificates takes a while
             self._tls = ssl.create_default_context()
+        connection.settimeout(_left(deadline))  # connecting has taken some of it
         return self._tls.wrap_socket(connection, server_hostname=host)
 
 
@@ -189,8 +196,17 @@ class _Timed(io.RawIOBase):
         return io.BufferedReader(self)
 
 
+class _Response(HTTPResponse):
+    """Of an answer that has others before it, such as 103 Early Hints, the last one."""
+
+    def _read_status(self) -> tuple[str, int, str]:
+        version, status, reason = super()._read_status()  # type: ignore[misc]
+        # What reads over 100 Continue, in the standard library, does so for all that are taken for it.
+        return version, HTTPStatus.CONTINUE if status in _INTERIM else status, reason
+
+
 def _answer(connection: socket.socket, deadline: float) -> Answer:
-    with HTTPResponse(_Timed(connection, deadline), method="POST") as response:  # type: ignore[arg-type]
+    with _Response(_Timed(connection, deadline), method="POST") as response:  # type: ignore[arg-type]
         response.begin()
         body = b""
         if not 200 <= response.status < 300:
