@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from typing import Any
 
 import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
+from threadline.capabilities.whatif import gate
+from threadline.capabilities.whatif.tally import Tally
 from threadline.engine.wishes import CASCADE_CUT
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time
@@ -255,6 +258,19 @@ def test_results_are_kept_only_when_asked_and_can_be_compared(shop: Tried) -> No
     assert (again["changed"], again["saved"], again["samples"]) == (first["changed"], True, first["samples"])
 
 
+def test_results_are_comparable_that_asked_of_the_same_history(shop: Tried) -> None:
+    stop = format_time(shop.now)
+    people = ["user_id:ada", "user_id:bob"]
+    asked = [
+        {"people": people},
+        {"people": people[::-1], "samples": 1, "note": "shows less"},
+        {"people": people, "types": ["purchase_completed"]},
+        {"people": people[:1]},
+    ]
+    one, *others = [shop.what_if(rule="good", content=rule(55), stop=stop, save=True, **more)["id"] for more in asked]
+    assert [shop.ask("what_if_compare", one=one, other=other)["comparable"] for other in others] == [True, False, False]
+
+
 def test_one_runs_at_a_time_and_workspaces_see_their_own(shop: Tried) -> None:
     answer = shop.what_if(rule="good", content=rule(70), save=True)
     for operation in ("what_if_status", "what_if_cancel", "what_if_resume"):
@@ -263,6 +279,26 @@ def test_one_runs_at_a_time_and_workspaces_see_their_own(shop: Tried) -> None:
     assert shop.ask("what_ifs", workspace="other") == {"running": [], "saved": [], "next": ""}
     with pytest.raises(Conflict, match="is done; only one that was cancelled goes on"):
         shop.ask("what_if_resume", id=answer["id"])
+
+
+def test_who_asks_the_same_while_it_runs_waits_for_it_and_has_it_kept(
+    shop: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, going_on, take = threading.Event(), threading.Event(), Tally.take
+
+    def slow(*given: Any) -> bool:
+        begun.set()
+        assert going_on.wait(60)
+        return take(*given)
+
+    monkeypatch.setattr(Tally, "take", slow)
+    asked = {"rule": "good", "content": rule(70), "stop": format_time(shop.now)}
+    first = shop.ask("what_if", **asked)
+    assert begun.wait(60)
+    threading.Timer(0.2, going_on.set).start()
+    second = shop.ask("what_if", **asked, save=True, wait=True, note="for both")
+    assert (second["id"], second["state"], second["saved"]) == (first["id"], "done", True)
+    assert [(each["id"], each["note"]) for each in shop.ask("what_ifs")["saved"]] == [(first["id"], "for both")]
 
 
 # --- the gate ----------------------------------------------------------------------------------
@@ -306,6 +342,25 @@ def test_the_gate_asks_for_everybody_against_what_is_active(gated: Tried) -> Non
     gated.what_if(rule="big", version=2, save=True)
     gated.ask("rule_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
     gated.ask("rule_activate", id="big", version=3, untested=True)
+    with pytest.raises(Conflict, match="was against version 1, and version 3 is active now"):
+        activate(gated)
+
+
+def test_the_gate_looks_at_what_is_active_when_the_version_is_activated(
+    gated: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gated.what_if(rule="big", version=2, save=True)
+    gated.ask("rule_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
+    newest, once = gate.newest, [True]
+
+    def overtaken(*asked: Any) -> Any:
+        found = newest(*asked)
+        if once:
+            once.clear()
+            gated.ask("rule_activate", id="big", version=3, untested=True)
+        return found
+
+    monkeypatch.setattr(gate, "newest", overtaken)
     with pytest.raises(Conflict, match="was against version 1, and version 3 is active now"):
         activate(gated)
 

@@ -100,16 +100,24 @@ class Trials:
         self._kept: dict[str, Running] = {}
 
     def run(self, running: Running, *, wait: bool) -> Running:
-        """Start one; with ``wait`` come back when it has ended. Raises `TooManyRequests` while another one runs."""
+        """Start one, or join the one of this id that runs; with ``wait`` come back when it has ended.
+
+        Raises `TooManyRequests` while another one runs.
+        """
         with self._lock:
             known = self._kept.get(running.id)
-            if known is not None and known.state == "running":
-                return known
-            self._take_turn()
-            self._kept[running.id] = running
-            while len(self._kept) > KEPT_MAX:
-                del self._kept[next(id for id in self._kept if self._kept[id].state != "running")]
-            running.state = "running"
+            joins = known is not None and known.state == "running"
+            if not joins:
+                self._take_turn()
+                self._kept[running.id] = running
+                while len(self._kept) > KEPT_MAX:
+                    del self._kept[next(id for id in self._kept if self._kept[id].state != "running")]
+                running.state = "running"
+        if joins:
+            assert known is not None
+            if wait:
+                known.wait_for_end()
+            return known
         if wait:
             running.work()
         else:

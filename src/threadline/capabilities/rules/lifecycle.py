@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.operations import RuleId, Version
-from threadline.capabilities.rules.versions import State
+from threadline.capabilities.rules.versions import Head, State
 from threadline.capabilities.whatif.gate import refuse_untried
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
@@ -109,26 +109,29 @@ class MoveResult(msgspec.Struct, kw_only=True):
     active: Annotated[int, Meta(description="The active version; 0 if there is none.")]
 
 
-def _moved(context: Context, id: str, version: int, to: State, note: str, *, untested: bool = False) -> MoveResult:
-    head = versions.move(context, id, version, to, note, untested=untested)
-    return MoveResult(id=id, version=version, state=head.states[version - 1], active=head.active)
+def _moved(
+    context: Context, params: MoveParams | ActivateParams | RetireParams, version: int, to: State, **how: Any
+) -> MoveResult:
+    head = versions.move(context, params.id, version, to, params.note, **how)
+    return MoveResult(id=params.id, version=version, state=head.states[version - 1], active=head.active)
 
 
 def _activate(context: Context, params: ActivateParams) -> MoveResult:
     bounds = [each for each in (params.changed_max, context.engine.activation_changed_max) if each is not None]
-    if bounds:
-        head, _ = versions.held(context, params.id)
-        if params.version != head.active:
+
+    def gate(head: Head) -> None:
+        if bounds:
             hash = versions.written(context, params.id, params.version).hash
             refuse_untried(context, params.id, params.version, hash, head.active, min(bounds))
-    return _moved(context, params.id, params.version, "active", params.note, untested=params.untested)
+
+    return _moved(context, params, params.version, "active", untested=params.untested, gate=gate)
 
 
 def _retire(context: Context, params: RetireParams) -> MoveResult:
     version = params.version or versions.held(context, params.id).head.active
     if not version:
         raise NotFound(f"no version of rule {params.id!r} is active")
-    return _moved(context, params.id, version, "retired", params.note)
+    return _moved(context, params, version, "retired")
 
 
 TESTED = Operation(
@@ -136,7 +139,7 @@ TESTED = Operation(
     summary="Mark a version as tested, so that it can be activated.",
     params=MoveParams,
     result=MoveResult,
-    run=lambda context, params: _moved(context, params.id, params.version, "tested", params.note),
+    run=lambda context, params: _moved(context, params, params.version, "tested"),
     method="POST",
     path="/v1/rules/{id}/tested",
     scope="admin",

@@ -230,10 +230,14 @@ def _read(context: Context, id: str, content: dict[str, Any]) -> Rule:
     return rule
 
 
-def move(context: Context, id: str, version: int, to: State, note: str, *, untested: bool = False) -> Head:
+def move(
+    context: Context, id: str, version: int, to: State, note: str, *, untested: bool = False,
+    gate: Callable[[Head], None] = lambda head: None,
+) -> Head:  # fmt: skip
     """Put a version into another state; what is in it already stays. At most one version is active.
 
-    Raises `Conflict` where that cannot be, and for a draft that is to be active unless it may be ``untested``.
+    Raises `Conflict` where that cannot be, and for a draft that is to be active unless it may be ``untested``. ``gate``
+    raises what speaks against it as things stand; if they change meanwhile it is asked again.
     """
 
     def change(attempt: _Change) -> Head:
@@ -250,6 +254,7 @@ def move(context: Context, id: str, version: int, to: State, note: str, *, untes
                 f"version {version} of rule {id!r} is a draft that nobody has tested",
                 hint="Mark it as tested first, or say that it may be active untested.",
             )
+        gate(head)
         active = head.active
         if version == head.shadow:
             _unshadow(context, attempt, id, f"it is {to} now")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Annotated, Any
 
 import msgspec
@@ -37,10 +38,24 @@ class Subject:
         self.trying = trying
         self.save = save
         self.note = note
+        self._ended = False
+        self._lock = threading.Lock()
 
     def finish(self) -> None:
         """Keep the result, if that is wanted."""
+        with self._lock:
+            self._ended = True
         if self.save:
+            keep(self.context, self.trying, self.note)
+
+    def save_too(self, other: Subject) -> None:
+        """Keep the result because somebody wants it who has asked the same meanwhile."""
+        with self._lock:
+            if self.save:
+                return
+            self.save, self.note, self.context = True, other.note, other.context
+            ended = self._ended
+        if ended:
             keep(self.context, self.trying, self.note)
 
 
@@ -60,6 +75,8 @@ def _started(context: Context, params: WhatIfParams) -> WhatIfView:
     running = context.engine.try_out(
         trying.id, context.workspace, subject, trying.pages, subject.finish, wait=params.wait
     )
+    if running.subject is not subject and params.save and running.state in ("running", "done"):
+        running.subject.save_too(subject)
     return _shown(running)
 
 
@@ -238,7 +255,9 @@ class CellDifference(msgspec.Struct, kw_only=True):
 class Comparison(msgspec.Struct, kw_only=True):
     """Two what-ifs side by side; of numbers the other's less the one's."""
 
-    comparable: Annotated[bool, Meta(description="Whether both asked about the same stretch of time and people.")]
+    comparable: Annotated[
+        bool, Meta(description="Whether both asked about the same stretch of time, people and types.")
+    ]
     people_changed: int
     changed: int
     errors: int
@@ -248,12 +267,14 @@ class Comparison(msgspec.Struct, kw_only=True):
     people_only_in_other: list[str]
 
 
-_RANGE = ("people", "types", "samples")
+_RANGE = ("people", "types")
 
 
 def _compare(context: Context, params: CompareParams) -> Comparison:
     one, other = (msgspec.convert(saving.saved(context, id).view, WhatIfView) for id in (params.one, params.other))
-    ranges = [(shown.start, shown.stop, [shown.asked.get(name) for name in _RANGE]) for shown in (one, other)]
+    ranges = [
+        (shown.start, shown.stop, [sorted(shown.asked.get(name, ())) for name in _RANGE]) for shown in (one, other)
+    ]
     people = [{sample.person for sample in shown.samples} for shown in (one, other)]
     return Comparison(
         comparable=ranges[0] == ranges[1], people_changed=other.people_changed - one.people_changed,

@@ -68,7 +68,7 @@ def saved(context: Context, id: str) -> Saved:
     """A result that was kept. Raises `NotFound`."""
     item = context.engine.store.get([Key(SAVED, context.workspace, id)])[0] if id else None
     if item is None:
-        raise NotFound(f"no what-if {id[:64]!r} was saved")
+        raise NotFound(f"no what-if {id[:64]!r} was saved", hint="Others are gone with the process that ran them.")
     return _read(item.value)
 
 
