@@ -30,9 +30,9 @@ UNUSED_LIMITS: dict[str, str] = {}
 """Limit -> why nothing checks it yet."""
 
 DRIVERS = {
-    "apsw": "stores", "botocore": "stores", "joserfc": "surfaces", "jsonschema_rs": "capabilities", "psycopg": "stores",
-    "pyarrow": "surfaces", "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces",
-    "zen": "capabilities",
+    "apsw": "stores", "botocore": "stores", "httptools": "surfaces", "joserfc": "surfaces",
+    "jsonschema_rs": "capabilities", "psycopg": "stores", "pyarrow": "surfaces", "re2": "capabilities",
+    "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
 """Third-party driver -> the room in which exactly one file knows it."""
 

@@ -187,16 +187,38 @@ def test_what_follows_a_body_in_time_is_answered(monkeypatch: pytest.MonkeyPatch
         assert saying(say).count(b"HTTP/1.1 200 OK") == 2
 
 
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
+HEAD = b"POST /x HTTP/1.1\r\nHost: here\r\n"
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 1_000], ids=["at once", "in pieces", "byte by byte"])
+@pytest.mark.parametrize(
+    "length", [b"Content-Length: 4\r\n\r\nabcd", b"Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n"]
+)
+def test_who_offers_another_protocol_loses_no_body(length: bytes, pieces: int) -> None:
+    sent = (HEAD + OFFER + length) * 2 + REQUEST + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n" + HEAD + length
+
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[Any]:
+        size = -(-len(sent) // pieces)
+        await piecewise(writer, (sent[at : at + size] for at in range(0, len(sent), size)))
+        return [await reader.readuntil(b"]") for _ in range(4)]
+
+    answers = saying(say)
+    assert all(answer.startswith(b"HTTP/1.1 200 OK\r\n") for answer in answers)
+    assert [json.loads(answer.rpartition(b"\r\n")[2])[1] for answer in answers] == [4, 4, 0, 4]
+
+
 @pytest.mark.parametrize(
     "sent",
     [
+        b"CONNECT here:80 HTTP/1.1\r\nHost: here\r\n\r\n",
         b"FOO /x HTTP/1.1\r\nHost: here\r\n\r\n",
         b"GET /\xff HTTP/1.1\r\nHost: here\r\n\r\n",
         b"GET /x HTTP/3.0\r\nHost: here\r\n\r\n",
         b"POST /x HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"\x16\x03\x01\x02\x00",
     ],
-    ids=["method", "address", "version", "two lengths", "TLS"],
+    ids=["proxy", "method", "address", "version", "two lengths", "TLS"],
 )
 def test_what_is_no_http_is_told_so_as_a_problem(sent: bytes) -> None:
     async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:

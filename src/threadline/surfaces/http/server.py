@@ -10,9 +10,11 @@ import sys
 import threading
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -113,11 +115,37 @@ def _not_bound(host: str, port: int, error: OSError) -> InvalidSetting:
     return InvalidSetting(f"one cannot listen at {_shown(host, port)}: {error.strerror}; {hint}")
 
 
+class _Parser(httptools.HttpRequestParser):
+    """Reads a request that offers to go on in another protocol as if it offered nothing (RFC 9110, 7.8).
+
+    By itself httptools takes what comes after such a head for the other protocol, and the body is lost. Java's client
+    and ``curl --http2`` offer HTTP/2 with every request that has no TLS.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._connection = connection
+        with suppress(AttributeError):  # before httptools 0.6.3
+            self.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+
+    def feed_data(self, data: Any) -> None:
+        """Parse what came; whoever offers another protocol has their head parsed again without the offer."""
+        while True:
+            try:
+                super().feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as offered:
+                if self.get_method() == b"CONNECT":
+                    raise httptools.HttpParserInvalidMethodError("this is no proxy") from None
+                data = self._connection.head_without_offer() + data[offered.args[0] :]
+
+
 class Connection(HttpToolsProtocol):
     """Takes requests off a socket, and hangs up on those that have no end: uvicorn has no bounds for it."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
+        self.parser = _Parser(self)
         self._in_head = self._in_body = False
         self._head_bytes = 0
         self._timer: TimerHandle | None = None
@@ -148,8 +176,16 @@ class Connection(HttpToolsProtocol):
         if self._timer is None:
             self._wait(HEAD_SECONDS_MAX)
 
+    def head_without_offer(self) -> bytes:
+        """The head that has been read, but for the offer of another protocol."""
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+        return b"\r\n".join((*lines, b"", b""))
+
     def on_headers_complete(self) -> None:
         """It has ended, and a body begins, which may be empty."""
+        if self.parser.should_upgrade():
+            return
         self._in_head = False
         self._stop_waiting()
         super().on_headers_complete()
@@ -158,6 +194,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The body has ended."""
+        if self.parser.should_upgrade():
+            return
         self._in_body = False
         self._stop_waiting()
         super().on_message_complete()
