@@ -27,7 +27,7 @@ from tests.surfaces.import_stage import (
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.event import Event
 from threadline.surfaces.cli.importing import BATCH_ROWS, import_file, preview
-from threadline.surfaces.cli.rows import LINE_BYTES_MAX
+from threadline.surfaces.cli.rows import LINE_BYTES_MAX, RAW_LENGTH_MAX
 
 BAD_CSV = (
     b"order,customer,day,dollars\n"
@@ -98,26 +98,49 @@ def test_lines_that_are_no_objects_are_bad_rows(tmp_path: Path) -> None:
     assert (said[2], said[3], said[4], said[6]) == ("invalid_json", "not_an_object", "invalid_json", "too_large")
 
 
+def ordered(number: int) -> str:
+    return f"{number},ada,2025-03-0{number % 9 + 1},1\n"
+
+
 @pytest.mark.parametrize(
-    ("torn", "recorded", "cells"),
+    ("torn", "recorded", "rejected"),
     [
-        ('1,ada,2025-03-01,1\n2,ada,2025-03-02,"1\n3,ada,2025-03-03,1\n4,ada,2025-03-04,1', 3, '2,ada,2025-03-02,"1\n'),
-        ('1,ada,2025-03-01,1\n2,"ada\n' + "3,ada,2025-03-03,1\n" * 8_000, 2, '2,"ada\n'),
+        (ordered(1) + '2,ada,2025-03-02,"1\n' + ordered(3) + ordered(4), 3, {2: '2,ada,2025-03-02,"1\n'}),
+        (ordered(1) + '2,"ada\n' + ordered(3) * 8_000, 2, {2: '2,"ada\n'}),
         (
-            '1,ada,2025-03-01,1\n2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n4,ada,2025-03-04,1\n', 2,
-            '2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n',
+            ordered(1) + '2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n' + ordered(4), 2,
+            {2: '2,ada,2025-03-02,"1\n', 3: '3,ada,2025-03-03,"x\n'},
+        ),
+        (ordered(1) + '2,"ada,2025-03-02,1\n' + ordered(3) + '4,"ada",2025-03-04,1\n', 3, {2: '2,"ada,2025-03-02,1\n'}),
+        (
+            ordered(1) + '2,"ada\n' + "x" * (3 * LINE_BYTES_MAX) + '"\n' + ordered(3), 2,
+            {2: '2,"ada\n', 3: "x" * RAW_LENGTH_MAX},
         ),
     ],
-    ids=["to the end", "too far", "up to another"],
+    ids=["to the end", "too far", "up to another", "up to a quoted cell", "up to a line without end"],
 )  # fmt: skip
-def test_a_quote_that_nothing_closes_swallows_no_rows(torn: str, recorded: int, cells: str, tmp_path: Path) -> None:
+def test_a_quote_that_nothing_closes_spoils_its_own_row_only(
+    torn: str, recorded: int, rejected: dict[int, str], tmp_path: Path
+) -> None:
     path = tmp_path / "orders.csv"
     path.write_text("order,customer,day,dollars\n" + torn)
     on = engine()
     summary = import_file(on, plan(path))
-    assert (summary.accepted, summary.rejected, summary.problems[0].row) == (recorded, 1, 2)
-    (entry,) = asked(on, "rejected").entries
-    assert entry.payload["cells"] == cells
+    assert (summary.accepted, summary.rejected) == (recorded, len(rejected))
+    assert {e.payload["row"]: e.payload["cells"] for e in asked(on, "rejected").entries} == rejected
+
+
+@pytest.mark.parametrize(
+    ("longer", "said"), [("x" * 200_000, "a cell may have"), ("," * LINE_BYTES_MAX, "a line may have")]
+)
+def test_a_row_of_csv_that_is_too_long_says_so(longer: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text(f"\norder,customer,day,dollars\n1,ada,2025-03-01,{longer}\n{ordered(2)}")
+    summary = import_file(engine(), plan(path))
+    assert (summary.accepted, summary.rejected) == (1, 1)
+    (problem,) = summary.problems
+    assert (problem.row, problem.code) == (1, "too_large")
+    assert said in problem.message
 
 
 def test_quotes_may_hold_lines_and_quotes(tmp_path: Path) -> None:
@@ -155,6 +178,16 @@ def test_parquet_of_data_frames_has_times_finer_than_ours(tmp_path: Path) -> Non
     assert (told.event.occurred_at, told.event.properties) == (nanoseconds[0] // 1_000, {"clock": "00:00:00.000001"})
 
 
+def test_parquet_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "orders.parquet"
+    parquet.write_table(pyarrow.table([["1"], ["ada"], ["bob"]], names=["order", "customer", "customer"]), path)
+    with pytest.raises(InvalidValue, match="two columns are named 'customer'"):
+        import_file(engine(), plan(path))
+
+
 def test_a_value_that_has_no_form_here_stops_only_its_row(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -186,6 +219,7 @@ def test_a_damaged_file_says_so_and_keeps_what_came_before(tmp_path: Path) -> No
         ("rows.xlsx", b"", "must end in"),
         ("rows.csv", b"", "is empty"),
         ("rows.csv", b"a,b,a\n1,2,3\n", "two columns"),
+        ("rows.csv", "order,customer\n1,ada\n".encode("utf-16"), "not text in UTF-8"),
         ("rows.parquet", b"PAR0", "no Parquet file"),
         ("rows.csv.gz", b"not gzip", "damaged"),
     ],

@@ -6,7 +6,6 @@ import codecs
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -20,10 +19,11 @@ from threadline.kernel.errors import InvalidValue
 from threadline.wire.table import Row
 
 LINE_BYTES_MAX = 1_048_576
-"""A longer line of JSON is no row: it is passed over and rejected, so that no file can fill the memory."""
+"""A longer line is no row: it is passed over and rejected, so that no file can fill the memory. Of CSV, characters."""
 RAW_LENGTH_MAX = 65_536
 """What is kept of a row that is none, in characters."""
-_UNCLOSED = re.compile("unexpected end of data|field larger than field limit")
+_UNCLOSED = "unexpected end of data"
+_LARGE_CELL = "field larger than field limit"
 _PARQUET_ROWS = 1_000
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt")
@@ -107,6 +107,10 @@ class _BytesFile:
             raise InvalidValue(f"{self.name} is damaged from here on: {error}") from None
 
 
+class _LongLine(csv.Error):
+    """A line that is too long to be held in memory."""
+
+
 class CsvFile(_BytesFile):
     """Cells separated by a delimiter, with the names of the columns in the first line."""
 
@@ -157,34 +161,55 @@ class CsvFile(_BytesFile):
         return csv.reader(self._lines(), delimiter=self._delimiter, strict=True)
 
     def _lines(self) -> Iterator[str]:
-        while True:
-            line = self._again.popleft() if self._again else self._text.readline()
-            if not line:
-                return
+        while line := self._again.popleft() if self._again else self._read_line():
             self._row.append(line)
+            if _goes_on(line):
+                raise _LongLine(f"a line may have {LINE_BYTES_MAX:,} characters")
             yield line
 
+    def _read_line(self) -> str:
+        """The next line of the file; of one that is too long the beginning, and the rest is passed over."""
+        line = rest = self._text.readline(LINE_BYTES_MAX)
+        while _goes_on(rest):
+            rest = self._text.readline(LINE_BYTES_MAX)
+        return line
+
     def _no_csv(self, error: csv.Error) -> BadRow:
-        message = f"the row is no CSV: {error}"
-        if _UNCLOSED.search(str(error)):
-            # The lines behind it are rows of their own, as far as anybody can tell.
+        first, *behind = self._row
+        code, message = "invalid_value", f"the row is no CSV: {error}"
+        large_cell = _LARGE_CELL in str(error)
+        if not behind and (large_cell or isinstance(error, _LongLine)):
+            code = "too_large"
+            message = f"a cell may have {csv.field_size_limit():,} characters" if large_cell else str(error)
+        elif large_cell or isinstance(error, _LongLine) or _UNCLOSED in str(error):
             message = "a quote is opened in this row and closed nowhere"
-            self._again.extendleft(reversed(self._row[1:]))
-            del self._row[1:]
-            self._reader = self._new_reader()
-        return BadRow("invalid_value", message, "".join(_clean(self._row))[:RAW_LENGTH_MAX])
+        # Its quotes are out of step: the lines behind it are rows of their own, as far as anybody can tell.
+        self._again.extendleft(reversed(behind))
+        self._reader = self._new_reader()
+        return BadRow(code, message, "".join(_clean([first]))[:RAW_LENGTH_MAX])
 
     def _header(self) -> list[str]:
         try:
-            header = next(self._reader, [])
+            header = next((cells for cells in self._reader if cells), [])
         except csv.Error as error:
             raise InvalidValue(f"{self.name}: the first line is no CSV: {error}") from None
         if not header:
             raise InvalidValue(f"{self.name} is empty; the first line must name the columns")
-        if len(set(header)) < len(header):
-            twice = next(name for name in header if header.count(name) > 1)
-            raise InvalidValue(f"{self.name}: two columns are named {twice!r}; rename one")
-        return header
+        if any("\0" in name for name in header):
+            raise InvalidValue(f"{self.name} is not text in UTF-8", hint="Save it as CSV in UTF-8.")
+        return _distinct(header, self.name)
+
+
+def _distinct(columns: list[str], file: str) -> list[str]:
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise InvalidValue(f"{file}: two columns are named {twice!r}; rename one")
+    return columns
+
+
+def _goes_on(line: str) -> bool:
+    """Whether this is only the beginning of a line, as much of it as is read."""
+    return len(line) == LINE_BYTES_MAX and not line.endswith(("\n", "\r"))
 
 
 def _named(header: list[str], cells: list[str]) -> Row | BadRow:
@@ -270,7 +295,7 @@ class ParquetFile:
 
     def columns(self) -> list[str]:
         """See `RowFile.columns`."""
-        return list(self._file.schema_arrow.names)
+        return _distinct(list(self._file.schema_arrow.names), self.name)
 
     def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
         """See `RowFile.rows`."""
@@ -280,7 +305,7 @@ class ParquetFile:
                 self._read += len(batch)
                 rows = batch.slice(start)
                 yield from self._values(rows if self._cut is None else rows.cast(self._cut, safe=False))
-        except self._damaged as error:
+        except (self._damaged, OSError) as error:
             raise InvalidValue(f"{self.name} is damaged from here on: {error}") from None
 
     def _values(self, batch: Any) -> Iterator[Row | BadRow]:
