@@ -237,6 +237,25 @@ def test_refold_brings_people_up_to_changed_definitions(store: Path, call) -> No
     assert vector["features"]["currencies"]["value"] == 1
 
 
+def test_verify_finds_lists_that_are_amiss_and_refold_writes_them_anew(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    assert call("tag", "user_id:42", "--add", "vip").code == 0
+    with threadline.open(store) as tl:
+        from threadline.kernel.store import Batch, Delete, Key, Put
+
+        (row,) = tl.engine.store.query("tag", "default/vip")
+        stray = Put(Key("tag", "default/early", row.key.sort), row.value)
+        assert tl.engine.store.commit([Batch(writes=[Delete(row.key), stray])]) == [None]
+    told = call("verify")
+    assert told.code == 1
+    assert "2 index rows amiss" in told.out
+    assert "tag default/vip" in told.out
+    assert "is missing" in told.out
+    assert "Index rows of profile were amiss" in call("refold").out
+    assert call("verify").code == 0
+    assert len(json.loads(call("people", "--tag", "vip", "--json").out)["people"]) == 1
+    assert json.loads(call("people", "--tag", "early", "--json").out)["people"] == []
+
+
 def test_verify_finds_what_was_tampered_with(store: Path, call) -> None:  # type: ignore[no-untyped-def]
     with threadline.open(store) as tl:
         person = tl.engine.person("default", "user_id:42")

@@ -291,6 +291,7 @@ class Engine:
         """Derive everybody's states again from the log on this core; answers the number of events folded."""
         done = refold_everybody(self.store, self.catalogue)
         self.recorder.clear_caches()
+        self.ranks.clear()
         return done.events
 
     def what_if(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from threadline.engine.catalogue import Catalogue
@@ -56,14 +56,18 @@ def is_complete(store: Store, projection: Projection) -> bool:
     return item is not None and item.value == mark.value
 
 
-def write_changed_rows(store: Store, catalogue: Catalogue) -> None:
-    """Write the rows of each projection that has changed since everybody's were written, except those with `all_rows`.
+def write_changed_rows(store: Store, catalogue: Catalogue, amiss: Collection[str] = ()) -> None:
+    """Write the rows of each projection that has changed since everybody's were written, except those with `all_rows`,
+    and of those by these names, whose rows are ``amiss``.
 
     To be called when everybody's states have been derived anew; it reads nobody where nothing has changed.
     """
+    wrong = [each for each in _indexed(catalogue) if each.name in amiss]
+    for each in wrong:
+        _begin(store, each)
     changed = [each for each in _indexed(catalogue) if not each.all_rows and not is_complete(store, each)]
-    if changed:
-        write_rows(store, catalogue, changed)
+    if wrong or changed:
+        write_rows(store, catalogue, [*changed, *(each for each in wrong if each not in changed)])
 
 
 def write_rows(store: Store, catalogue: Catalogue, projections: Sequence[Projection]) -> int:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.indexing import write_changed_rows
 from threadline.engine.refold import differs, refold_shard, write_refolded
+from threadline.engine.row_faults import RowCheck, RowFault
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Item, Store
 
@@ -27,6 +28,8 @@ class Refolded(NamedTuple):
     differing: tuple[str, ...]
     """Ids of people whose stored states were not the fold of their events."""
     written: int
+    rows_amiss: tuple[RowFault, ...]
+    """Index rows that were not those that people's states ask for."""
 
 
 class Chunk(NamedTuple):
@@ -35,6 +38,9 @@ class Chunk(NamedTuple):
     people: int
     events: int
     differing: Differing
+    rows: int
+    """Index rows that are as they should be."""
+    rows_amiss: list[RowFault]
 
 
 def refold_everybody(
@@ -46,8 +52,8 @@ def refold_everybody(
     opener: Callable[[], Parts] | None = None,
     progress: Callable[[int], None] = lambda people: None,
 ) -> Refolded:
-    """Derive every person's states again from the log; with ``write`` replace those that differ, and index rows of
-    what has changed.
+    """Derive every person's states again from the log; with ``write`` replace those that differ, and write index rows
+    anew that are amiss or of projections that have changed.
 
     ``jobs`` processes share the work; each opens the store for reading by ``opener``, which must be picklable.
     This process alone writes. A person who changed meanwhile is left as they are: their state is newer.
@@ -58,32 +64,37 @@ def refold_everybody(
         chunks = _from_processes(opener, jobs)
     else:
         chunks = _chunks(store, catalogue, 0, 1)
-    people = events = written = 0
+    people = events = written = rows = 0
     differing: list[str] = []
+    amiss: list[RowFault] = []
     for chunk in chunks:
         people += chunk.people
         events += chunk.events
+        rows += chunk.rows
+        amiss += chunk.rows_amiss
         differing += [item.key.partition for item, _ in chunk.differing]
         if write and chunk.differing:
             written += len(chunk.differing) - len(write_refolded(store, chunk.differing))
         progress(chunk.people)
+    amiss += RowCheck(store, catalogue).unasked(rows)
     if write:
-        write_changed_rows(store, catalogue)
-    return Refolded(people, events, tuple(differing), written)
+        write_changed_rows(store, catalogue, {fault.projection for fault in amiss})
+    return Refolded(people, events, tuple(differing), written, tuple(amiss))
 
 
 def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iterator[Chunk]:
+    check = RowCheck(store, catalogue)
     people = events = 0
     differing: Differing = []
-    for item, fresh, folded in refold_shard(store, catalogue, shard, shards):
+    for item, fresh, folded in refold_shard(store, catalogue, shard, shards, check.look):
         people, events = people + 1, events + folded
         if differs(item.value, fresh):
             differing.append((item, fresh))
         if people == CHUNK_PEOPLE:
-            yield Chunk(people, events, differing)
+            yield Chunk(people, events, differing, *check.told())
             people, events, differing = 0, 0, []
     if people:
-        yield Chunk(people, events, differing)
+        yield Chunk(people, events, differing, *check.told())
 
 
 def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:

@@ -123,19 +123,29 @@ def folded_before(folding: Folding, history: History, instant: int, only: Sequen
 
 
 def refold_shard(
-    store: Store, catalogue: Catalogue, shard: int = 0, shards: int = 1
+    store: Store,
+    catalogue: Catalogue,
+    shard: int = 0,
+    shards: int = 1,
+    look: Callable[[Sequence[tuple[Item, Person]]], None] = lambda people: None,
 ) -> Iterator[tuple[Item, bytes, int]]:
-    """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing."""
+    """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing.
+
+    ``look`` is shown the people of a page, folded anew, with the items of which they were.
+    """
     after: Key | None = None
     while items := store.scan(PERSON, shard, shards, after, PAGE_PEOPLE):
         after = items[-1].key
         stored = {item.key.partition: item for item in items}
         everybody = (unpack_person(item, catalogue) for item in items)
         done = []
+        people = []
         with seldom_collected():
             for person, ahead in read_ahead(store, (person for person in everybody if isinstance(person, Person))):
                 refold_person(store, catalogue, person, ahead=ahead)
                 done.append((stored[person.id], pack_person(person, catalogue), person.position))
+                people.append((stored[person.id], person))
+            look(people)
         yield from done
 
 

@@ -47,6 +47,9 @@ def refold(session: Session, jobs: int) -> None:
         f"({done.events / max(seconds, 1e-9):,.0f} events/s); {done.written:,} had changed.",
         highlight=False,
     )
+    if done.rows_amiss:
+        names = ", ".join(sorted({fault.projection for fault in done.rows_amiss}))
+        session.console.print(f"Index rows of {names} were amiss, and are written anew.", highlight=False)
 
 
 def _parts(opener: Callable[[], Engine]) -> Parts:
@@ -61,7 +64,8 @@ def _parts(opener: Callable[[], Engine]) -> Parts:
 def verify(session: Session, jobs: int) -> None:
     """Check the file, people and decisions; writes nothing, exits 1 for any fault.
 
-    Every person's states must equal a fold of the log, and every decision must follow from what it has read.
+    Every person's states must equal a fold of the log, the lists of tags, groups, segments and leaderboards must hold
+    whom the states say, and every decision must follow from what it has read.
     """
     with session.engine(readonly=True) as engine:
         faults = engine.store.integrity()
@@ -83,16 +87,21 @@ def verify(session: Session, jobs: int) -> None:
         _tell(session.console, "breach", "red", fault)
     for id in done.differing[:SHOWN_MAX]:
         _tell(session.console, "person", "yellow", f"{id} differs from a fold of the log")
+    for row in done.rows_amiss[:SHOWN_MAX]:
+        _tell(session.console, "row", "red", row.said)
     session.console.print(
         f"{done.people:,} people with {done.events:,} events verified: "
-        f"{len(faults)} faults of the file, {len(done.differing):,} people who differ, {len(told):,} breaches.",
+        f"{len(faults)} faults of the file, {len(done.differing):,} people who differ, "
+        f"{len(done.rows_amiss):,} index rows amiss, {len(told):,} breaches.",
         highlight=False,
     )
     if done.differing:
         session.console.print(
             "Definitions that changed make people differ; `threadline refold` brings them up to date."
         )
-    if faults or done.differing or told:
+    if done.rows_amiss:
+        session.console.print("`threadline refold` writes index rows anew that are amiss.")
+    if faults or done.differing or done.rows_amiss or told:
         raise click.exceptions.Exit(1)
 
 
