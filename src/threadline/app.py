@@ -196,7 +196,7 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
     if settings.store == MEMORY:
         from threadline.stores.memory import MemoryStore
 
-        return MemoryStore()
+        return MemoryStore(readonly=readonly)
     scheme, elsewhere, _ = settings.store.partition("://")
     if scheme in POSTGRES:
         _need_psycopg()

@@ -146,6 +146,10 @@ def test_one_process_writes_and_others_read(tmp_path: Path) -> None:
             assert reader.person("user_id:42")["position"] == 1
             writer.track("42", "click")
             assert reader.person("user_id:42")["position"] == 2
+            with pytest.raises(Unavailable, match="reading only"):
+                reader.track("42", "click")
+    with threadline.open("memory:", readonly=True) as reader, pytest.raises(Unavailable, match="reading only"):
+        reader.track("42", "click")
 
 
 def test_workspaces_are_apart(tmp_path: Path) -> None:

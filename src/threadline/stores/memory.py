@@ -20,7 +20,8 @@ from threadline.stores.plan import BUILT_ON_REFUSED
 class MemoryStore:
     """A store that lives as long as its process: for tests, for what-if, and as the model of all the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, readonly: bool = False) -> None:
+        self._readonly = readonly
         self._lock = threading.Lock()
         self._closed = False
         self._items: dict[Key, Item] = {}
@@ -115,6 +116,8 @@ class MemoryStore:
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """See `Store.commit`; durable as long as the process lives."""
+        if self._readonly:
+            raise Unavailable("the store is open for reading only")
         check_batches(batches)
         with self._open():
             outcomes: list[Refusal | None] = []

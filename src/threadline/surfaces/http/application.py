@@ -28,7 +28,7 @@ from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
-from threadline.surfaces.http.problem import problem, unexpected
+from threadline.surfaces.http.problem import is_inside, problem, unexpected
 from threadline.surfaces.http.rate import Buckets, RateLimits, SharedLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
@@ -124,6 +124,8 @@ class Application:
             else:
                 response = await route.handler(request, names)
         except ThreadlineError as error:
+            if is_inside(error):
+                log.warning("%s %s: %s", scope["method"], route.path if route else UNMATCHED, error)
             response = problem(error, _readable(path))
         except ClientDisconnect:
             return

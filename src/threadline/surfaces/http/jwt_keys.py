@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from threadline.kernel.errors import Unavailable
+from threadline.surfaces.http.problem import NotNow
 
 FETCH_SECONDS_MAX = 5
 KEYS_BYTES_MAX = 1_000_000
@@ -82,7 +82,7 @@ class KeyFile:
                 log.warning("the keys at jwt_keys are still being read; they are not waited for")
                 self._tried_at = self._seconds()
         if not self._keys:
-            raise Unavailable("the keys of the token issuer cannot be had now; send the same again in a while")
+            raise NotNow("the keys of the token issuer cannot be had now; send the same again in a while")
         return self._keys
 
     def _is_older(self, seconds: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -74,6 +75,10 @@ class MalformedRequest(InvalidValue):
     code = "malformed_request"
 
 
+class NotNow(Unavailable):
+    """The server cannot do this now; nothing was half written, and the same request may succeed later."""
+
+
 class RateLimited(TooManyRequests):
     """A rate limit is used up; nothing of the request was recorded."""
 
@@ -99,12 +104,19 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """`detail` once more: Segment's and RudderStack's clients look for it here, and retry for minutes without it."""
 
 
+def is_inside(error: ThreadlineError) -> bool:
+    """Whether an error tells what no caller is to know, such as the database's host or the file's path."""
+    return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Internal | NotNow)
+
+
 def problem(error: ThreadlineError, instance: str) -> Response:
-    """The answer that tells an error."""
+    """The answer that tells an error; of one that `is_inside` only of which kind it is."""
     title = (type(error).__doc__ or error.code).split(";")[0].split(". ")[0].rstrip(".")
+    inside = is_inside(error)
+    told = f"{title}; the server's log tells more" if inside else str(error)
     body = Problem(
-        type=f"/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=str(error),
-        instance=instance, hint=error.hint, message=str(error),
+        type=f"/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=told,
+        instance=instance, hint="" if inside else error.hint, message=told,
     )  # fmt: skip
     return Response(msgspec.json.encode(body), error.status, _headers(error), MEDIA_TYPE)
 

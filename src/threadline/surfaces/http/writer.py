@@ -13,6 +13,7 @@ from typing import TypeVar
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.kernel.event import Event, Receipt
+from threadline.surfaces.http.problem import NotNow
 
 T = TypeVar("T")
 log = logging.getLogger("threadline.http")
@@ -63,7 +64,7 @@ class Writer:
         if not events:
             return []
         if self.queued and self.queued + len(events) > self._queue_events_max:
-            raise Unavailable(f"{self.queued} events wait to be written; send these again in a moment")
+            raise NotNow(f"{self.queued} events wait to be written; send these again in a moment")
         waiting = _Waiting(events, asyncio.get_running_loop().create_future())
         self.queued += len(events)
         self._waiting.append(waiting)
