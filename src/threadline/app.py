@@ -178,7 +178,7 @@ def _restore(settings: Settings, backup: Path, told: Told, replace: bool) -> Cop
 def _embedded(settings: Settings) -> Path:
     if settings.store == MEMORY or "://" in settings.store:
         raise InvalidSetting(
-            f"store: {without_secret(settings.store)} is no embedded store",
+            f"store: {without_secret(settings.store)} is not an embedded store",
             hint="PostgreSQL and DynamoDB have backups of their own; `threadline move` copies any store into a file.",
         )
     return Path(settings.store)

@@ -296,7 +296,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"field": "traits.a", "not_in": [1, None]}, "c.not_in: `not_in` takes no null"),
     ({"field": "traits.a", "in": list(range(CONDITION_VALUES_MAX + 1))}, "c.in: `in` takes a list"),
     ({"field": "traits.a", "exists": 1}, "c.exists: `exists` takes true or false"),
-    ({"field": "traits.a", "regex": "(a"}, "c.regex: `regex` cannot be used: '(a' is no regular expression of RE2"),
+    ({"field": "traits.a", "regex": "(a"}, "c.regex: `regex` cannot be used: '(a' is not a regular expression of RE2"),
     ({"field": "traits.a", "regex": r"(a)\1"}, "c.regex: `regex` cannot be used"),
     ({"field": "traits.a", "regex": "(a{999}){999}"}, "c.regex: `regex` cannot be used"),
     ({"all": [{"field": "tags", "exists": True}] * (CONDITIONS_MAX + 1)}, "c: 51 conditions stand here, 50 may"),
@@ -333,7 +333,7 @@ def test_several_mistakes_are_told_at_once_with_their_lines() -> None:
     )
     assert root is not None
     assert read_yaml(document, root) is None
-    assert document.in_order() == ["segments.yaml:7: a condition: 'equals' stands there twice; keep one"]
+    assert document.in_order() == ["segments.yaml:7: a condition: 'equals' is listed twice; keep one"]
     document = Document("segments.yaml")
     root = document.compose("all:\n  - field: traits.b\n    equalz: 2\n  - any:\n      - {field: event.x, in: [1]}\n")
     assert root is not None

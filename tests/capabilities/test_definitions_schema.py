@@ -22,7 +22,7 @@ def test_the_schema_knows_every_section_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "threadline.yaml").write_text("qqq: 1")
     with pytest.raises(InvalidDefinition) as caught:
         catalogue([tmp_path / "threadline.yaml"])
-    known = str(caught.value).partition("known are ")[2].split(", ")
+    known = str(caught.value).partition("choose from ")[2].split(", ")
     assert known == sorted(section.name for section in catalogue().sections)
     assert WHOLE.is_valid({"settings": {"port": 80}, "identifiers": {"junk": ["x", 0]}, "timezone": "UTC"})
     for wrong in ({"feature": {}}, {"settings": {"prot": 1}}, {"settings": {"store": "x"}}):

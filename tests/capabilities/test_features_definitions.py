@@ -42,7 +42,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "far from any aggregate": (
         "features:\n  spend: {aggregate: kurtosis}",
-        "2: feature 'spend': unknown aggregate 'kurtosis'; known are " + ", ".join(sorted(AGGREGATES)),
+        "2: feature 'spend': unknown aggregate 'kurtosis'; choose from " + ", ".join(sorted(AGGREGATES)),
     ),
     "no events": (
         "features:\n  visits: {aggregate: count}",
@@ -58,20 +58,20 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a duration": (
         "features:\n  visits: {aggregate: count, events: page, window: 30 days}",
-        "2: feature 'visits': `window`: '30 days' is no duration; write it like 30d, 12h or 1y or lifetime",
+        "2: feature 'visits': `window`: '30 days' is not a duration; write it like 30d, 12h or 1y or lifetime",
     ),
     "a bare number of days": (
         "features:\n  visits: {aggregate: count, events: page, stale_after: 30}",
-        "2: feature 'visits': `stale_after`: '30' is no duration; write it like 30d, 12h or 1y",
+        "2: feature 'visits': `stale_after`: '30' is not a duration; write it like 30d, 12h or 1y",
     ),
     "a window too long": (
         "features:\n  visits: {aggregate: count, events: page, window: 11y}",
-        "2: feature 'visits': a window is 1m to 10y long; write lifetime for all of it",
+        "2: feature 'visits': a window is between 1m and 10y; write `lifetime` for all time",
     ),
     "unknown operator": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: {above: 3}}}",
         (
-            "2: feature 'visits': `where` on 'price': unknown key 'above'; known are "
+            "2: feature 'visits': `where` on 'price': unknown key 'above'; choose from "
             "equals, exists, gt, gte, in, lt, lte, not"
         ),
     ),
@@ -173,11 +173,11 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a name": (
         "features:\n  Spend-30: {aggregate: count, events: page}",
-        "2: 'Spend-30' is no name of a feature; use lower-case letters, digits and _, such as spend_30d",
+        "2: 'Spend-30' is not a valid feature name; use lower-case letters, digits and _, such as spend_30d",
     ),
     "a key twice": (
         "features:\n  a: {aggregate: count, events: page}\n  a: {aggregate: any, events: page}",
-        "3: `features`: 'a' stands there twice; keep one",
+        "3: `features`: 'a' is listed twice; keep one",
     ),
     "no mapping": (
         "features:\n  - spend",
@@ -197,7 +197,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "an unknown option of any": (
         "features:\n  a: {aggregate: count, events: {any: {nonsense: 5}}}",
-        "2: feature 'a', event 'any': unknown key 'nonsense'; known are sign, value, where",
+        "2: feature 'a', event 'any': unknown key 'nonsense'; choose from sign, value, where",
     ),
     "any without a value": (
         "features:\n  a: {aggregate: sum, events: {any: {sign: -1}}}",
@@ -233,15 +233,15 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "rates into nothing": (
         "currencies:\n  rates: {}",
-        "2: `rates` need to know into what; add `total_in: USD`",
+        "2: `rates` need a currency to convert into; add `total_in: USD`",
     ),
     "a currency": (
         "currencies: {total_in: usd}",
-        "1: 'usd' is no currency; write its code in capitals, such as USD",
+        "1: 'usd' is not a currency code; write one in capitals, such as USD",
     ),
     "a zone": (
         "timezone: Europe/Roma",
-        "1: 'Europe/Roma' is no time zone; write an IANA name such as Europe/Rome",
+        "1: 'Europe/Roma' is not a time zone; write an IANA name such as Europe/Rome",
     ),
     "a delay": (
         "campaigns: {ignored_after: a week}",
@@ -314,7 +314,7 @@ def test_a_feature_is_declared_once_over_all_files(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no definitions: [", encoding="utf-8")
     with pytest.raises(InvalidDefinition) as caught:
         load_definitions([tmp_path])
-    told = f"{tmp_path}/b.yml:1: feature 'visits' is declared at {tmp_path}/a.yaml:1 already; keep one"
+    told = f"{tmp_path}/b.yml:1: feature 'visits' is already declared at {tmp_path}/a.yaml:1; keep one"
     assert str(caught.value) == told
     (tmp_path / "b.yml").unlink()
     assert "visits" in load_definitions([tmp_path]).names

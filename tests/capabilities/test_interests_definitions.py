@@ -43,7 +43,7 @@ def test_topics_take_over_what_they_leave_out() -> None:
         ("interests: {half_life: 11y}", "`half_life` must be between"),
         ("interests: {counting: capped}", "add `most: 3`"),
         ("interests: {most: 3}", "`most` belongs to `counting: capped`"),
-        ("interests: {counting: capped, most: 0}", "`most` must be a whole number from 1 on"),
+        ("interests: {counting: capped, most: 0}", "`most` must be a whole number of at least 1"),
         ("interests: {counting: capped, most: 9000000}", "`most` may be up to 1,000,000"),
         ("interests: {window: 7h}", "divide a day evenly"),
         ("interests: {window: 5m}", "`window` must be between 10m and 4w"),

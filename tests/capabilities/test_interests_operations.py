@@ -36,7 +36,7 @@ def test_a_ranking_holds_for_the_instant_that_is_asked_for(asked: Asked) -> None
     assert early["as_of"] == format_time(STARTS_AT + DAY)
     assert values(asked.ask("interests", id="user_id:42", as_of=format_time(STARTS_AT), known="now")) == {}
     assert values(asked.ask("interests", id="user_id:42", as_of=format_time(STARTS_AT + DAY))) == {}, "not known then"
-    with pytest.raises(InvalidValue, match="lies ahead"):
+    with pytest.raises(InvalidValue, match="is in the future"):
         asked.ask("interests", id="user_id:42", as_of=format_time(asked.now + DAY))
 
 

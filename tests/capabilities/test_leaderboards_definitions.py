@@ -104,7 +104,7 @@ def test_a_board_by_another_number_does_not_meet_the_old_rows() -> None:
         ({"name": "points", "scope": "city=Rome"}, InvalidValue, "country=… or tag=vip"),
         ({"name": "purse", "scope": "tag=vip"}, InvalidValue, "it is whole"),
         ({"name": "points", "scope": "segment=vip"}, InvalidValue, "not ranked among"),
-        ({"name": "points", "at": "2027-01-01"}, InvalidValue, "lies ahead"),
+        ({"name": "points", "at": "2027-01-01"}, InvalidValue, "is in the future"),
     ],
 )
 def test_questions_that_have_no_answer(params: dict[str, str], error: type[Exception], message: str) -> None:

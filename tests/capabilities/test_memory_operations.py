@@ -73,7 +73,7 @@ def test_memory_is_read_as_of_an_instant_and_as_it_was_known_then(shop: Asked) -
     assert known(shop, as_of=late)["purchase/product:a"]["total_spent"] == 5.0
     shop_then = format_time(first + 2 * DAY + HOUR)
     assert known(shop, as_of=shop_then)["preference/payment_method"] == "pix"
-    with pytest.raises(InvalidValue, match="as_of lies ahead"):
+    with pytest.raises(InvalidValue, match="as_of is in the future"):
         shop.ask("memory", id=ADA, as_of=format_time(shop.now + DAY))
 
 

@@ -103,9 +103,9 @@ def test_the_future_is_refused() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
     ahead = format_time(asked.now + DAY)
-    with pytest.raises(InvalidValue, match="lies ahead"):
+    with pytest.raises(InvalidValue, match="is in the future"):
         asked.ask("features", id="user_id:ada", as_of=ahead)
-    with pytest.raises(InvalidValue, match=r"labels\[1\].*lies ahead"):
+    with pytest.raises(InvalidValue, match=r"labels\[1\].*is in the future"):
         asked.ask("training_set", labels=[{"person": "x", "at": "2020-01-01"}, {"person": "x", "at": ahead}])
 
 

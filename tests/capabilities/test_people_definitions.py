@@ -70,15 +70,15 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a kind twice": (
         "identifiers:\n  email: {limit: 1}\n  email: {limit: 2}",
-        "3: `identifiers`: 'email' stands there twice; keep one",
+        "3: `identifiers`: 'email' is listed twice; keep one",
     ),
     "a kind that is a number": (
         "identifiers:\n  5: {limit: 1}",
-        "2: `identifiers`: a key must be a text; write it in quotes",
+        "2: `identifiers`: a key must be text; write it in quotes",
     ),
     "a kind with a colon": (
         "identifiers:\n  'a:b': {limit: 1}",
-        "2: `identifiers`: 'a:b' is no kind of identifier; write up to 64 printable characters without a colon",
+        "2: `identifiers`: 'a:b' is not an identifier kind; write up to 64 printable characters without a colon",
     ),
     "junk that is no list": (
         "identifiers:\n  junk: nobody",
@@ -86,7 +86,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "junk that is no text": (
         "identifiers:\n  junk: [nobody,\n    [x]]",
-        "3: `identifiers`: what stands under 'junk' must be texts",
+        "3: `identifiers`: the entries of 'junk' must be text",
     ),
     "somebody blocked without a kind": (
         "identifiers:\n  blocked: [info@example.com]",
@@ -110,7 +110,7 @@ def test_what_two_files_declare_is_refused_and_none_is_lost(name: str) -> None:
         declared(text, "features: {}", text)
     kind = name.partition(":")[0]
     assert "unknown key 'features'" in str(caught.value)
-    assert f"c.yaml:2: `identifiers`: {kind!r} is declared at a.yaml:2 already; keep one" in str(caught.value)
+    assert f"c.yaml:2: `identifiers`: {kind!r} is already declared at a.yaml:2; keep one" in str(caught.value)
 
 
 def test_files_are_read_together() -> None:

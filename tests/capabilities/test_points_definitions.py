@@ -37,7 +37,7 @@ def problems(text: str) -> list[str]:
         ("points: {table: []}", "t.yaml:1: `points`: unknown key 'table'; did you mean 'tables'?"),
         ("points:\n  tables: 3", "t.yaml:2: `tables` must be a list of tables"),
         ("points:\n  tables:\n    - {earn: {a: 1}}", "t.yaml:3: a table needs a `version`"),
-        ("points:\n  tables:\n    - {version: 1}", "t.yaml:3: version '1' is taken"),
+        ("points:\n  tables:\n    - {version: 1}", "t.yaml:3: version '1' is already taken"),
         ("points:\n  tables:\n    - {version: 2, from: soon}", "t.yaml:3: `from` of table '2': 'soon' is not a time"),
         (
             "points:\n  tables:\n    - {version: 2, from: 2026-02-01}\n    - {version: 3, from: 2026-01-01}",
@@ -61,7 +61,7 @@ def problems(text: str) -> list[str]:
         ("points:\n  multipliers: [{by: a.b, from: 7, times: 0}]", "`times` must be a decimal above 0"),
         ("points: {expires_after: never}", "t.yaml:1: `expires_after`: 'never' is not a duration"),
         ("points: {back: 30d}", "t.yaml:1: `back`: at most 192 hours"),
-        ("leaderboards: {Top: {score: points.earned}}", "'Top' is no name of a leaderboard"),
+        ("leaderboards: {Top: {score: points.earned}}", "'Top' is not a valid leaderboard name"),
         ("leaderboards: {top: {scores: points.earned}}", "unknown key 'scores'; did you mean 'score'?"),
         ("leaderboards:\n  top: {}", "t.yaml:2: leaderboard 'top' needs a `score`"),
         ("leaderboards: {top: {score: points.spent}}", "points are ranked by points.earned or by points.balance"),
@@ -88,7 +88,7 @@ def test_every_mistake_is_told_at_once() -> None:
 def test_points_are_declared_once() -> None:
     definitions = Definitions([("a.yaml", "points: {back: 1d}"), ("b.yaml", "points: {back: 2d}")])
     read_points(definitions)
-    with pytest.raises(InvalidDefinition, match=r"b\.yaml:1: `points` is declared in another file already"):
+    with pytest.raises(InvalidDefinition, match=r"b\.yaml:1: `points` is already declared in another file"):
         definitions.refuse()
 
 

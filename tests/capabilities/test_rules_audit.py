@@ -141,9 +141,9 @@ def test_a_rule_that_is_not_active_or_not_even_written_can_be_tried() -> None:
         ({}, "give one of"),
         ({"person": "user_id:ada", "event_id": "0" * 32}, "give one of"),
         ({"person": "user_id:ada", "rule": "score", "rule_set": "apps"}, "at most one of"),
-        ({"person": "user_id:ada", "version": 1}, "`version` is one of a `rule`"),
+        ({"person": "user_id:ada", "version": 1}, "`version` needs a `rule`"),
         ({"person": "user_id:ada", "content": {}, "record": True}, "write the rule first"),
-        ({"person": "user_id:ada", "record": True}, "`request` names the wish"),
+        ({"person": "user_id:ada", "record": True}, "give a `request`"),
         ({"event": native(), "rule": "score", "record": True}, "recorded with all rules in force"),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_request_about_a_person_is_one_wish_whoever_sends_it() -> None:
     assert asked.ask("decisions_evaluate", source="another", **wish)["event"] == first["event"]
     assert len(asked.ask("decisions", person="user_id:ada")["decisions"]) == 1
     asked.tell("page", user_id="bob")
-    with pytest.raises(Conflict, match="about somebody else"):
+    with pytest.raises(Conflict, match="about another person"):
         asked.ask("decisions_evaluate", **wish | {"person": "user_id:bob"})
 
 
@@ -243,7 +243,7 @@ def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
     assert found == [format_time(at) for at in expected["spender"]]
     with pytest.raises(InvalidValue, match="name an `event`, a `person` or a `rule`"):
         asked.ask("decisions")
-    with pytest.raises(InvalidValue, match="the cursor is none"):
+    with pytest.raises(InvalidValue, match="this cursor did not come"):
         asked.ask("decisions", rule="score", cursor="bogus")
 
 

@@ -46,7 +46,7 @@ def action(text: str) -> str:
 
 
 MISTAKES = [
-    ("rules: {A b: {}}", "t.yaml:1: 'A b' is no id of a rule; use lower-case letters, digits, - and _"),
+    ("rules: {A b: {}}", "t.yaml:1: 'A b' is not a valid rule id; use lower-case letters, digits, - and _"),
     ("rules: {a: 7}", "t.yaml:1: a rule is a mapping, `key: value`"),
     (rule("prority: 7"), "t.yaml:2: a rule: unknown key 'prority'; did you mean 'priority'?"),
     ("rules:\n  a: {priority: 7}", "t.yaml:2: a rule has one of `conditions`"),
@@ -99,11 +99,11 @@ MISTAKES = [
     ),
     ("rule_sets: {s: {events: [x]}}", "t.yaml:1: `rules` is a list of 1 to 20,000 names"),
     ("rule_sets: {s: {rules: [x], events: []}}", "t.yaml:1: `events` is a list of 1 to 200 names"),
-    (GOOD + "  S: {events: [x], rules: [a]}", "t.yaml:5: 'S' is no name of a rule set"),
-    (GOOD + "  t: {events: [x, x], rules: [a]}", "t.yaml:5: 'x' stands there twice; keep one"),
+    (GOOD + "  S: {events: [x], rules: [a]}", "t.yaml:5: 'S' is not a valid rule set name"),
+    (GOOD + "  t: {events: [x, x], rules: [a]}", "t.yaml:5: 'x' is listed twice; keep one"),
     (GOOD + "  t: {events: [threadline.x], rules: [a]}", "t.yaml:5: 'threadline.x' is Threadline's own"),
     (GOOD + "  t: {events: [7], rules: [a]}", "t.yaml:5: 7 is a text; write it in quotes"),
-    (GOOD + "  t: {events: [x], rules: [A]}", "t.yaml:5: 'A' is no id of a rule"),
+    (GOOD + "  t: {events: [x], rules: [A]}", "t.yaml:5: 'A' is not a valid rule id"),
     (GOOD + "  t: {events: [x], rules: [b]}", "t.yaml:5: rule set 't' names the rule 'b', which is not declared"),
     (GOOD + "  t: {events: [x], rules: [a], policy: some}", "t.yaml:5: `policy` is one of all, first"),
     (GOOD + "  t: {events: [x], rules: [a], record: some}", "t.yaml:5: `record` is one of matched, all"),
@@ -123,7 +123,7 @@ def test_a_rule_that_stands_in_two_files_is_refused() -> None:
         [("one.yaml", GOOD), ("two.yaml", "\n\nrules: {a: {conditions: {field: tags, exists: true}}}")]
     )
     read_book(definitions)
-    with pytest.raises(InvalidDefinition, match=r"two.yaml:3: rule 'a' is declared at one.yaml:2 already; keep one"):
+    with pytest.raises(InvalidDefinition, match=r"two.yaml:3: rule 'a' is already declared at one.yaml:2; keep one"):
         definitions.refuse()
 
 

@@ -153,7 +153,7 @@ def test_what_is_so_already_is_not_told_again() -> None:
     ("content", "message"),
     [
         ({"conditions": {"field": "tags", "contain": "x"}}, r"rule\.conditions\.contain: unknown operator 'contain'"),
-        ({**SCORE, "version": 7}, r"rule\.version: the number of a version is given when it is written"),
+        ({**SCORE, "version": 7}, r"rule\.version: the version number is assigned when the rule is written"),
         ({**SCORE, "actions": [{"tag": {"tag": 7}}]}, r"rule\.actions\[0\]\.tag\.tag: `tag` takes a text"),
         (
             {"conditions": {"field": "features.monetary", "exists": True}},

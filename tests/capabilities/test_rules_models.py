@@ -151,7 +151,7 @@ def test_the_time_is_that_of_the_event() -> None:
     outcome = body_of(model).evaluate(subject({}))
     assert outcome.output == {"now": 1_755_622_502, "day": "2025-08-19 16:55:02", "at": "2025-08-19"}
     assert outcome.inputs["event.occurred_at"] == "2025-08-19T16:55:02.000000Z"
-    with pytest.raises(InvalidValue, match="there is none"):
+    with pytest.raises(InvalidValue, match="there is no event"):
         body_of(model).evaluate(Subject({}.get))
 
 
@@ -240,7 +240,10 @@ def test_a_table_without_a_rule_that_applies_does_not_match() -> None:
     ("change", "problem"),
     [
         (lambda m: m.pop("edges"), "rule.model: `edges` is a list"),
-        (lambda m: m.update(edges=[{"id": "1", "sourceId": "x", "targetId": "x"}]), "rule.model: this is no decision"),
+        (
+            lambda m: m.update(edges=[{"id": "1", "sourceId": "x", "targetId": "x"}]),
+            "this is not a decision",
+        ),
         (lambda m: m.update(node=[]), "unknown key 'node'; did you mean 'nodes'?"),
         (lambda m: m["nodes"][1].update(type="expresionNode"), "did you mean 'expressionNode'?"),
         (lambda m: m["nodes"][1].update(type="decisionNode"), "calls another model"),
@@ -250,7 +253,7 @@ def test_a_table_without_a_rule_that_applies_does_not_match() -> None:
         (lambda m: m.update(inputs={}), "`inputs` names 1 to"),
         (lambda m: m.update(match=""), "rule.model.match: takes a path"),
         (lambda m: m.update(nodes=m["nodes"] * 80), "at most 200 nodes"),
-        (lambda m: m["nodes"].pop(0), "rule.model: this is no decision model"),
+        (lambda m: m["nodes"].pop(0), "rule.model: this is not a decision model"),
     ],
 )
 def test_a_mistake_is_named_where_it_stands(change: Any, problem: str) -> None:

@@ -48,8 +48,8 @@ def problem(requirement: Requirement, **properties: Any) -> str:
 PLACED = "event schema 'page': "
 REMOTE = "a schema refers to its own parts only, such as `$ref: '#/$defs/money'`; nothing is fetched"
 LINEAR = "look-around and back-references are not taken, nor what compiles to more than a megabyte"
-UNTOLD = "is no type of events that can be told; it has 1 to 200 characters and does not begin with threadline."
-TYPED = "is no type; known are array, boolean, integer, null, number, object, string"
+UNTOLD = "cannot be the type of an event; it has 1 to 200 characters and does not begin with threadline."
+TYPED = "is not a type; choose from array, boolean, integer, null, number, object, string"
 
 # Each case: what is written under `event_schemas`, and the whole message.
 MISTAKES: dict[str, tuple[str, str]] = {
@@ -76,13 +76,13 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a type with a slip": (
         "  page: {properties: {n: {type: strng}}}",
-        f"2: {PLACED}'strng' is no type; did you mean 'string'?",
+        f"2: {PLACED}'strng' is not a type; did you mean 'string'?",
     ),
     "a type of types": ("  page: {properties: {n: {type: [[]]}}}", f"2: {PLACED}'[]' {TYPED}"),
     "a type that is a number": ("  page: {properties: {n: {type: 3, enum: [1]}}}", f"2: {PLACED}'3' {TYPED}"),
     "a format with a slip": (
         "  page: {properties: {n: {format: datetime}}}",
-        f"2: {PLACED}'datetime' is no format that is checked; did you mean 'date-time'?",
+        f"2: {PLACED}'datetime' is not a format that is checked; did you mean 'date-time'?",
     ),
     "a switch for required": (
         "  page: {properties: {n: {required: true}}}",
@@ -170,7 +170,7 @@ def test_several_mistakes_are_told_together() -> None:
 
 def test_a_type_has_one_schema_in_all_files() -> None:
     text = "event_schemas: {page: {}}"
-    with pytest.raises(InvalidDefinition, match=r"b.yaml:1: the schema of 'page' is declared at a.yaml:1 already"):
+    with pytest.raises(InvalidDefinition, match=r"b.yaml:1: the schema of 'page' is already declared at a.yaml:1"):
         declared(text, text)
     assert declared(text, "event_schemas: {click: {}}").keys() == {"page", "click"}
 
@@ -225,7 +225,7 @@ def test_a_schema_may_be_large_but_not_without_bound() -> None:
     names = ", ".join(f"n{n}: {{}}" for n in range(SCHEMA_NODES_MAX))
     deep = "{not: " * (SCHEMA_DEPTH_MAX + 1) + "{}" + "}" * (SCHEMA_DEPTH_MAX + 1)
     for text in (f"{{properties: {{{names}}}}}", deep):
-        with pytest.raises(InvalidDefinition, match=r"larger, or nested more deeply, than any schema of events may be"):
+        with pytest.raises(InvalidDefinition, match=r"larger or more deeply nested than any schema of events may be"):
             of_properties(text)
 
 
@@ -236,7 +236,9 @@ def chained(levels: int, part: str) -> str:
 
 
 def test_references_multiply_within_a_bound() -> None:
-    with pytest.raises(InvalidDefinition, match=r"its references make [\d,]+ schemas of it, 10,000 may be; use fewer"):
+    with pytest.raises(
+        InvalidDefinition, match=r"its references make [\d,]+ schemas of it, at most 10,000 are allowed; use fewer"
+    ):
         of_properties(chained(40, "{allOf: [{$ref: 'NEXT'}, {$ref: 'NEXT'}]}"))
     with pytest.raises(InvalidDefinition, match="64 levels deep"):
         of_properties(chained(SCHEMA_DEPTH_MAX + 5, "{$ref: 'NEXT'}"))
@@ -244,7 +246,7 @@ def test_references_multiply_within_a_bound() -> None:
 
 def test_there_are_only_so_many() -> None:
     many = "\n".join(f"  type{n}: {{}}" for n in range(EVENT_SCHEMAS_MAX + 1))
-    with pytest.raises(InvalidDefinition, match="1001 event schemas are declared, 1000 may be"):
+    with pytest.raises(InvalidDefinition, match="1001 event schemas are declared, at most 1000 are allowed"):
         declared(f"event_schemas:\n{many}")
 
 

@@ -96,11 +96,11 @@ def test_another_order_of_words_is_no_other_version() -> None:
 
 MISTAKES = [
     ("segments: [a]", "t.yaml:1: `segments` must be a mapping"),
-    ("segments: {Big: {when: {field: tags, contains: vip}}}", "t.yaml:1: 'Big' is no name of a segment"),
+    ("segments: {Big: {when: {field: tags, contains: vip}}}", "t.yaml:1: 'Big' is not a valid segment name"),
     ("segments:\n  a: {}", "t.yaml:2: segment 'a' needs `when`"),
     ("segments:\n  a: {wen: 1}", "t.yaml:2: segment 'a': unknown key 'wen'; did you mean 'when'?"),
-    ("segments:\n  a: {when: {field: event.type, equals: x}}", "t.yaml:2: a segment goes by what is known of a person"),
-    ("segments:\n  a: {when: {field: segments, contains: x}}", "t.yaml:2: a segment cannot go by segments"),
+    ("segments:\n  a: {when: {field: event.type, equals: x}}", "t.yaml:2: a segment depends on what is known of"),
+    ("segments:\n  a: {when: {field: segments, contains: x}}", "t.yaml:2: a segment cannot depend on other segments"),
     ("segments:\n  a:\n    when:\n      all:\n        - {field: tags, contain: x}", "t.yaml:5: unknown operator"),
     ("segments:\n  a: {when: {field: featurs.x, exists: true}}",
      "t.yaml:2: segment 'a': nothing is known under 'featurs'; did you mean 'features'?"),
@@ -117,5 +117,5 @@ def test_a_mistake_is_named_where_it_stands(text: str, message: str) -> None:
 
 
 def test_a_name_that_two_files_declare_is_refused() -> None:
-    with pytest.raises(InvalidDefinition, match=r"b.yaml:1: segment 'spenders' is declared at a.yaml:1 already"):
+    with pytest.raises(InvalidDefinition, match=r"b.yaml:1: segment 'spenders' is already declared at a.yaml:1"):
         discover(definitions=Definitions([("a.yaml", SPENDERS), ("b.yaml", SPENDERS)]))

@@ -106,5 +106,5 @@ def test_an_unknown_segment_is_named_with_the_nearest() -> None:
             asked.ask(operation, **params)
     with pytest.raises(NotFound, match="none is declared"):
         Asked().ask("segment_members", name="spender")
-    with pytest.raises(InvalidValue, match="lies ahead"):
+    with pytest.raises(InvalidValue, match="is in the future"):
         asked.ask("segments", id="user_id:ada", as_of="2999-01-01")

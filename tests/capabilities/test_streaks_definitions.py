@@ -68,7 +68,7 @@ def test_a_time_of_day_is_read_as_it_is_written(quoted: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("streaks:\n  Lessons: {}", "0.yaml:2: 'Lessons' is no name of a streak"),
+        ("streaks:\n  Lessons: {}", "0.yaml:2: 'Lessons' is not a valid streak name"),
         ("streaks:\n  other: false", "0.yaml:2: streak 'other' does not ship and cannot be left out"),
         ("streaks:\n  a:\n    cadens: day", "0.yaml:3: streak 'a': unknown key 'cadens'; did you mean 'cadence'?"),
         ("streaks:\n  a:\n    cadence: dai", "0.yaml:3: streak 'a': `cadence`: unknown 'dai'; did you mean 'day'?"),
@@ -76,7 +76,7 @@ def test_a_time_of_day_is_read_as_it_is_written(quoted: str) -> None:
         ("streaks:\n  a: {cadence: week, times: 8}", "0.yaml:2: streak 'a': a week has at most 7 days"),
         ("streaks:\n  a: {times: 2, counting: days}", "0.yaml:2: streak 'a': a day has at most 1 days"),
         ("streaks:\n  a: {times: 32}", "0.yaml:2: streak 'a': a day has at most 31 events"),
-        ("streaks:\n  a: {times: 0}", "0.yaml:2: streak 'a': `times` must be a whole number from 1 on"),
+        ("streaks:\n  a: {times: 0}", "0.yaml:2: streak 'a': `times` must be a whole number of at least 1"),
         ("streaks:\n  a: {grace: 13h}", "0.yaml:2: streak 'a': `grace` is a duration up to 12h"),
         ("streaks:\n  a: {grace: soon}", "0.yaml:2: streak 'a': `grace` is a duration up to 12h"),
         ("streaks:\n  a: {freezes: {start: 1}}", "0.yaml:2: streak 'a': `freezes` needs `max`"),
@@ -108,9 +108,9 @@ def test_mistakes_are_named_where_they_stand(text: str, message: str) -> None:
 
 
 def test_what_may_stand_once_only() -> None:
-    with pytest.raises(InvalidDefinition, match=r"1.yaml:1: streak 'a' is declared at 0.yaml:1 already"):
+    with pytest.raises(InvalidDefinition, match=r"1.yaml:1: streak 'a' is already declared at 0.yaml:1"):
         read("streaks: {a: {}}", "streaks: {a: {}}")
-    with pytest.raises(InvalidDefinition, match=r"1.yaml:1: section 'calendar' is declared at 0.yaml:1 already"):
+    with pytest.raises(InvalidDefinition, match=r"1.yaml:1: section 'calendar' is already declared at 0.yaml:1"):
         read("calendar: {}", "calendar: {}")
 
 

@@ -156,7 +156,7 @@ def test_a_move_of_another_source_is_not_gone_on_with() -> None:
     source, target = MemoryStore(), MemoryStore()
     told(Random(1), source)
     move(source, target).copy()
-    with pytest.raises(Conflict, match="a move of old was begun"):
+    with pytest.raises(Conflict, match="a move of old into it was begun"):
         move(source, target, "another")
 
 

@@ -160,7 +160,7 @@ def test_nothing_is_overwritten_without_being_told_to(tmp_path: Path) -> None:
     record(store, entry(1))
     store.close()
     (tmp_path / "taken.db").write_bytes(b"dear")
-    with pytest.raises(Conflict, match="is there already"):
+    with pytest.raises(Conflict, match="already exists"):
         back_up(tmp_path / "x.db", tmp_path / "taken.db", silent)
     assert (tmp_path / "taken.db").read_bytes() == b"dear"
     back_up(tmp_path / "x.db", tmp_path / "copy.db", silent)

@@ -22,9 +22,9 @@ from threadline.testing.store_cases import OTHER_THREAD, entry, put, verdicts
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("dynamodb://", "no DynamoDB table"),
-        ("dynamodb://a", "no DynamoDB table"),
-        ("dynamodb://people/more", "no DynamoDB table"),
+        ("dynamodb://", "not the URL of a DynamoDB table"),
+        ("dynamodb://a", "not the URL of a DynamoDB table"),
+        ("dynamodb://people/more", "not the URL of a DynamoDB table"),
         ("dynamodb://people?regoin=x", "region"),
         ("dynamodb://people?streams=maybe", "on or off"),
         ("dynamodb://people?expire=sent", "duration"),

@@ -119,7 +119,7 @@ def test_what_definitions_leave_out_is_told(tmp_path: Path, call) -> None:  # ty
             "points are switched off",
         ),
         (("points-spend", "user_id:42", "--points", "5", "--request", "a"), "points are switched off"),
-        (("points-tables",), "the definitions of this store leave out"),
+        (("points-tables",), "is switched off by the definitions of this store"),
     ):
         told = call(*arguments, "--file", str(path))
         assert (told.code, said in told.err) == (1, True), told.err
@@ -152,6 +152,11 @@ def test_errors_are_a_message_with_a_hint(store: Path, call, tmp_path: Path) -> 
     told = call("person", "user_id:42", "--file", str(tmp_path / "none.db"))
     assert told.code == 1
     assert "none.db" in told.err
+    assert "whatever records first makes it" in told.err
+    told = call("person", "ada")
+    assert "Hint: Name a person by an identifier, such as user_id:ada, or by their id." in told.err
+    told = call("remember", "user_id:42", "--type", "preference", "--key", "colour", "--value", "blue")
+    assert """text stands in double quotes, such as '"blue"'""" in told.err
 
 
 def test_an_answer_that_nothing_was_done_is_a_failure_to_scripts(store: Path, call) -> None:  # type: ignore[no-untyped-def]
@@ -176,7 +181,7 @@ def test_a_wrong_setting_is_told(store: Path, call, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("THREADLINE_PROT", "1")
     told = call("person", "user_id:42")
     assert told.code == 1
-    assert "did you mean THREADLINE_PORT?" in told.err
+    assert "did you mean 'THREADLINE_PORT'?" in told.err
 
 
 def test_lists_and_json_travel_as_options(store: Path, call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -356,9 +361,9 @@ def test_a_refold_of_a_store_that_is_not_there_makes_none(call, tmp_path: Path) 
 
 def test_hints_name_commands_as_they_are_called_here(store: Path, call) -> None:  # type: ignore[no-untyped-def]
     told = call("feature-top", "no_such_feature")
-    assert "`feature-definitions` lists those there are" in told.err
+    assert "`feature-definitions` lists them all" in told.err
     with threadline.open(store):
-        assert "what only reads works beside it" in call("tag", "user_id:42", "--add", "vip").err
+        assert "what only reads can work beside it" in call("tag", "user_id:42", "--add", "vip").err
 
 
 def test_a_sign_that_the_terminal_lacks_and_a_name_that_is_no_text_stop_nothing(store: Path) -> None:

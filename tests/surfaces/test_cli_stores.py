@@ -67,7 +67,7 @@ def test_other_stores_have_backups_of_their_own(
     monkeypatch.setenv("THREADLINE_STORE", "postgresql://ada:secret@127.0.0.1/x")
     code, said = call(capfd, command, "copy.db")
     assert code == 1
-    assert "no embedded store" in said
+    assert "not an embedded store" in said
     assert "secret" not in said
 
 

@@ -144,7 +144,7 @@ def test_it_starts_on_an_empty_file_only(tmp_path: Path) -> None:
         [*PROGRAM, "--file", str(file)], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
     )
     assert ran.returncode == 1
-    assert "is there already" in ran.stderr
+    assert "already exists" in ran.stderr
     assert file.read_bytes() == b"mine"
 
 

@@ -138,7 +138,7 @@ def test_a_port_that_is_taken_is_a_message(tmp_path: Path, servers: list[Process
     command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "y.db"), "--port", port]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert told.returncode == 1
-    assert f"127.0.0.1:{port} is taken; choose another with --port or THREADLINE_PORT" in told.stderr
+    assert f"127.0.0.1:{port} is already in use; choose another with --port or THREADLINE_PORT" in told.stderr
     assert "Traceback" not in told.stderr
 
 

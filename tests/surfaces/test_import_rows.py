@@ -205,7 +205,7 @@ def test_a_damaged_file_says_so_and_keeps_what_came_before(tmp_path: Path) -> No
     path = tmp_path / "rows.csv.gz"
     whole = gzip.compress(csv_text([row(number) for number in range(4_000)]).encode())
     path.write_bytes(whole[: len(whole) * 3 // 4])
-    with pytest.raises(InvalidValue, match="damaged from here"):
+    with pytest.raises(InvalidValue, match="damaged from this point"):
         import_file(made, plan(path))
     assert events_in(made) >= BATCH_ROWS
     path.write_bytes(whole)
@@ -220,7 +220,7 @@ def test_a_damaged_file_says_so_and_keeps_what_came_before(tmp_path: Path) -> No
         ("rows.csv", b"", "is empty"),
         ("rows.csv", b"a,b,a\n1,2,3\n", "two columns"),
         ("rows.csv", "order,customer\n1,ada\n".encode("utf-16"), "not text in UTF-8"),
-        ("rows.parquet", b"PAR0", "no Parquet file"),
+        ("rows.parquet", b"PAR0", "not a Parquet file"),
         ("rows.csv.gz", b"not gzip", "damaged"),
     ],
 )

@@ -280,7 +280,7 @@ def test_without_any_key_a_client_is_told_to_come_again(served: Issuer) -> None:
     seconds = Time()
     tokens = checker(seconds, jwt_keys=served.url)
     served.body = None
-    assert "cannot be had now" in refusal(tokens, token(GOOD, "RS256"), Unavailable)
+    assert "cannot be fetched now" in refusal(tokens, token(GOOD, "RS256"), Unavailable)
     served.body = published(*BOTH)
     seconds.now = 11
     assert user(tokens, token(GOOD, "RS256")) == User("42")

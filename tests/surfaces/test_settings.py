@@ -40,13 +40,13 @@ def test_variables_of_the_test_suite_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"THREADLINE_PROT": "1"}, "THREADLINE_PROT .* did you mean THREADLINE_PORT"),
+        ({"THREADLINE_PROT": "1"}, "THREADLINE_PROT .* did you mean 'THREADLINE_PORT'"),
         ({"THREADLINE_PORT": "many"}, "port in the environment: expected `int`"),
         ({"THREADLINE_PORT": "70000"}, "port .* 65535"),
         ({"THREADLINE_COMMIT_EVENTS_MAX": "0"}, "commit_events_max"),
         ({"THREADLINE_ACCESS_LOG": "perhaps"}, "access_log in the environment: write true or false"),
         ({"THREADLINE_ACCESS_LOG": "yes"}, "write true or false"),
-        ({"THREADLINE_BUSY_TIMEOUT_SECONDS": "inf"}, "busy_timeout_seconds .* a number that has an end"),
+        ({"THREADLINE_BUSY_TIMEOUT_SECONDS": "inf"}, "busy_timeout_seconds .* expected a finite number"),
         ({"THREADLINE_RETRY_SECONDS": "nan"}, "retry_seconds"),
         ({"THREADLINE_WORKSPACE": "team/a"}, "workspace in the environment: .* without /"),
         ({"THREADLINE_WORKSPACE": "w" * 101}, "workspace in the environment"),
@@ -61,7 +61,7 @@ def test_a_wrong_setting_is_named_with_what_to_do(environment: dict[str, str], m
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("settings: {prot: 1}", "did you mean port"),
+        ("settings: {prot: 1}", "did you mean 'port'"),
         ("settings: {port: '1'}", "expected `int`, got `str`"),
         ("settings: 3", "must be a mapping"),
         ("settings:\n  port: 1\n  host: [", r"threadline\.yaml:3: this is not YAML: expected the node content"),
@@ -74,9 +74,9 @@ def test_a_wrong_setting_is_named_with_what_to_do(environment: dict[str, str], m
         ("settings: " + "[" * 10_000, r"threadline\.yaml:1: this is not YAML: "),
         (
             "settings:\n  port: 1\n  port: 2",
-            r"threadline\.yaml:3: 'port' stands at .*threadline\.yaml:2 already; keep one",
+            r"threadline\.yaml:3: 'port' is already set at .*threadline\.yaml:2; keep one",
         ),
-        ("settings: {port: 1}\nsettings: {host: a}", r"yaml:2: 'settings' stands at .*threadline\.yaml:1 already"),
+        ("settings: {port: 1}\nsettings: {host: a}", r"yaml:2: 'settings' is already set at .*threadline\.yaml:1"),
         ("settings: {store: x}", "set them in the environment"),
     ],
 )
@@ -98,11 +98,11 @@ def test_what_looks_like_definitions_is_not_passed_over(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match=r"threadline\.yml is not read"):
         definitions_file(store)
     (tmp_path / "threadline.yaml").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InvalidSetting, match="no file that can be read"):
+    with pytest.raises(InvalidSetting, match="not a file that can be read"):
         definitions_file(store)
     (tmp_path / "threadline.yaml").unlink()
     (tmp_path / "threadline.yaml").mkdir()
-    with pytest.raises(InvalidSetting, match="no file that can be read"):
+    with pytest.raises(InvalidSetting, match="not a file that can be read"):
         definitions_file(store)
     (tmp_path / "threadline.yaml").rmdir()
     (tmp_path / "threadline.yaml").write_text("settings: {port: 1}\n")
@@ -186,5 +186,5 @@ def test_a_setting_that_two_files_give_is_refused_with_both_places(tmp_path: Pat
     (tmp_path / "b.yaml").write_text("settings:\n  workspace: b\n")
     assert load({"definitions": str(tmp_path)}, {}).workspace == "b"
     (tmp_path / "b.yaml").write_text("settings:\n  workspace: b\n\n  port: 1\n")
-    with pytest.raises(InvalidSetting, match=r"b\.yaml:4: 'port' stands at .*a\.yaml:3 already; keep one"):
+    with pytest.raises(InvalidSetting, match=r"b\.yaml:4: 'port' is already set at .*a\.yaml:3; keep one"):
         load({"definitions": str(tmp_path)}, {})

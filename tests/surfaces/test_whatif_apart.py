@@ -180,4 +180,4 @@ def test_a_checkpoint_of_another_question_is_refused(folder: Path) -> None:
     complained = start(folder, "rules", "diff", "candidate.yaml", "--samples", "3", "--checkpoint", str(checkpoint))
     _, said = complained.communicate(timeout=60)
     assert complained.returncode == 1
-    assert "checkpoint is of another what-if" in said.replace("\n", " ")
+    assert "checkpoint belongs to another what-if" in said.replace("\n", " ")

@@ -58,7 +58,8 @@ class Asker:
             thread = "" if identifier is None else thread_id(workspace, identifier)
         person = self.by_thread(thread) if colon and thread else self.by_id(thread)
         if person is None or person.workspace != workspace:
-            raise NotFound(f"nobody is known as {ref!r} in workspace {workspace!r}")
+            hint = "" if colon else f"Name a person by an identifier, such as user_id:{ref[:64]}, or by their id."
+            raise NotFound(f"nobody is known as {ref!r} in workspace {workspace!r}", hint=hint)
         return person, thread
 
     def by_thread(self, thread: str) -> Person | None:

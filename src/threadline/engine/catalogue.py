@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
@@ -18,6 +17,7 @@ from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
 from threadline.kernel.sender import Lane
+from threadline.kernel.suggestion import suggestion
 
 
 class Plan(NamedTuple):
@@ -131,29 +131,23 @@ class Catalogue:
     def _unread(self, read: Read) -> str:
         index = self.index.get(read.projection)
         if index is None:
-            return f"nothing is known under {read.projection!r}; {_nearest(read.projection, self.index)}"
+            return f"nothing is known under {read.projection!r}; {suggestion(read.projection, self.index)}"
         projection = self.projections[index]
         if not read.path or projection.feeds is None or projection.feeds(read.path) != frozenset():
             return ""
         told = projection.view(projection.empty(), 0, [])
-        return f"{read.projection} has no {'.'.join(read.path)!r}; {_nearest(read.path[0], told)}"
+        return f"{read.projection} has no {'.'.join(read.path)!r}; {suggestion(read.path[0], told)}"
 
     def operation(self, name: str) -> Operation:
         """The operation of this name, as the definitions in force shape it. Raises `NotFound` if they leave it out."""
         found = next((o for o in self.operations if o.name == name), None)
         if found is None:
-            raise NotFound(f"the definitions of this store leave out what `{name}` is about")
+            raise NotFound(f"`{name}` is switched off by the definitions of this store")
         return found
 
     def policy(self, name: str) -> Policy | None:
         """The policy of this name."""
         return next((p for p in self.policies if p.name == name), None)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
 
 
 def _handled(handles: frozenset[str] | None, event_type: str) -> bool:

@@ -198,7 +198,7 @@ def _fixed(kind: Kind, name: str, secret: str, workspace: str, scopes: tuple[str
 def _scopes(kind: Kind, scopes: Iterable[str]) -> tuple[str, ...]:
     chosen = set(scopes)
     if chosen - set(SCOPES):
-        raise InvalidValue(f"{sorted(chosen - set(SCOPES))[0]!r} is not a scope; known are {', '.join(SCOPES)}")
+        raise InvalidValue(f"{sorted(chosen - set(SCOPES))[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
     if kind == "write_key" and chosen:
         raise InvalidValue("a write key has no scopes: it may only record; create a token instead")
     if kind == "token" and not chosen:

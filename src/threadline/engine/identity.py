@@ -72,7 +72,7 @@ class Names:
 
     def _admit(self, kind: str) -> None:
         if not is_kind(kind):
-            text = f"{kind[:IDENTIFIER_KIND_LENGTH_MAX]!r} is no kind of identifier: {KIND_FORM}"
+            text = f"{kind[:IDENTIFIER_KIND_LENGTH_MAX]!r} is not an identifier kind: {KIND_FORM}"
             raise EventRejected("invalid_identifier", text)
         if len(self._kinds) >= KINDS_REMEMBERED:  # kinds are free, so that what is remembered has to be bounded
             self._kinds.clear()

@@ -34,7 +34,7 @@ def merge(
         first, second = _two(group, workspace, one, other)
         against = objections(group.catalogue.rules, first, second.identifiers.values(), None)
         if against and not force:
-            raise MergeRefused(f"{against}; pass force to join them all the same")
+            raise MergeRefused(f"{against}; pass `force` to join them anyway")
         survivor = identity.join(group, first, second, cause=request, reason=reason, by=by)
         return survivor.id, (second if survivor is first else first).id
 
@@ -45,7 +45,7 @@ def _two(group: Group, workspace: str, one: str, other: str) -> tuple[Person, Pe
     asker = Asker(group.store, group.catalogue)
     first, second = (group.person(asker.person(workspace, ref).id) for ref in (one, other))
     if first is second:
-        raise Conflict("they are one person already")
+        raise Conflict("they are already one person")
     return first, second
 
 
@@ -53,7 +53,7 @@ def preview_merge(asker: Asker, workspace: str, one: str, other: str) -> tuple[P
     """The person the two would become (in memory only), the one merged away, and what speaks against it."""
     first, second = asker.person(workspace, one), asker.person(workspace, other)
     if first.id == second.id:
-        raise Conflict("they are one person already")
+        raise Conflict("they are already one person")
     survivor, merged = sorted((first, second), key=lambda p: (p.created_at, p.id))
     union = Person(survivor.id, workspace, survivor.created_at, States(asker.catalogue))
     for part in (survivor, merged):

@@ -108,20 +108,20 @@ class Move:
         if item is None:
             # To open a store is to mark its index rows as complete, which says nothing while nobody is there.
             if set(self.target.tables()) - set(NOT_MOVED) - {MARKS} or self.target.feed(limit=1):
-                raise Conflict("the target holds data of its own", hint="Name a store that is empty.")
+                raise Conflict("the target holds data of its own", hint="Name an empty store.")
             # Before anything else, so that whatever is there later is known to be of this move.
             begun = Checkpoint(name)
             if self.target.commit([Batch(writes=[Put(_STATE, msgspec.json.encode(begun), 0)])]) != [None]:
-                raise Conflict("another process has begun a move there at this very moment")
+                raise Conflict("another process has begun a move there at this moment")
             return begun
         found = msgspec.json.decode(item.value, type=Checkpoint)
         if found.done:
             raise Conflict(
                 f"{found.source} has been moved there already, and may have been written to since",
-                hint="Name a store that is empty to move it once more.",
+                hint="To move it again, name an empty store.",
             )
         if found.source != name:
-            raise Conflict(f"a move of {found.source} was begun there", hint="Go on with that, or name an empty store.")
+            raise Conflict(f"a move of {found.source} into it was begun", hint="Finish it, or name an empty store.")
         return found
 
     # --- the steps ----------------------------------------------------------------------------

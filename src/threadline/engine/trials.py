@@ -139,7 +139,7 @@ class Trials:
     def _take_turn(self) -> None:
         others = [each.id for each in self._kept.values() if each.state == "running"]
         if len(others) >= RUNNING_MAX:
-            raise TooManyRequests(f"what-if {others[0]} runs", hint="Wait for it, or cancel it.")
+            raise TooManyRequests(f"what-if {others[0]} is still running", hint="Wait for it, or cancel it.")
 
     def find(self, workspace: str, id: str) -> Running:
         """One of this workspace. Raises `NotFound`."""

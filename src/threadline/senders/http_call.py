@@ -123,7 +123,7 @@ class HttpCaller:
         try:
             address = ipaddress.ip_address(text.partition("%")[0])
         except ValueError:
-            raise Refused(f"{text[:64]} is no address") from None
+            raise Refused(f"{text[:64]} is not an address") from None
         inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         if not is_public(address) and not any((inner or address) in network for network in self._networks):
             raise Refused(f"{address} is not public; the setting webhook_private_addresses would allow it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ import yaml
 
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import WORKSPACE_FORM, is_workspace
+from threadline.kernel.suggestion import nearest
 from threadline.settings.declared import NOT_IN_FILES, PREFIX, SETTINGS_SECTION, Settings
 
 DEFINITIONS_FILE = "threadline.yaml"
@@ -59,7 +59,7 @@ def definitions_file(settings: Settings) -> Path | None:
         return beside
     # What looks as if it were read must be, or be told.
     if beside.is_symlink() or beside.exists():
-        raise InvalidSetting(f"{beside} is no file that can be read", hint=_NAME_IT)
+        raise InvalidSetting(f"{beside} is not a file that can be read", hint=_NAME_IT)
     if (other := beside.with_suffix(".yml")).exists():
         raise InvalidSetting(f"{other} is not read: the name is {DEFINITIONS_FILE}", hint=_NAME_IT)
     return None
@@ -110,7 +110,7 @@ def _refuse_twice(file: Path, keys: Iterable[yaml.Node], places: dict[str, str])
     for key in keys:
         place = f"{file}:{key.start_mark.line + 1}"
         if (before := places.setdefault(str(key.value), place)) is not place:
-            raise InvalidSetting(f"{place}: {key.value!r} stands at {before} already; keep one")
+            raise InvalidSetting(f"{place}: {key.value!r} is already set at {before}; keep one")
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -134,9 +134,9 @@ def _from_file(path: Path | None) -> dict[str, Any]:
 def _check_names(found: Mapping[str, Any], origin: str, spell: Any = str) -> None:
     for name in found:
         if name not in Settings.__struct_fields__:
-            near = difflib.get_close_matches(str(name), Settings.__struct_fields__, 1, 0.5)
-            hint = f"did you mean {spell(near[0])}?" if near else "`threadline settings` lists all of them"
-            raise InvalidSetting(f"{spell(name)} in {origin} is not a setting; {hint}", hint=hint)
+            near = nearest(str(name), Settings.__struct_fields__)
+            hint = f"did you mean {spell(near)!r}?" if near else "`threadline settings` lists all of them"
+            raise InvalidSetting(f"{spell(name)} in {origin} is not a setting; {hint}")
 
 
 def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: bool = False) -> Settings:
@@ -149,7 +149,7 @@ def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: boo
                 said = "write true or false"
             raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
         if isinstance(found := getattr(parsed, name), float) and not math.isfinite(found):
-            raise InvalidSetting(f"{name} in {origin}: expected a number that has an end, not {found}")
+            raise InvalidSetting(f"{name} in {origin}: expected a finite number, not {found}")
         if name == "workspace" and not is_workspace(parsed.workspace):
             raise InvalidSetting(f"workspace in {origin}: a name has {WORKSPACE_FORM}")
         onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import SECOND, parse_duration
 from threadline.settings import without_secret
 
@@ -37,14 +37,12 @@ def parse(url: str) -> Address:
     table = parts.netloc
     if parts.scheme != SCHEME or parts.path.strip("/") or _TABLE.fullmatch(table) is None:
         raise InvalidSetting(
-            f"store: {without_secret(url)!r:.200} is no DynamoDB table; write it like dynamodb://people?region=…"
+            f"store: {without_secret(url)!r:.200} is not the URL of a DynamoDB table; write it like dynamodb://people?region=…"
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in options:
         if name not in _OPTIONS:
-            near = difflib.get_close_matches(name, _OPTIONS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_OPTIONS)}"
-            raise InvalidSetting(f"store: {name!r} is no option of a DynamoDB store", hint=hint)
+            raise InvalidSetting(f"store: {name!r} is not an option of a DynamoDB store; {suggestion(name, _OPTIONS)}")
     if options.get("streams", "on") not in ("on", "off"):
         raise InvalidSetting(f"store: streams={options['streams']} must be on or off")
     return Address(

@@ -137,7 +137,7 @@ class Client:
                 frozen = found.get_frozen_credentials()
                 return Credentials(frozen.access_key or "", frozen.secret_key or "", frozen.token or "")
         except botocore.exceptions.BotoCoreError as error:
-            raise Unavailable(f"the AWS credentials cannot be had: {error}") from None
+            raise Unavailable(f"the AWS credentials cannot be obtained: {error}") from None
         if self.address.endpoint:
             # botocore would search again for each request, and ask the network for a role.
             self._stands_in = True

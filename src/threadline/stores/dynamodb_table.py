@@ -109,4 +109,4 @@ def _refuse_foreign(client: Client, found: Body) -> None:
     keys = [(each["AttributeName"], each["KeyType"]) for each in found["KeySchema"]]
     kinds = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
     if keys != [(PK, "HASH"), (SK, "RANGE")] or kinds != {PK: "S", SK: "S"}:
-        raise InvalidSetting(f"store: the table {client.address.table} is something else's: its keys are {keys}")
+        raise InvalidSetting(f"store: the table {client.address.table} belongs to something else: its keys are {keys}")

@@ -116,7 +116,7 @@ def place(url: str) -> Place:
     except psycopg.Error as error:
         # The driver repeats what it was given, whole or in part, and a password may be in it.
         said = str(error).partition('"')[0].strip(" :\n")
-        raise InvalidSetting(f"store: this is no URL of a PostgreSQL database: {said}") from None
+        raise InvalidSetting(f"store: this is not the URL of a PostgreSQL database: {said}") from None
     if "@" in str(told.get("host", "")) or set(str(told.get("port", ""))) - _PORTS:
         # Then a part of the password stands where the host or port does, and would be in every message.
         hint = "In a user's name or password write / as %2F, @ as %40 and : as %3A."

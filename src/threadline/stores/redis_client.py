@@ -41,7 +41,7 @@ class RedisServer:
         address = "redis" + url.removeprefix("valkey") if url.startswith("valkey") else url
         if not address.startswith(_SCHEMES):
             raise InvalidSetting(
-                f"cache: {without_secret(url)!r:.80} is no address of a Redis; write it like redis://127.0.0.1:6379/0"
+                f"cache: {without_secret(url)!r:.80} is not the URL of a Redis server; write it like redis://127.0.0.1:6379/0"
             )
         self._run_id = run_id
         try:

@@ -91,7 +91,10 @@ class SqliteStore:
 
     def _check_ours(self) -> None:
         if not self.path.exists():
-            raise InvalidSetting(f"there is no store at {self.path} to open for reading")
+            raise InvalidSetting(
+                f"there is no store at {self.path} to open for reading",
+                hint="Name another file; whatever records first makes it.",
+            )
         sqlite_file.refuse_unfit(self.path)
         with self._reading() as db:
             sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))

@@ -58,7 +58,7 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
         raise InvalidSetting(f"there is no store at {store}")
     refuse_unfit(store)
     if backup.exists():
-        raise Conflict(f"{backup} is there already, and is not overwritten")
+        raise Conflict(f"{backup} already exists, and is not overwritten")
     partial = backup.with_name(backup.name + ".partial")
     _remove(partial)
     try:

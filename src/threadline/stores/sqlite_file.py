@@ -39,7 +39,7 @@ class WriterLock:
             os.close(self._descriptor)
             raise StoreBusy(
                 f"{path} is open for writing in another process (pid {holder})",
-                hint="Stop that process; what only reads works beside it.",
+                hint="Stop that process first; what only reads can work beside it.",
             ) from None
         try:
             os.ftruncate(self._descriptor, 0)
@@ -93,7 +93,7 @@ def refuse_network(path: Path, mounts: str | None = None) -> None:
             best, kind = point, fields[2]
     if kind.startswith(_NETWORK):
         raise InvalidSetting(
-            f"{place} lies on a network file system ({kind} at {best}), where SQLite can lose data",
+            f"{place} is on a network file system ({kind} at {best}), where SQLite can lose data",
             hint="Put the store on a local disk, or use the PostgreSQL or DynamoDB store.",
         )
 

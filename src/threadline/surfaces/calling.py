@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -12,6 +11,7 @@ import msgspec
 from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation, Surface
+from threadline.kernel.suggestion import suggestion
 
 
 def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operation]:
@@ -43,11 +43,8 @@ def convert(operation: Operation, values: Mapping[str, Any], *, strict: bool) ->
     known = field_names(operation)
     for name in values:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, 1)
-            hint = (
-                f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}" if known else "there are none"
-            )
-            raise InvalidValue(f"{str(name)[:64]!r} is not a parameter of {operation.name!r}; {hint}", hint=hint)
+            hint = suggestion(str(name), known)
+            raise InvalidValue(f"{str(name)[:64]!r} is not a parameter of {operation.name!r}; {hint}")
     try:
         params: Any = msgspec.convert(values, operation.params, strict=strict)
     except msgspec.ValidationError as error:

@@ -105,7 +105,7 @@ class Threadline:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         operation = self.__dict__.get("_operations", {}).get(name)
         if operation is None:
-            raise AttributeError(f"Threadline has no operation {name!r}; dir() lists those there are")
+            raise AttributeError(f"Threadline has no operation {name!r}; dir() lists them all")
         return self._method(operation)
 
     def _method(self, operation: Operation) -> Callable[..., Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from threadline.kernel.errors import EventRejected, InvalidDefinition
 from threadline.kernel.identity import KIND_FORM, is_kind
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.zones import zone_names
 from threadline.wire.message import check_type, json_type
 
@@ -84,7 +84,7 @@ def parse_mapping(declared: Any) -> TableMapping:
     kinds = {kind: _column(fields[kind], kind) for kind in _PERSON_FIELDS if kind in fields}
     for kind, column in _object(fields.get("identifiers", {}), "`identifiers`").items():
         if not is_kind(kind):
-            raise InvalidDefinition(f"`identifiers`: {kind!r} is no kind of identifier; write {KIND_FORM}")
+            raise InvalidDefinition(f"`identifiers`: {kind!r} is not an identifier kind; write {KIND_FORM}")
         kinds[kind] = _column(column, f"identifiers.{kind}")
     if not kinds:
         raise InvalidDefinition("the mapping must say whose event a row is: `user_id: <column>` or another identifier")
@@ -106,8 +106,7 @@ def parse_mapping(declared: Any) -> TableMapping:
 def check_columns(mapping: TableMapping, columns: Sequence[str], file: str) -> None:
     """Raise `InvalidDefinition` for a column that the mapping names and the file has not."""
     for column in sorted((mapping.named_columns | set(mapping.key)) - {"", *columns}):
-        near = difflib.get_close_matches(column, columns, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(columns)[:200]}"
+        hint = suggestion(column, columns, f"it has {', '.join(columns)[:200]}")
         raise InvalidDefinition(f"{file} has no column {column!r}; {hint}")
 
 
@@ -151,7 +150,7 @@ def _check_pattern(pattern: str) -> None:
     except (ValueError, re.error) as error:
         if isinstance(error, ValueError) and "does not match format" in str(error):
             return
-        raise InvalidDefinition(f"`time.format`: {pattern!r} is no pattern of a time: {error}") from None
+        raise InvalidDefinition(f"`time.format`: {pattern!r} is not a time pattern: {error}") from None
     raise InvalidDefinition(f"`time.format`: {pattern!r} names no part of a time")
 
 
@@ -200,7 +199,5 @@ def _object(declared: Any, where: str, known: Iterable[str] = ()) -> Mapping[str
     known = tuple(known)
     for name in declared:
         if known and name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-            raise InvalidDefinition(f"{where} has an unknown field {name!r}; {hint}")
+            raise InvalidDefinition(f"{where} has an unknown field {name!r}; {suggestion(name, known)}")
     return declared

@@ -11,7 +11,7 @@ import yaml
 from threadline.capabilities.conditions.fields import wrong_path
 from threadline.capabilities.conditions.operators import OPERATORS, check_of
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, depth_of, tests_of
-from threadline.capabilities.definitions import PROBLEMS_MAX, Document, Place, Plain, shown_place, suggestion
+from threadline.capabilities.definitions import PROBLEMS_MAX, Document, Place, Plain, shown_place
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.limits import (
     CONDITION_DEPTH_MAX,
@@ -19,6 +19,7 @@ from threadline.kernel.limits import (
     CONDITION_VALUES_MAX,
     CONDITIONS_MAX,
 )
+from threadline.kernel.suggestion import suggestion
 
 GROUPS = ("all", "any", "not")
 _NODES_MAX = 2 * CONDITIONS_MAX * CONDITION_VALUES_MAX

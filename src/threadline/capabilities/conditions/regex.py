@@ -25,7 +25,7 @@ def compile_regex(pattern: str) -> Callable[[str], bool]:
     try:
         search = re2.compile(pattern.encode(), options).search
     except (re2.error, UnicodeEncodeError) as error:
-        raise InvalidValue(f"{pattern[:80]!r} is no regular expression of RE2: {_reason(error)}") from None
+        raise InvalidValue(f"{pattern[:80]!r} is not a regular expression of RE2: {_reason(error)}") from None
 
     def found(text: str) -> bool:
         # A text with half a surrogate pair is no UTF-8; RE2 finds in it what lies outside of that.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+
+from threadline.kernel.suggestion import suggestion
 
 PROBLEMS_MAX = 50
 """Problems told in one message; whoever has more starts with these."""
@@ -62,9 +63,9 @@ class Document:
                 # YAML 1.1 reads on, off, yes and no as booleans; as a key they are meant as written.
                 name = key.value
             if not isinstance(name, str):
-                self.fail(key, f"{what}: a key must be a text; write it in quotes")
+                self.fail(key, f"{what}: a key must be text; write it in quotes")
             elif name in found:
-                self.fail(key, f"{what}: {name!r} stands there twice; keep one")
+                self.fail(key, f"{what}: {name!r} is listed twice; keep one")
             else:
                 found[name] = (key, value)
         return found
@@ -91,7 +92,7 @@ class Document:
         value = self.literal(node)
         if isinstance(value, str) and value:
             return value
-        self.fail(node, f"{what} must be a text")
+        self.fail(node, f"{what} must be text")
         return ""
 
     def whole(self, node: yaml.Node, what: str) -> int:
@@ -99,7 +100,7 @@ class Document:
         value = self.literal(node)
         if type(value) is int and value >= 1:
             return value
-        self.fail(node, f"{what} must be a whole number from 1 on")
+        self.fail(node, f"{what} must be a whole number of at least 1")
         return 1
 
     def positive(self, node: yaml.Node, what: str) -> float:
@@ -126,10 +127,3 @@ def _halved(root: yaml.Node) -> yaml.Node | None:
         seen.update(map(id, fresh))
         waiting += fresh
     return None
-
-
-def suggestion(name: str, allowed: Iterable[str]) -> str:
-    """What to write instead of an unknown name: the nearest known one, else all."""
-    known = sorted(allowed)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"

@@ -32,7 +32,7 @@ class Plain:
         self._nodes[at] = node
         if len(self._nodes) > self._nodes_max or len(at) > self._depth_max:
             if not self._document.problems:
-                self._document.fail(node, f"this is larger, or nested more deeply, than any {self._what} may be")
+                self._document.fail(node, f"this is larger or more deeply nested than any {self._what} may be")
             return None
         if isinstance(node, yaml.SequenceNode):
             return [self.value(each, (*at, index)) for index, each in enumerate(node.value)]

@@ -191,7 +191,7 @@ def _read_native(payload: Any, entry: RejectedEntry) -> Event:
     try:
         read = msgspec.convert(payload, _NativePayload)
     except msgspec.ValidationError as error:
-        raise InvalidValue(f"the payload is not one of an event ({error}); give the correction as `event`") from None
+        raise InvalidValue(f"the payload does not make an event ({error}); give the correction as `event`") from None
     # The time that the producer told stays as it was, whatever is corrected: the producer's own retry must be known.
     return Event(
         type=read.type, identifiers=tuple(Identifier(kind, value) for kind, value in read.identifiers),

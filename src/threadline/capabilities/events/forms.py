@@ -187,7 +187,7 @@ def read_cursor(text: str) -> tuple[int, str] | None:
 def checked_id(text: str) -> str:
     """The id, if it has the form of one. Raises `NotFound`: nothing is there under any other text."""
     if not _ID.fullmatch(text):
-        raise NotFound(f"{text[:64]!r} is no id of an event; one has 32 hex digits")
+        raise NotFound(f"{text[:64]!r} is not an event id, which has 32 hex digits")
     return text
 
 
@@ -195,7 +195,7 @@ def past_instant(context: Context, text: str | None, name: str = "as_of") -> int
     """The instant of an optional parameter. Raises `InvalidValue` for one that lies ahead."""
     at = time_param(text)
     if at is not None and at > context.now:
-        raise InvalidValue(f"{name} lies ahead; the present is {format_time(context.now)}")
+        raise InvalidValue(f"{name} is in the future; it is now {format_time(context.now)}")
     return at
 
 

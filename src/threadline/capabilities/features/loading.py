@@ -10,12 +10,13 @@ from pathlib import Path
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, suggestion
+from threadline.capabilities.definitions import Definitions, Document
 from threadline.capabilities.features.definition import AGGREGATES, Currencies, Feature, FeatureSet
 from threadline.capabilities.features.reading import NAME, FeatureReader, Keys
 from threadline.capabilities.features.values import read_currency
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import FEATURES_MAX
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY, parse_duration
 from threadline.kernel.zones import zone_names
 
@@ -71,7 +72,9 @@ def read_features(definitions: Definitions) -> FeatureSet:
     _read(definitions, declared)
     ordered = _ordered(declared)
     if len(ordered) > FEATURES_MAX:
-        declared.problems.append(f"{len(ordered)} features are declared, {FEATURES_MAX} may be; remove some")
+        declared.problems.append(
+            f"{len(ordered)} features are declared, at most {FEATURES_MAX} are allowed; remove some"
+        )
     return FeatureSet(tuple(ordered), declared.currencies, declared.timezone, declared.ignored_after)
 
 
@@ -86,7 +89,7 @@ def _read(definitions: Definitions, declared: _Declared) -> None:
 
 def _once(document: Document, node: yaml.Node, what: str, declared: _Declared) -> bool:
     if what in declared.places:
-        document.fail(node, f"{what} is declared at {declared.places[what]} already; keep one")
+        document.fail(node, f"{what} is already declared at {declared.places[what]}; keep one")
         return False
     declared.places[what] = document.place(node)
     return True
@@ -96,7 +99,7 @@ def _read_features(document: Document, node: yaml.Node, declared: _Declared) -> 
     for name, (key, value) in document.mapping(node, "`features`").items():
         if not NAME.fullmatch(name):
             document.fail(
-                key, f"{name!r} is no name of a feature; use lower-case letters, digits and _, such as spend_30d"
+                key, f"{name!r} is not a valid feature name; use lower-case letters, digits and _, such as spend_30d"
             )
             continue
         if not _once(document, key, f"feature {name!r}", declared):
@@ -130,10 +133,10 @@ def _read_currencies(document: Document, node: yaml.Node, declared: _Declared) -
     rates: dict[str, str] = {}
     if "rates" in keys:
         if not total_in:
-            document.fail(keys["rates"][0], "`rates` need to know into what; add `total_in: USD`")
+            document.fail(keys["rates"][0], "`rates` need a currency to convert into; add `total_in: USD`")
         for code, (key, value) in document.mapping(keys["rates"][1], "`rates`").items():
             if read_currency(code) != code or not code:
-                document.fail(key, f"{code!r} is no currency; write its code in capitals, such as EUR")
+                document.fail(key, f"{code!r} is not a currency code; write one in capitals, such as EUR")
             elif code == total_in:
                 document.fail(key, f"1 {code} is 1 {code}; remove the line")
             else:
@@ -146,7 +149,7 @@ def _currency(document: Document, keys: Keys, key: str) -> str:
         return ""
     code = document.text(keys[key][1], f"`{key}`")
     if code and read_currency(code) != code:
-        document.fail(keys[key][1], f"{code!r} is no currency; write its code in capitals, such as USD")
+        document.fail(keys[key][1], f"{code!r} is not a currency code; write one in capitals, such as USD")
     return code
 
 
@@ -168,7 +171,7 @@ def _rate(document: Document, node: yaml.Node, code: str, total_in: str) -> str:
 def _read_timezone(document: Document, node: yaml.Node, declared: _Declared) -> None:
     name = document.text(node, "`timezone`")
     if name not in zone_names():
-        document.fail(node, f"{name!r} is no time zone; write an IANA name such as Europe/Rome")
+        document.fail(node, f"{name!r} is not a time zone; write an IANA name such as Europe/Rome")
     declared.timezone = name or "UTC"
 
 

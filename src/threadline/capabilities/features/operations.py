@@ -87,7 +87,7 @@ def _chosen(vector: Vector, names: str | Collection[str]) -> Vector:
     wanted = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in vector:
-            raise NotFound(f"there is no feature {name[:100]!r}", hint="`feature_definitions` lists those there are")
+            raise NotFound(f"there is no feature {name[:100]!r}", hint="`feature_definitions` lists them all")
     return {name: vector[name] for name in wanted} if wanted else vector
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Document, suggestion
+from threadline.capabilities.definitions import Document
 from threadline.capabilities.features.definition import (
     AGGREGATES,
     ANY,
@@ -23,6 +23,7 @@ from threadline.capabilities.features.definition import (
 from threadline.capabilities.features.values import OPERATORS
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import MINUTE, YEAR, parse_duration
 
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -133,7 +134,7 @@ class FeatureReader:
             return None
         size = self._duration(node, f"{what}: `window`", " or lifetime")
         if size is not None and not WINDOW_MIN <= size <= WINDOW_MAX:
-            self._document.fail(node, f"{what}: a window is 1m to 10y long; write lifetime for all of it")
+            self._document.fail(node, f"{what}: a window is between 1m and 10y; write `lifetime` for all time")
             return None
         return size
 
@@ -143,7 +144,7 @@ class FeatureReader:
             return parse_duration(value if isinstance(value, str) else getattr(node, "value", ""))
         except (InvalidValue, TypeError):
             shown = getattr(node, "value", value)
-            self._document.fail(node, f"{what}: {shown!r} is no duration; write it like 30d, 12h or 1y{otherwise}")
+            self._document.fail(node, f"{what}: {shown!r} is not a duration; write it like 30d, 12h or 1y{otherwise}")
             return None
 
     def _scalar(self, node: yaml.Node, what: str) -> Scalar:
@@ -225,7 +226,7 @@ class FeatureReader:
         names = [name for name, _ in found]
         for name in sorted(set(names)):
             if names.count(name) > 1:
-                self._document.fail(node, f"{what}: {name!r} stands there twice; keep one")
+                self._document.fail(node, f"{what}: {name!r} is listed twice; keep one")
             if name.startswith(SYSTEM_PREFIX):
                 self._document.fail(node, f"{what}: {name!r} is an event of Threadline's own and feeds no features")
         if not found and not isinstance(node, yaml.ScalarNode):

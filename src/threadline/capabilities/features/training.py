@@ -53,7 +53,7 @@ def read_labels(labels: Sequence[tuple[str, str, Any]], now: int) -> list[Label]
         except InvalidValue as error:
             raise InvalidValue(f"labels[{place}].at: {error}") from None
         if instant > now:
-            raise InvalidValue(f"labels[{place}].at: {at} lies ahead; the present is {format_time(now)}")
+            raise InvalidValue(f"labels[{place}].at: {at} is in the future; it is now {format_time(now)}")
         found.append(Label(person, instant, value))
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, suggestion
+from threadline.capabilities.definitions import Definitions, Document
 from threadline.capabilities.interests.definition import (
     CAP_MAX,
     HALF_LIFE_MAX,
@@ -22,6 +22,7 @@ from threadline.capabilities.interests.definition import (
 from threadline.capabilities.interests.lengths import SCOPE_LENGTH_MAX, TOPIC_LENGTH_MAX
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY, format_duration, parse_duration
 
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -72,7 +73,7 @@ def read_interests(definitions: Definitions) -> Interests:
 
 def _once(document: Document, node: yaml.Node, what: str, declared: _Declared) -> bool:
     if what in declared.places:
-        document.fail(node, f"{what} is declared at {declared.places[what]} already; keep one")
+        document.fail(node, f"{what} is already declared at {declared.places[what]}; keep one")
         return False
     declared.places[what] = document.place(node)
     return True

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, suggestion
+from threadline.capabilities.definitions import Definitions, Document
 from threadline.capabilities.features.definition import number_path
 from threadline.capabilities.features.reading import NAME, Keys
 from threadline.capabilities.leaderboards.definition import ALL, KEPT, BoardDefinition, Boards
 from threadline.capabilities.points import read_points
 from threadline.capabilities.segments.definition import read_segments
 from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
+from threadline.kernel.suggestion import suggestion
 
 KEYS = ("description", "per", "periods", "score", "segments", "tags")
 LEDGER_SCORES = ("balance", "earned")
@@ -25,9 +26,9 @@ def read_boards(definitions: Definitions) -> Boards:
     for document, _, value in definitions.section("leaderboards"):
         for name, (key, node) in document.mapping(value, "`leaderboards`").items():
             if not NAME.fullmatch(name):
-                document.fail(key, f"{name!r} is no name of a leaderboard; use lower-case letters, digits and _")
+                document.fail(key, f"{name!r} is not a valid leaderboard name; use lower-case letters, digits and _")
             elif name in boards:
-                document.fail(key, f"leaderboard {name!r} is declared at {boards[name].place} already; keep one")
+                document.fail(key, f"leaderboard {name!r} is already declared at {boards[name].place}; keep one")
             else:
                 boards[name] = _board(document, name, key, node)
     if any(board.segments for board in boards.values()):
@@ -42,8 +43,8 @@ def read_boards(definitions: Definitions) -> Boards:
     if rows > BOARD_ROWS_PER_PERSON_MAX:
         definitions.problems.append(
             f"{next(iter(boards.values())).place}: the leaderboards may keep {rows} rows of one person, "
-            f"{BOARD_ROWS_PER_PERSON_MAX} may be; days, weeks and months take 2 each, all time 1, and all of them "
-            "again for `per`, for every tag and every segment: leave out what nobody looks at"
+            f"at most {BOARD_ROWS_PER_PERSON_MAX} are allowed; days, weeks and months take 2 each, all time 1, "
+            "and all of them again for `per`, for every tag and every segment: leave out what nobody looks at"
         )
     return Boards(tuple(boards[name] for name in sorted(boards)), "UTC" if points is None else points.timezone)
 
@@ -68,7 +69,7 @@ def _board(document: Document, name: str, key: yaml.Node, node: yaml.Node) -> Bo
         if period not in KEPT:
             document.fail(keys["periods"][1], f"{what}: unknown period {period!r}; {suggestion(period, KEPT)}")
     if path != ("points", "earned") and periods != [ALL]:
-        document.fail(keys["periods"][0], f"{what}: only points.earned has periods; others rank what is so now")
+        document.fail(keys["periods"][0], f"{what}: only points.earned has periods; the others rank current values")
     if "per" in keys and document.literal(keys["per"][1]) == "tag":
         document.fail(keys["per"][1], f"{what}: `per` names a trait; for tags write `tags: [vip]`")
     tags = _texts(document, keys, "tags", what)

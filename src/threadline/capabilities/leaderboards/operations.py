@@ -101,7 +101,7 @@ class _Asked:
         self.board = _board(boards, params)
         at = time_param(params.at)
         if at is not None and at > context.now:
-            raise InvalidValue(f"`at` lies ahead; the present is {format_time(context.now)}")
+            raise InvalidValue(f"`at` is in the future; it is now {format_time(context.now)}")
         self.at = context.now if at is None else at
         self.period = period_of(params.period, self.calendar.day(self.at))
         self.from_rows = is_kept(self.period, self.calendar.day(context.now))
@@ -110,7 +110,7 @@ class _Asked:
         self.key = Board(context.workspace, boards.key(self.board), self.period.row_name, params.scope)
         if self.from_rows and not context.engine.has_all_rows(NAME):
             raise Conflict(
-                "leaderboards were declared or changed after people were there, and not everybody is on them yet",
+                "leaderboards were declared or changed after people were recorded, and not everybody is on them yet",
                 hint="run `threadline leaderboards-refresh` once",
             )
 
@@ -152,9 +152,9 @@ class _Asked:
 def _board(boards: Boards, params: BoardParams | StandingParams) -> BoardDefinition:
     board = next((each for each in boards.boards if each.name == params.name), None)
     if board is None:
-        raise NotFound(f"there is no leaderboard {params.name!r}", hint="`leaderboards` lists those there are")
+        raise NotFound(f"there is no leaderboard {params.name!r}", hint="`leaderboards` lists them all")
     if params.period not in board.periods:
-        raise InvalidValue(f"{board.name} is not kept by {params.period}; it is by {', '.join(board.periods)}")
+        raise InvalidValue(f"{board.name} is not kept by {params.period}; it is kept by {', '.join(board.periods)}")
     kind, _, value = params.scope.partition("=")
     named = [*(f"tag={tag}" for tag in board.tags), *(f"segment={segment}" for segment in board.segments)]
     if params.scope and not (value and (kind == board.per or params.scope in named)):

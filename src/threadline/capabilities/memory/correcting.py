@@ -82,9 +82,9 @@ def _remember(context: Context, params: RememberParams) -> RememberResult:
             "what a person says of themselves is certain; leave out `confidence`, or give another source"
         )
     if params.key != params.key.strip():
-        raise InvalidValue("a key neither begins nor ends with a blank")
+        raise InvalidValue("a key must not begin or end with a blank")
     if params.value is None:
-        raise InvalidValue("null is no value; to take a fact back use `retract`")
+        raise InvalidValue("a fact cannot be null; to take one back use `retract`")
     if keep(params.value) is None:
         raise LimitExceeded(f"a value has at most {FACT_VALUE_BYTES_MAX} bytes and numbers of 64 bits")
     person = context.engine.person(context.workspace, params.id)

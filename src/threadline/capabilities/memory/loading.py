@@ -8,10 +8,11 @@ from pathlib import Path
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, suggestion
+from threadline.capabilities.definitions import Definitions, Document
 from threadline.capabilities.memory.definition import PERMANENT, Derivation, DerivationSet
 from threadline.capabilities.memory.reading import NAME, DerivationReader
 from threadline.kernel.limits import DERIVATIONS_MAX
+from threadline.kernel.suggestion import suggestion
 
 
 def load_derivations(paths: Iterable[str | Path] = ()) -> DerivationSet:
@@ -44,7 +45,9 @@ def derivations_of(definitions: Definitions) -> DerivationSet:
     _read(definitions, found, frozenset(shipped))
     derivations = [found[name] for name in sorted(found)]
     if len(derivations) > DERIVATIONS_MAX:
-        definitions.problems.append(f"memory has {len(derivations)} derivations, {DERIVATIONS_MAX} may be; remove some")
+        definitions.problems.append(
+            f"memory has {len(derivations)} derivations, at most {DERIVATIONS_MAX} are allowed; remove some"
+        )
     return DerivationSet(tuple(each for each in derivations if each is not None))
 
 
@@ -54,9 +57,11 @@ def _read(definitions: Definitions, found: dict[str, Derivation | None], shipped
         reader = DerivationReader(document)
         for name, (key, value) in document.mapping(section, "`memory`").items():
             if not NAME.fullmatch(name):
-                document.fail(key, f"{name!r} is no name; use lower-case letters, digits and _, such as shoe_size")
+                document.fail(
+                    key, f"{name!r} is not a valid name; use lower-case letters, digits and _, such as shoe_size"
+                )
             elif name in places:
-                document.fail(key, f"memory {name!r} is declared at {places[name]} already; keep one")
+                document.fail(key, f"memory {name!r} is already declared at {places[name]}; keep one")
             elif name in shipped and name in PERMANENT:
                 document.fail(key, f"memory {name!r} is what `remember` is read by; take another name")
             elif document.literal(value) is False:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Document, suggestion
+from threadline.capabilities.definitions import Document
 from threadline.capabilities.features.definition import Condition
 from threadline.capabilities.features.reading import FeatureReader
 from threadline.capabilities.memory.definition import (
@@ -27,6 +27,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.fixed import from_fixed, to_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACTS_OF_DERIVATION_MAX
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import parse_duration
 
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -99,7 +100,7 @@ class DerivationReader:
         feeds: dict[str, Feed] = {}
         for name, options in self._types(keys["events"][1], f"{what}: `events`"):
             if name in feeds:
-                document.fail(keys["events"][1], f"{what}: {name!r} stands there twice; keep one")
+                document.fail(keys["events"][1], f"{what}: {name!r} is listed twice; keep one")
             elif name == "any" or name.startswith(SYSTEM_PREFIX) or name in (FACT_RETRACTED, FACT_RESTORED):
                 document.fail(keys["events"][1], f"{what}: {name!r} makes no facts; name types such as form_submitted")
             else:
@@ -159,13 +160,13 @@ class DerivationReader:
         type_text, slash, key_text = text.partition("/")
         type, key = read_template(type_text, entries), read_template(key_text, entries)
         if not slash or type is None or key is None:
-            self._document.fail(keys["fact"][1], f"{what}: {text!r} is no fact; {example}")
+            self._document.fail(keys["fact"][1], f"{what}: {text!r} is not a fact; {example}")
             return ("fact",), ("-",)
         fixed = sum(len(part) for part in key if isinstance(part, str))
         if fixed > FACT_KEY_LENGTH_MAX - (key != (key_text,)):
             self._document.fail(keys["fact"][1], f"{what}: a key has at most {FACT_KEY_LENGTH_MAX} characters")
         elif key_text != key_text.strip():
-            self._document.fail(keys["fact"][1], f"{what}: a key neither begins nor ends with a blank; {example}")
+            self._document.fail(keys["fact"][1], f"{what}: a key must not begin or end with a blank; {example}")
         if type != (type_text,):
             if len(type) > 1 or not isinstance(type[0], Variable):
                 self._document.fail(keys["fact"][1], f"{what}: a type is a word or one variable; {example}")

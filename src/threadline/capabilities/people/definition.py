@@ -42,7 +42,7 @@ def rules(definitions: Definitions | None = None) -> IdentityRules:
     for document, _, node in definitions.section("identifiers") if definitions is not None else ():
         for name, (key, value) in document.mapping(node, "`identifiers`").items():
             if name in places:
-                document.fail(key, f"`identifiers`: {name!r} is declared at {places[name]} already; keep one")
+                document.fail(key, f"`identifiers`: {name!r} is already declared at {places[name]}; keep one")
                 continue
             places[name] = document.place(key)
             if name == "junk":
@@ -52,7 +52,7 @@ def rules(definitions: Definitions | None = None) -> IdentityRules:
             elif is_kind(name):
                 kinds[name] = _kind(document, value, kinds.get(name, IdentifierKind(name)))
             else:
-                document.fail(key, f"`identifiers`: {name!r} is no kind of identifier; write {KIND_FORM}")
+                document.fail(key, f"`identifiers`: {name!r} is not an identifier kind; write {KIND_FORM}")
     draft = IdentityRules(kinds, frozenset(junk))
     normalised = frozenset(n for i in blocked if (n := draft.normalise(i)) is not None)
     return dataclasses.replace(draft, blocked=normalised)
@@ -69,7 +69,7 @@ def _texts(document: Document, node: yaml.Node, name: str) -> list[tuple[yaml.No
         if text:
             found.append((each, text))
         else:
-            document.fail(each, f"`identifiers`: what stands under {name!r} must be texts")
+            document.fail(each, f"`identifiers`: the entries of {name!r} must be text")
     return found
 
 

@@ -63,7 +63,7 @@ def _merge(context: Context, params: MergeParams) -> MergeResult:
     told = _told(context, [one, other], MERGED, params.request)
     if told is None:
         if one.id == other.id:
-            raise Conflict("they are one person already")
+            raise Conflict("they are already one person")
         request = params.request or derived_key("merge", *_standing(one, other))
         survivor, merged = engine.merge(
             context.workspace,

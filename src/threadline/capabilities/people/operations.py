@@ -232,7 +232,7 @@ def _people(context: Context, params: PeopleParams) -> PeoplePage:
 
 def _named(context: Context, identifier: str) -> list[Any]:
     if ":" not in identifier:
-        raise InvalidValue(f"{identifier!r} is no identifier; write kind:value, e.g. user_id:42")
+        raise InvalidValue(f"{identifier!r} is not an identifier; write kind:value, e.g. user_id:42")
     try:
         return [context.engine.person(context.workspace, identifier)]
     except NotFound:

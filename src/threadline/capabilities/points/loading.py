@@ -44,7 +44,7 @@ def read_points(definitions: Definitions) -> Points | None:
     points = replace(points, tables=points.tables[1:], timezone=_timezone(definitions))
     found = definitions.section("points")
     for extra in found[1:]:
-        extra.document.fail(extra.key, "`points` is declared in another file already; keep one")
+        extra.document.fail(extra.key, "`points` is already declared in another file; keep one")
     if found and found[0].document.literal(found[0].value) is False:
         return None
     return _Reader(found[0].document, points).read(found[0].value) if found else points
@@ -101,10 +101,10 @@ class _Reader:
         version = str(document.literal(keys["version"][1])) if "version" in keys else ""
         if not version or len(version) > 64:
             document.fail(
-                node, "a table needs a `version`, a number or a short text, to be told in every line it makes"
+                node, "a table needs a `version`, a number or a short text, which every line it makes will name"
             )
         elif version in taken:
-            document.fail(node, f"version {version!r} is taken; give every table a version of its own")
+            document.fail(node, f"version {version!r} is already taken; give each table its own version")
         what = f"table {version!r}"
         starts_at = self._instant(keys["from"][1], what) if "from" in keys else before.starts_at
         if starts_at < before.starts_at:
@@ -126,7 +126,7 @@ class _Reader:
                 self._check_type(type, rule, rules, key)
             rules[name] = rule
         if len(rules) > POINTS_RULES_MAX:
-            document.fail(node, f"{what} has {len(rules)} rules, {POINTS_RULES_MAX} may be; remove some")
+            document.fail(node, f"{what} has {len(rules)} rules; at most {POINTS_RULES_MAX} are allowed, remove some")
 
     def _check_type(self, type: str, rule: Rule, rules: dict[str, Rule], key: yaml.Node) -> None:
         if type in OWN or type.startswith(SYSTEM_PREFIX):
@@ -135,7 +135,7 @@ class _Reader:
             self._document.fail(key, f"an event type has 1 to {EVENT_TYPE_LENGTH_MAX} characters")
         other = next((each for each in rules.values() if each.name != rule.name and type in each.types), None)
         if other is not None:
-            self._document.fail(key, f"{type!r} earns by {other.name!r} already; leave that out first, or this")
+            self._document.fail(key, f"{type!r} earns by {other.name!r} already; remove one of the two")
 
     def _rule(self, name: str, key: yaml.Node, node: yaml.Node, before: Rule | None) -> Rule:
         document, what = self._document, f"`earn` of {name!r}"

@@ -224,7 +224,7 @@ def _spend(context: Context, params: SpendParams) -> SpendResult:
             return SpendResult(
                 person=person, status=outcome, points=params.points, balance=balance, event=answer.id
             )  # fmt: skip
-    raise NotFound("points were switched off by `points: false` when this was wished for, and nothing came of it")
+    raise NotFound("points were switched off by `points: false` when this was asked for, so nothing came of it")
 
 
 def _tell(context: Context, ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
@@ -237,7 +237,7 @@ def _tell(context: Context, ref: str, type: str, points: int, request: str, reas
     event = wish(context, _named(context, person, ref), type, properties, derived_key(type, request), vouched=True)
     receipt = engine.record([event], known=True)[0]
     if receipt.status == "conflict":
-        raise Conflict(f"the request {request!r} was another wish; give this one a name of its own")
+        raise Conflict(f"the request {request!r} was used for something else; give this one its own name")
     if receipt.status == "rejected":
         raise InvalidValue(receipt.message)
     return receipt.person or person.id, receipt.id
@@ -291,7 +291,7 @@ class AdjustResult(msgspec.Struct, kw_only=True):
 
 def _adjust(context: Context, params: AdjustParams) -> AdjustResult:
     if params.points == 0:
-        raise InvalidValue("`points` of 0 correct nothing")
+        raise InvalidValue("`points` must not be 0")
     _, id = _tell(context, params.id, POINTS_ADJUSTED, params.points, params.request, params.reason)
     person = context.engine.person(context.workspace, params.id)
     # An instant later, because a view at `now` counts only what lies before it.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import Path
 from threadline.capabilities.conditions.fields import EVENT, viewed
-from threadline.capabilities.definitions import Place, suggestion
+from threadline.capabilities.definitions import Place
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
 from threadline.capabilities.memory.events import FACT_COMPUTED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
@@ -23,6 +23,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX, FACT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
 from threadline.kernel.policy import Effect, Emit, Wish
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import format_time
 
 Params = dict[str, Any]

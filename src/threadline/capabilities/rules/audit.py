@@ -177,7 +177,7 @@ def _read_sort(cursor: str) -> str:
     except (binascii.Error, ValueError):
         sort = ""
     if not _SORT.fullmatch(sort):
-        raise InvalidValue("the cursor is none that this list has given")
+        raise InvalidValue("this cursor did not come from this list; pass `next` as it is")
     return sort
 
 
@@ -221,7 +221,7 @@ class AuditResult(msgspec.Struct, kw_only=True):
 def _audit(context: Context, params: AuditParams) -> AuditResult:
     recorded = context.engine.event(context.workspace, checked_id(params.decision))
     if recorded.event.type != DECISION_MADE or word_of(recorded) is None:
-        raise NotFound(f"{params.decision} is no decision of ours")
+        raise NotFound(f"{params.decision} is not the id of a decision")
     told = recorded.event.properties
     cause: Recorded = context.engine.event(context.workspace, told["event_id"])
     rule, problems = reckoned(told, rules_at(context, told["rule"], told["version"]))
@@ -289,7 +289,7 @@ def _why(context: Context, params: WhyParams) -> WhyResult:
     elif params.rule in book.rules:
         rule = book.rules[params.rule]
     else:
-        raise NotFound(f"no version of a rule {params.rule!r} is active; name one by its `version`")
+        raise NotFound(f"no version of a rule {params.rule!r} is active; name one with `version`")
     sets = book.sets_of(rule.id)
     types = frozenset(type for each in sets for type in each.events)
     # What lies ahead of the clock is no part of a person as they are now.

@@ -90,9 +90,9 @@ def _evaluate(context: Context, params: EvaluateParams) -> EvaluateResult:
     if sum(each is not None for each in (params.rule, params.content, params.rule_set)) > 1:
         raise InvalidValue("give at most one of `rule`, `content` and `rule_set`")
     if params.version is not None and params.rule is None:
-        raise InvalidValue("`version` is one of a `rule`; name it")
+        raise InvalidValue("`version` needs a `rule`; name the rule too")
     if params.record and params.content is not None:
-        raise InvalidValue("what is not written cannot be recorded: write the rule first")
+        raise InvalidValue("decisions of a rule that is not written cannot be recorded: write the rule first")
     book = versions.book_of(context)
     if params.event is not None:
         return _given(context, params, book, params.event)
@@ -116,7 +116,7 @@ def _given(context: Context, params: EvaluateParams, book: Book, native: NativeE
         if receipt.status == "rejected":
             raise EventRejected(receipt.code, receipt.message)
         if receipt.status == "conflict":
-            raise Conflict("the key was that of another event; give this one a key of its own")
+            raise Conflict("this key belongs to another event; give this one its own key")
         recorded = context.engine.event(context.workspace, receipt.id)
         person = context.engine.asker.by_thread(recorded.thread)
         return EvaluateResult(
@@ -168,7 +168,7 @@ def _replayed(context: Context, decided: Decided, person: Any, recorded: Recorde
 def _asked(context: Context, params: EvaluateParams, person: Any) -> Recorded:
     """The event that says that somebody asked about a person: what is decided then is decided about it."""
     if not params.request:
-        raise InvalidValue("`request` names the wish, so that it is carried out once; give it")
+        raise InvalidValue("give a `request`: it names this call, so that it is carried out only once")
     key = derived_key(DECISIONS_ASKED, params.request)
     event = wish(context, person.identifiers[person.id], DECISIONS_ASKED, {}, key, vouched=True)
     (receipt,) = context.engine.record([event], known=True)
@@ -176,7 +176,7 @@ def _asked(context: Context, params: EvaluateParams, person: Any) -> Recorded:
         raise EventRejected(receipt.code, receipt.message)
     recorded: Recorded = context.engine.event(context.workspace, receipt.id)
     if context.engine.asker.by_thread(recorded.thread).id != person.id:
-        raise Conflict(f"the request {params.request!r} was about somebody else; give this one a name of its own")
+        raise Conflict(f"the request {params.request!r} was about another person; give this one its own name")
     return recorded
 
 
@@ -199,7 +199,7 @@ def _all(context: Context, params: EvaluateParams, book: Book) -> list[tuple[Rul
         if params.version is not None:
             return [(rule_at(context, params.rule, params.version), None)]
         if params.rule not in book.rules:
-            raise NotFound(f"no version of a rule {params.rule!r} is active; name one by its `version`")
+            raise NotFound(f"no version of a rule {params.rule!r} is active; name one with `version`")
         return [(book.rules[params.rule], next(iter(book.sets_of(params.rule)), None))]
     if params.rule_set is not None and params.rule_set not in book.sets:
         raise NotFound(f"there is no rule set {params.rule_set!r}")

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, Plain, suggestion
+from threadline.capabilities.definitions import Definitions, Document, Plain
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.reading import read_rule, read_set
@@ -16,6 +16,7 @@ from threadline.capabilities.rules.schema import RULES_SECTION, SETS_SECTION
 from threadline.capabilities.rules.templates import Fail
 from threadline.capabilities.webhooks.definition import SECTION as DESTINATIONS
 from threadline.kernel.limits import RULE_BYTES_MAX, RULE_SETS_MAX, RULES_MAX
+from threadline.kernel.suggestion import suggestion
 
 Declared = TypeVar("Declared", Rule, RuleSet)
 _DEPTH_MAX = 60
@@ -50,7 +51,7 @@ def _read(
         for name, (key, node) in document.mapping(value, f"`{section}`").items():
             count += 1
             if name in found:
-                document.fail(key, f"{what} {name!r} is declared at {found[name][2].place} already; keep one")
+                document.fail(key, f"{what} {name!r} is already declared at {found[name][2].place}; keep one")
                 continue
             before = len(document.problems)
             plain = Plain(document, what, nodes_max, _DEPTH_MAX)
@@ -61,7 +62,7 @@ def _read(
             if declared is not None and len(document.problems) == before:
                 found[name] = (document, node, replace(declared, place=document.place(key)))
     if count > most:
-        definitions.problems.append(f"{count:,} {what}s are declared, {most:,} may be; remove some")
+        definitions.problems.append(f"{count:,} {what}s are declared, at most {most:,} are allowed; remove some")
     return found
 
 

@@ -23,7 +23,7 @@ class Engine:
             self._decision = zen.ZenEngine().create_decision(canonical_json(graph).decode())
             self._decision.validate()
         except RuntimeError as error:
-            raise InvalidValue(f"this is no decision model: {_reason(error)}") from None
+            raise InvalidValue(f"this is not a decision model: {_reason(error)}") from None
 
     def ask(self, context: Mapping[str, Any], *, trace: bool) -> tuple[Any, list[Mapping[str, Any]]]:
         """The result, and with ``trace`` what each node did, in order. Raises `InvalidValue` where it fails.

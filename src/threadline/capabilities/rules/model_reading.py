@@ -8,12 +8,13 @@ from typing import Any
 
 from threadline.capabilities.conditions import Path
 from threadline.capabilities.conditions.fields import EVENT, wrong_path
-from threadline.capabilities.definitions import Place, suggestion
+from threadline.capabilities.definitions import Place
 from threadline.capabilities.rules.model_engine import wrong_expression
 from threadline.capabilities.rules.models import MILLISECONDS, SECONDS, ModelBody
 from threadline.capabilities.rules.templates import Fail
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import CONDITION_TEXT_LENGTH_MAX, MODEL_EXPRESSIONS_MAX, MODEL_INPUTS_MAX, MODEL_NODES_MAX
+from threadline.kernel.suggestion import suggestion
 
 KEYS = ("nodes", "edges", "inputs", "match")
 DROPPED = ("contentType", "tests", "settings")
@@ -111,7 +112,7 @@ class _Reading:
         return {name: self._path(path, ("inputs", name), wrong_path) for name, path in value.items()}
 
     def _match(self, value: Any) -> Path:
-        return () if value is None else self._path(value, ("match",), lambda path: "" if all(path) else "is no path")
+        return () if value is None else self._path(value, ("match",), lambda path: "" if all(path) else "is not a path")
 
     def _path(self, value: Any, at: Place, wrong: Callable[[Path], str]) -> Path:
         if type(value) is not str or not 0 < len(value) <= CONDITION_TEXT_LENGTH_MAX:

@@ -137,7 +137,7 @@ def _texts(value: Any) -> Iterator[str]:
 def _at(graph: Any, told: Any) -> Any:
     """The graph with the time where it asks for it."""
     if type(told) is not str:
-        raise InvalidValue("the decision model asks for the time, which is that of an event, and there is none")
+        raise InvalidValue("the decision model asks for the time, which is that of the event, but there is no event")
     at = parse_time(told)
     return _filled(graph, {SECONDS: str(at // SECOND), MILLISECONDS: str(at // MILLISECOND)})
 

@@ -25,7 +25,7 @@ State = dict[str, list[Any]]
 
 
 def word_of(recorded: Recorded) -> tuple[str, int, str] | None:
-    """The rule, its version and its status; None for what is no decision of ours."""
+    """The rule, its version and its status; None for what is not the id of a decision."""
     event = recorded.event
     rule, version, status = (event.properties.get(name) for name in ("rule", "version", "status"))
     # Whoever tells such an event from outside speaks of rules of their own.

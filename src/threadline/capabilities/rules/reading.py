@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from threadline.capabilities.conditions.reading import read_plain
-from threadline.capabilities.definitions import PROBLEMS_MAX, shown_place, suggestion
+from threadline.capabilities.definitions import PROBLEMS_MAX, shown_place
 from threadline.capabilities.rules.actions import Action, read_action
 from threadline.capabilities.rules.body import Body, ConditionsBody
 from threadline.capabilities.rules.definition import NAME, VERSION_MAX, Rule, RuleSet
@@ -22,6 +22,7 @@ from threadline.kernel.limits import (
     RULE_NAME_LENGTH_MAX,
     RULES_MAX,
 )
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import parse_time
 
 PRIORITY_MAX = 1_000_000
@@ -116,7 +117,7 @@ class _Fields:
         for index, each in enumerate(value):
             problem = check(each) if type(each) is str else "is a text; write it in quotes"
             if problem or each in taken:
-                self._fail((name, index), f"{each!r} {problem or 'stands there twice; keep one'}")
+                self._fail((name, index), f"{each!r} {problem or 'is listed twice; keep one'}")
             elif type(each) is str:
                 taken.add(each)
         return tuple(each for each in value if type(each) is str)
@@ -129,7 +130,7 @@ def _raise(error: Exception) -> int:
 def read_rule(id: str, value: Any, fail: Fail) -> Rule | None:
     """The rule of plain values; None if it cannot even be looked at. Every mistake is told to ``fail``."""
     if not NAME.fullmatch(id):
-        fail((), f"{id[:80]!r} is no id of a rule; use lower-case letters, digits, - and _, such as risk-score")
+        fail((), f"{id[:80]!r} is not a valid rule id; use lower-case letters, digits, - and _, such as risk-score")
         return None
     if not _is_mapping(value, RULE_KEYS, "rule", fail):
         return None
@@ -146,7 +147,10 @@ def read_rule(id: str, value: Any, fail: Fail) -> Rule | None:
         return None
     rule = Rule(id, version, body, name, description, priority, actions, since, until)
     if len(rule.canonical) > RULE_BYTES_MAX:
-        fail((), f"the rule has {len(rule.canonical):,} bytes, {RULE_BYTES_MAX:,} may be; make two of it")
+        fail(
+            (),
+            f"the rule has {len(rule.canonical):,} bytes; at most {RULE_BYTES_MAX:,} are allowed, split it in two",
+        )
     return rule
 
 
@@ -184,7 +188,7 @@ def _actions(value: Any, fail: Fail) -> tuple[Action, ...] | None:
 def read_set(name: str, value: Any, fail: Fail) -> RuleSet | None:
     """The set of plain values; None if it cannot even be looked at. Every mistake is told to ``fail``."""
     if not NAME.fullmatch(name):
-        fail((), f"{name[:80]!r} is no name of a rule set; use lower-case letters, digits, - and _, such as checkout")
+        fail((), f"{name[:80]!r} is not a valid rule set name; use lower-case letters, digits, - and _, like checkout")
         return None
     if not _is_mapping(value, SET_KEYS, "rule set", fail):
         return None
@@ -207,4 +211,4 @@ def _wrong_type(type: str) -> str:
 
 
 def _wrong_id(id: str) -> str:
-    return "" if NAME.fullmatch(id) else "is no id of a rule"
+    return "" if NAME.fullmatch(id) else "is not a valid rule id"

@@ -201,7 +201,7 @@ def write(context: Context, id: str, content: dict[str, Any], expected: int | No
     What says the same as the newest version is that version. ``expected`` is the newest version that the caller knows.
     """
     if "version" in content:
-        raise InvalidDefinition("rule.version: the number of a version is given when it is written; leave it out")
+        raise InvalidDefinition("rule.version: the version number is assigned when the rule is written; leave it out")
 
     def change(attempt: _Change) -> tuple[int, Written, bool]:
         newest = len(attempt.head.states)
@@ -252,7 +252,7 @@ def move(
         if to == "active" and now == "draft" and not untested:
             raise Conflict(
                 f"version {version} of rule {id!r} is a draft that nobody has tested",
-                hint="Mark it as tested first, or say that it may be active untested.",
+                hint="Mark it as tested first, or activate it with `untested`.",
             )
         gate(head)
         active = head.active
@@ -270,7 +270,7 @@ def move(
 
 def _activate(context: Context, attempt: _Change, id: str, version: int, active: int) -> None:
     if not active and len(book_of(context).rules) >= RULES_MAX:
-        raise LimitExceeded(f"{RULES_MAX:,} rules are active, and so many may be; retire some")
+        raise LimitExceeded(f"{RULES_MAX:,} rules are active, which is the limit; retire some first")
     rule = compiled(written(context, id, version).content)
     if active:
         attempt.turn("retired", active, f"version {version} takes its place")
@@ -291,7 +291,7 @@ def shadow(context: Context, id: str, version: int, note: str) -> Head:
             raise NotFound(f"rule {id!r} has no version {version}")
         if version and head.states[version - 1] != "tested":
             raise Conflict(
-                f"version {version} of rule {id!r} is {head.states[version - 1]}; a shadow is a version that is tested"
+                f"version {version} of rule {id!r} is {head.states[version - 1]}; only a tested version can be a shadow"
             )
         if head.shadow:
             _unshadow(context, attempt, id, note)
@@ -332,7 +332,7 @@ def change_set(context: Context, name: str, rule_set: RuleSet | None) -> bool:
         if (None if item is None else item.value) == data:
             return False
         if item is None and len(book.sets) >= RULE_SETS_MAX:
-            raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, and so many may be; remove some")
+            raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, which is the limit; remove some first")
         expected = 0 if item is None else item.version
         turn = Turn(
             at=context.now, by=context.source, to="removed" if rule_set is None else "written",

@@ -8,9 +8,10 @@ from urllib.parse import unquote
 
 import msgspec
 
-from threadline.capabilities.definitions import Place, suggestion
+from threadline.capabilities.definitions import Place
 from threadline.capabilities.schemas.keywords import BRANCHES, DIALECT, FORMATS, INNER, OUTERMOST, OWN, PLAIN, TYPES
 from threadline.kernel.limits import SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX
+from threadline.kernel.suggestion import suggestion
 
 Fail = Callable[[Place, str], None]
 _KNOWN = INNER.keys() | PLAIN.keys()
@@ -41,7 +42,9 @@ class Checker:
             self._fail(("$schema",), f"a schema is read as JSON Schema 2020-12; write `$schema: {DIALECT}`, or nothing")
         parts = self._count(self._schema, ())
         if parts > SCHEMA_PARTS_MAX:
-            self._fail((), f"its references make {parts:,} schemas of it, {SCHEMA_PARTS_MAX:,} may be; use fewer")
+            self._fail(
+                (), f"its references make {parts:,} schemas of it, at most {SCHEMA_PARTS_MAX:,} are allowed; use fewer"
+            )
 
     def _count(self, schema: Any, at: Place) -> int:
         """Of how many schemas this one is made, each reference counted as what it leads to."""
@@ -97,9 +100,9 @@ class Checker:
         """Mistakes that are made often, in better words than the driver has for them."""
         if name == "type":
             for wrong in [each for each in (value if isinstance(value, list) else [value]) if each not in TYPES]:
-                self._fail(at, f"{str(wrong)[:80]!r} is no type; {suggestion(str(wrong), TYPES)}")
+                self._fail(at, f"{str(wrong)[:80]!r} is not a type; {suggestion(str(wrong), TYPES)}")
         elif name == "format" and value not in FORMATS:
-            self._fail(at, f"{str(value)[:80]!r} is no format that is checked; {suggestion(str(value), FORMATS)}")
+            self._fail(at, f"{str(value)[:80]!r} is not a format that is checked; {suggestion(str(value), FORMATS)}")
         elif name == "required" and not isinstance(value, list):
             self._fail(at, "`required` is a list of names and stands beside `properties`, such as `required: [total]`")
 

@@ -53,16 +53,18 @@ def read_schemas(definitions: Definitions) -> list[Requirement]:
             continue
         for type_, (key, node) in types.items():
             if type_.startswith(SYSTEM_PREFIX) or not 0 < len(type_) <= EVENT_TYPE_LENGTH_MAX:
-                document.fail(key, f"{type_[:80]!r} is no type of events that can be told; {_FORM}")
+                document.fail(key, f"{type_[:80]!r} cannot be the type of an event; {_FORM}")
             elif type_ in places:
-                document.fail(key, f"the schema of {type_!r} is declared at {places[type_]} already; keep one")
+                document.fail(key, f"the schema of {type_!r} is already declared at {places[type_]}; keep one")
             else:
                 places[type_] = document.place(key)
                 requirement = _Reader(document, type_, node).requirement()
                 if requirement is not None:
                     found[type_] = requirement
     if len(found) > EVENT_SCHEMAS_MAX:
-        definitions.problems.append(f"{len(found)} event schemas are declared, {EVENT_SCHEMAS_MAX} may be; remove some")
+        definitions.problems.append(
+            f"{len(found)} event schemas are declared, at most {EVENT_SCHEMAS_MAX} are allowed; remove some"
+        )
     return [found[name] for name in sorted(found)]
 
 

@@ -64,16 +64,18 @@ def read_segments(definitions: Definitions) -> tuple[Segment, ...] | None:
     for document, _, value in sections:
         for name, (key, node) in document.mapping(value, "`segments`").items():
             if not NAME.fullmatch(name):
-                text = f"{name!r} is no name of a segment; use lower-case letters, digits and _, such as big_spenders"
+                text = f"{name!r} is not a valid segment name; use lower-case letters, digits and _, like big_spenders"
                 document.fail(key, text)
             elif name in found:
-                document.fail(key, f"segment {name!r} is declared at {found[name].place} already; keep one")
+                document.fail(key, f"segment {name!r} is already declared at {found[name].place}; keep one")
             else:
                 segment = _segment(document, name, key, node)
                 if segment is not None:
                     found[name] = segment
     if len(found) > SEGMENTS_MAX:
-        definitions.problems.append(f"{len(found)} segments are declared, {SEGMENTS_MAX} may be; remove some")
+        definitions.problems.append(
+            f"{len(found)} segments are declared, at most {SEGMENTS_MAX} are allowed; remove some"
+        )
     return tuple(found[name] for name in sorted(found)) if sections else None
 
 
@@ -91,9 +93,9 @@ def _segment(document: Document, name: str, key: yaml.Node, node: yaml.Node) -> 
     conditions = Conditions(tree)
     for path in conditions.fields:
         if path[0] == EVENT:
-            document.fail(when, f"a segment goes by what is known of a person, not by one event: {'.'.join(path)}")
+            document.fail(when, f"a segment depends on what is known of a person, not on one event: {'.'.join(path)}")
         elif path[0] == SECTION.name:
             document.fail(
-                when, "a segment cannot go by segments; repeat the conditions, or share them by a YAML anchor"
+                when, "a segment cannot depend on other segments; repeat the conditions, or share them by a YAML anchor"
             )
     return Segment(name, conditions, description, document.place(key))

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Step
-from threadline.capabilities.definitions import suggestion
 from threadline.capabilities.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.events.instants import AsOf, then
 from threadline.capabilities.segments.definition import Segment
@@ -21,6 +20,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import YEAR, parse_duration
 
 LOOKED_AT_MAX = 1_000

@@ -6,13 +6,14 @@ from importlib import resources
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, Found, suggestion
+from threadline.capabilities.definitions import Definitions, Document, Found
 from threadline.capabilities.features.definition import Source
 from threadline.capabilities.features.reading import NAME, Keys
 from threadline.capabilities.streaks.civil import day_of, time_of_day
 from threadline.capabilities.streaks.definition import WEEKDAYS, Amnesty, Calendar, Streak, StreakSet
 from threadline.capabilities.streaks.reading import read_source, read_streak
 from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAKS_MAX
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.zones import zone_of
 
 _NONE = Source(())
@@ -32,7 +33,9 @@ def read_streaks(definitions: Definitions) -> StreakSet:
         _read_section(found, streaks, shipping, places)
     calendar = _read_calendar(definitions.section("calendar"), calendar, _timezone(definitions))
     if len(streaks) > STREAKS_MAX:
-        definitions.problems.append(f"{len(streaks)} streaks are declared, {STREAKS_MAX} may be; remove some")
+        definitions.problems.append(
+            f"{len(streaks)} streaks are declared, at most {STREAKS_MAX} are allowed; remove some"
+        )
     for amnesty in calendar.amnesty:
         for name in sorted(set(amnesty.streaks) - set(streaks)):
             text = f"an amnesty names streak {name!r}; {suggestion(name, streaks)}"
@@ -53,10 +56,10 @@ def _read_section(found: Found, streaks: dict[str, Streak], shipping: frozenset[
     document, _, section = found
     for name, (key, value) in document.mapping(section, "`streaks`").items():
         if not NAME.fullmatch(name):
-            text = f"{name!r} is no name of a streak; use lower-case letters, digits and _, such as weekly_run"
+            text = f"{name!r} is not a valid streak name; use lower-case letters, digits and _, such as weekly_run"
             document.fail(key, text)
         elif name in places:
-            document.fail(key, f"streak {name!r} is declared at {places[name]} already; keep one")
+            document.fail(key, f"streak {name!r} is already declared at {places[name]}; keep one")
         elif document.literal(value) is not False:
             places[name] = document.place(key)
             streaks[name] = read_streak(document, name, value)
@@ -71,7 +74,7 @@ def _read_section(found: Found, streaks: dict[str, Streak], shipping: frozenset[
 def _read_calendar(sections: list[Found], given: Calendar, timezone: str = "UTC") -> Calendar:
     active, day_start, week_start, amnesty = given.active, given.day_start, given.week_start, given.amnesty
     for document, key, _ in sections[1:]:
-        document.fail(key, f"section 'calendar' is declared at {sections[0].document.place(sections[0].key)} already")
+        document.fail(key, f"section 'calendar' is already declared at {sections[0].document.place(sections[0].key)}")
     for document, _, node in sections[:1]:
         keys = document.mapping(node, "`calendar`")
         document.known(keys, ("active", "amnesty", "day_start", "week_starts_on"), "`calendar`")

@@ -149,7 +149,7 @@ def _day(text: str, name: str, otherwise: int) -> int:
         return otherwise
     day = day_of(text)
     if day is None:
-        raise InvalidValue(f"{name}: {text!r} is no date; write it like 2026-03-01")
+        raise InvalidValue(f"{name}: {text!r} is not a date; write it like 2026-03-01")
     return day
 
 

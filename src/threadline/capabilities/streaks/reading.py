@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from threadline.capabilities.definitions import Document, suggestion
+from threadline.capabilities.definitions import Document
 from threadline.capabilities.features.definition import Source
 from threadline.capabilities.features.reading import FeatureReader, Keys
 from threadline.capabilities.points.events import OWN, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
@@ -14,6 +14,7 @@ from threadline.capabilities.streaks.definition import CADENCES, COUNTINGS, Cade
 from threadline.capabilities.streaks.events import OURS
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import STREAK_GRACE_MAX_SECONDS, STREAK_MILESTONES_MAX, STREAK_TIMES_MAX
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import SECOND, format_duration, parse_duration
 
 KEYS = (
@@ -113,5 +114,7 @@ def _milestones(document: Document, node: yaml.Node, what: str) -> tuple[int, ..
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     found = sorted({document.whole(each, f"{what}: `milestones`") for each in nodes})
     if len(nodes) > STREAK_MILESTONES_MAX:
-        document.fail(node, f"{what}: {len(nodes)} milestones are declared, {STREAK_MILESTONES_MAX} may be")
+        document.fail(
+            node, f"{what}: {len(nodes)} milestones are declared, at most {STREAK_MILESTONES_MAX} are allowed"
+        )
     return tuple(found[:STREAK_MILESTONES_MAX])

@@ -121,17 +121,19 @@ def read_destinations(definitions: Definitions) -> tuple[Destination, ...]:
     for document, _, value in definitions.section(SECTION.name):
         for name, (key, node) in document.mapping(value, "`destinations`").items():
             if not NAME.fullmatch(name):
-                text = f"{name[:80]!r} is no name of a destination; use lower-case letters, digits, - and _"
+                text = f"{name[:80]!r} is not a valid destination name; use lower-case letters, digits, - and _"
                 document.fail(key, text)
             elif name in found:
-                document.fail(key, f"destination {name!r} is declared at {found[name].place} already; keep one")
+                document.fail(key, f"destination {name!r} is already declared at {found[name].place}; keep one")
             else:
                 before = len(document.problems)
                 destination = _Reader(document, name, key, node).destination()
                 if destination is not None and len(document.problems) == before:
                     found[name] = destination
     if len(found) > DESTINATIONS_MAX:
-        definitions.problems.append(f"{len(found)} destinations are declared, {DESTINATIONS_MAX} may be; remove some")
+        definitions.problems.append(
+            f"{len(found)} destinations are declared, at most {DESTINATIONS_MAX} are allowed; remove some"
+        )
     return tuple(found[name] for name in sorted(found))
 
 
@@ -177,39 +179,39 @@ class _Reader:
 
 def _url(value: Any) -> str:
     if type(value) is not str or len(value) > WEBHOOK_URL_LENGTH_MAX or not _is_url(value):
-        raise InvalidValue("is an address that begins with https://, such as https://crm.example.com/hooks")
+        raise InvalidValue("must be an address that begins with https://, such as https://crm.example.com/hooks")
     if "@" in urlsplit(value).netloc:
-        raise InvalidValue("has a password in it; take it out, and sign with `secrets` instead")
+        raise InvalidValue("contains a password; remove it, and sign with `secrets` instead")
     return value
 
 
 def _secrets(value: Any) -> tuple[str, ...]:
     matches = [_SECRET.fullmatch(each) if type(each) is str else None for each in value] if type(value) is list else []
     if not matches or len(matches) > DESTINATION_SECRETS_MAX or None in matches:
-        raise InvalidValue("names environment variables, such as [env:CRM_SECRET]: secrets stay out of files")
+        raise InvalidValue("must name environment variables, such as [env:CRM_SECRET]: secrets stay out of files")
     return tuple(match[1] for match in matches if match is not None)
 
 
 def _duration(value: Any, most: int) -> float:
     size = parse_duration(value) if type(value) is str else 0
     if not 0 < size <= most:
-        raise InvalidValue(f"is a duration of at most {most // SECOND:,} seconds, such as 5s")
+        raise InvalidValue(f"must be a duration of at most {most // SECOND:,} seconds, such as 5s")
     return size / SECOND
 
 
 def _at_once(value: Any) -> int:
     if type(value) is not int or not 1 <= value <= WEBHOOKS_AT_ONCE_MAX:
-        raise InvalidValue(f"is a whole number from 1 to {WEBHOOKS_AT_ONCE_MAX}")
+        raise InvalidValue(f"must be a whole number from 1 to {WEBHOOKS_AT_ONCE_MAX}")
     return value
 
 
 def _names(value: Any) -> tuple[str, ...] | None:
     if type(value) is not list or len(value) > DESTINATION_PAYLOAD_NAMES_MAX or {type(each) for each in value} - {str}:
-        raise InvalidValue(f"is a list of at most {DESTINATION_PAYLOAD_NAMES_MAX} names")
+        raise InvalidValue(f"must be a list of at most {DESTINATION_PAYLOAD_NAMES_MAX} names")
     return tuple(value)
 
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise InvalidValue("is a text")
+        raise InvalidValue("must be text")
     return value

@@ -185,9 +185,9 @@ def _call(context: Context, each: Any) -> ParkedCall:
 
 def _page(context: Context, params: ParkedParams | RedriveParams) -> list[Any]:
     if params.cursor and not _CURSOR.fullmatch(params.cursor):
-        raise InvalidValue("the cursor is not one that a page before gave")
+        raise InvalidValue("this cursor did not come from an earlier page; pass `next` as it is")
     if params.destination and not NAME.fullmatch(params.destination):
-        raise InvalidValue(f"{params.destination!r} is no name of a destination")
+        raise InvalidValue(f"{params.destination!r} is not a valid destination name")
     found: list[Any] = context.engine.parked(context.workspace, params.destination, params.cursor, params.limit)
     return found
 

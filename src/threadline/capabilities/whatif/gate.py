@@ -18,7 +18,7 @@ def refuse_untried(context: Context, rule: str, version: int, hash: str, active:
     name = f"version {version} of rule {rule!r}"
     found = newest(context, rule, version)
     if found is None or found.about.hash != hash:
-        raise Conflict(f"{name} may not be activated: no what-if of it was saved", hint=HINT)
+        raise Conflict(f"{name} cannot be activated: no what-if of it was saved", hint=HINT)
     about = found.about
     problem = ""
     if not about.whole:
@@ -33,7 +33,7 @@ def refuse_untried(context: Context, rule: str, version: int, hash: str, active:
         share = about.changed / about.asked
         problem = f"changed {share:.2%} of {about.asked:,} answers, and {changed_max:.2%} may be changed"
     if problem:
-        raise Conflict(f"{name} may not be activated: what-if {found.id} {problem}", hint=HINT)
+        raise Conflict(f"{name} cannot be activated: what-if {found.id} {problem}", hint=HINT)
 
 
 def _version(version: int) -> str:

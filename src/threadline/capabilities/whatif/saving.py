@@ -61,7 +61,7 @@ def save(context: Context, saved: Saved) -> None:
         where = Key(NEWEST, f"{context.workspace}/{about.rule}", f"{about.version:08d}")
         writes.append(Put(where, msgspec.json.encode((saved.id, about))))
     if context.engine.store.commit([Batch(writes=writes)])[0] is not None:
-        raise Conflict("another process has written the same result at this very moment; try again")
+        raise Conflict("another process has written the same result at this moment; try again")
 
 
 def saved(context: Context, id: str) -> Saved:

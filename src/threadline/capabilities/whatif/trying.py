@@ -136,8 +136,8 @@ def prepare(context: Context, asked: Asked, checkpoint: Checkpoint | None = None
     fingerprint = sides.fingerprint({"asked": counted, "start": start, "stop": stop}, old, new)
     if checkpoint is not None and checkpoint.fingerprint != fingerprint:
         raise Conflict(
-            "the checkpoint is of another what-if, or rules or definitions have changed since",
-            hint="Ask what was asked then, or begin anew without the checkpoint.",
+            "the checkpoint belongs to another what-if, or rules or definitions have changed since",
+            hint="Ask the same question as then, or start over without the checkpoint.",
         )
     counts = None if checkpoint is None else checkpoint.counts
     tally = Tally(sides.asked(old.book, new.book), asked.samples, asked.types, counts)
@@ -157,7 +157,7 @@ def _range(context: Context, asked: Asked) -> tuple[int, int]:
     stop = time_param(asked.stop)
     stop = context.now if stop is None else stop
     if stop > context.now:
-        raise InvalidValue(f"stop lies ahead; the present is {format_time(context.now)}")
+        raise InvalidValue(f"stop is in the future; it is now {format_time(context.now)}")
     start = stop - parse_duration(asked.since) if asked.since else time_param(asked.start)
     start = EARLIEST if start is None else max(start, EARLIEST)
     if start >= stop:

@@ -44,7 +44,7 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
     settings, into = _settings(session, source), _settings(session, target)
     if "memory:" in (settings.store, into.store) or settings.store == into.store:
         names = f"{without_secret(source)} cannot be moved to {without_secret(target)}"
-        raise InvalidSetting(f"{names}: name two stores, both of which last")
+        raise InvalidSetting(f"{names}: name two stores, neither of them in memory")
     if "://" not in settings.store and not Path(settings.store).exists():
         raise InvalidSetting(f"there is no store at {settings.store}")
     with (

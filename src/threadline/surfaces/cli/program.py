@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -13,6 +12,7 @@ import click
 from rich.text import Text
 
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
+from threadline.kernel.suggestion import suggestion
 from threadline.surfaces.calling import shown
 from threadline.surfaces.cli.printing import terminal, visible, visible_lines
 from threadline.surfaces.cli.session import Session
@@ -71,8 +71,8 @@ class Program(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is meant; for a name that is none the usage error names the nearest."""
         if arguments and not arguments[0].startswith("-") and self.get_command(context, arguments[0]) is None:
-            near = difflib.get_close_matches(arguments[0].replace("_", "-"), self.list_commands(context), 1)
-            hint = f"did you mean {near[0]!r}?" if near else "`threadline --help` lists them."
+            known = self.list_commands(context)
+            hint = suggestion(arguments[0].replace("_", "-"), known, "`threadline --help` lists them.")
             context.fail(f"No such command {arguments[0]!r}; {hint}")
         return super().resolve_command(context, arguments)
 

@@ -35,7 +35,8 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # a type argument is kn
         try:
             return msgspec.json.decode(_given(value))
         except (msgspec.DecodeError, RecursionError) as error:
-            self.fail(f"this is not JSON: {error}", parameter, context)
+            advice = "; text stands in double quotes, such as '\"blue\"'" if value[:1].isalpha() else ""
+            self.fail(f"this is not JSON: {error}{advice}", parameter, context)
         except OSError as error:
             self.fail(f"{value}: {error.strerror}", parameter, context)
 

@@ -104,7 +104,7 @@ class _BytesFile:
         try:
             yield
         except (EOFError, OSError, zlib.error) as error:
-            raise InvalidValue(f"{self.name} is damaged from here on: {error}") from None
+            raise InvalidValue(f"{self.name} is damaged from this point on: {error}") from None
 
 
 class _LongLine(csv.Error):
@@ -192,7 +192,7 @@ class CsvFile(_BytesFile):
         try:
             header = next((cells for cells in self._reader if cells), [])
         except csv.Error as error:
-            raise InvalidValue(f"{self.name}: the first line is no CSV: {error}") from None
+            raise InvalidValue(f"{self.name}: the first line is not CSV: {error}") from None
         if not header:
             raise InvalidValue(f"{self.name} is empty; the first line must name the columns")
         if any("\0" in name for name in header):
@@ -277,7 +277,7 @@ class ParquetFile:
         try:
             self._file = parquet.ParquetFile(path)
         except (self._damaged, OSError) as error:
-            raise InvalidValue(f"{path.name} is no Parquet file: {error}") from None
+            raise InvalidValue(f"{path.name} is not a Parquet file: {error}") from None
         # Data frames write nanoseconds, and Python's times know microseconds.
         told = self._file.schema_arrow
         coarse = {"time64[ns]": time64("us"), "duration[ns]": duration("us")}
@@ -306,7 +306,7 @@ class ParquetFile:
                 rows = batch.slice(start)
                 yield from self._values(rows if self._cut is None else rows.cast(self._cut, safe=False))
         except (self._damaged, OSError) as error:
-            raise InvalidValue(f"{self.name} is damaged from here on: {error}") from None
+            raise InvalidValue(f"{self.name} is damaged from this point on: {error}") from None
 
     def _values(self, batch: Any) -> Iterator[Row | BadRow]:
         try:

@@ -50,7 +50,7 @@ def _question(old: str | None, new: str) -> dict[str, Any]:
     version = _VERSION.fullmatch(new)
     if version is None:
         if old is not None:
-            raise click.UsageError(f"{new} is no version of a rule; a file of definitions is given alone")
+            raise click.UsageError(f"{new} is not a version of a rule, such as risk-score:v3")
         if not Path(new).is_file():
             raise click.UsageError(f"{new} is neither a version of a rule, such as risk-score:v3, nor a file")
         return {"definitions": Path(new).read_text()}
@@ -58,6 +58,6 @@ def _question(old: str | None, new: str) -> dict[str, Any]:
     if old is not None:
         before = _VERSION.fullmatch(old)
         if before is None or before[1] != version[1]:
-            raise click.UsageError(f"{old} is no version of the rule {version[1]!r}, such as {version[1]}:v1")
+            raise click.UsageError(f"{old} is not a version of the rule {version[1]!r}, such as {version[1]}:v1")
         question["against"] = int(before[2])
     return question

@@ -30,7 +30,7 @@ def import_(session: Session, files: tuple[Path, ...], draft: bool) -> None:
     """
     rules = [rule_of_file(file.name, file.read_bytes()) for file in files]
     if len({rule.id for rule in rules}) < len(rules):
-        raise InvalidDefinition("two of the files would make rules of the same id; rename one")
+        raise InvalidDefinition("two of the files would make rules with the same id; rename one")
     contents = {rule.id: {key: each for key, each in rule.content.items() if key != "id"} for rule in rules}
     if not draft:
         click.echo(yaml.safe_dump({"rules": contents}, sort_keys=False, allow_unicode=True, width=120), nl=False)

@@ -127,7 +127,7 @@ def _read(file: Path | None) -> Checkpoint | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Checkpoint)
     except msgspec.DecodeError as error:
-        raise InvalidValue(f"{file} is no checkpoint of a what-if: {error}") from None
+        raise InvalidValue(f"{file} is not a checkpoint of a what-if: {error}") from None
 
 
 def _write(file: Path, checkpoint: Checkpoint) -> None:

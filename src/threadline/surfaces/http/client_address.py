@@ -24,7 +24,7 @@ class ClientAddress:
 
     Each proxy adds the address that it heard from at the end of X-Forwarded-For, so the list is read from there: the
     first address that is not of a trusted proxy is the client's. What stands before it anybody may have made up.
-    Raises `InvalidSetting` for what is no address and no network.
+    Raises `InvalidSetting` for what is neither an address nor a network.
     """
 
     def __init__(self, trusted: str) -> None:
@@ -71,7 +71,7 @@ def _network(name: str) -> Network:
         return ipaddress.ip_network(name)
     except ValueError as error:
         raise InvalidSetting(
-            f"forwarded_allow_ips: {name!r} is no address and no network ({error})",
+            f"forwarded_allow_ips: {name!r} is neither an address nor a network ({error})",
             hint="write addresses or networks with commas between them, such as 10.0.0.0/8,192.0.2.7",
         ) from None
 

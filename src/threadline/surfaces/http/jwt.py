@@ -99,7 +99,7 @@ class WebTokens:
                 problem = error
             else:
                 return found.claims
-        raise Unauthorized(f"the token is not good: {problem}") from None
+        raise Unauthorized(f"the token is not valid: {problem}") from None
 
     def _user(self, claims: dict[str, Any]) -> User:
         id = claims[self._user_claim]
@@ -117,13 +117,13 @@ def _secret(text: str) -> jwk.OctKey | None:
         return None
     if (size := len(text.encode())) < SECRET_BYTES:
         raise InvalidSetting(
-            f"jwt_secret has {size} bytes and needs {SECRET_BYTES}: whoever sees a token can try secrets at leisure",
+            f"jwt_secret has {size} bytes and needs {SECRET_BYTES}: who sees a token could guess a shorter one",
             hint="make one, and give it to the issuer too: python -c 'import secrets; print(secrets.token_hex(32))'",
         )
     try:
         return jwk.OctKey.import_key(text)
     except (JoseError, ValueError) as error:
-        raise InvalidSetting(f"jwt_secret: {error}", hint="public keys belong into `jwt_keys`") from None
+        raise InvalidSetting(f"jwt_secret: {error}", hint="public keys belong in `jwt_keys`") from None
 
 
 def _header(token: str) -> tuple[str, str | None]:

@@ -82,7 +82,7 @@ class KeyFile:
                 log.warning("the keys at jwt_keys are still being read; they are not waited for")
                 self._tried_at = self._seconds()
         if not self._keys:
-            raise NotNow("the keys of the token issuer cannot be had now; send the same again in a while")
+            raise NotNow("the keys of the token issuer cannot be fetched now; send the same again in a while")
         return self._keys
 
     def _is_older(self, seconds: float) -> bool:

@@ -60,13 +60,13 @@ class Operations:
         if operation.method == "POST":
             if in_query:
                 raise InvalidValue(
-                    f"parameters of a POST travel in the body, not in the query: {next(iter(in_query))!r}"
+                    f"parameters of a POST belong in the body, not in the query: {next(iter(in_query))!r}"
                 )
             values = read_object(await read_body(request, REQUEST_BYTES_MAX))
         else:
             values = in_query
         if twice := names.keys() & values.keys():
-            raise InvalidValue(f"{min(twice)!r} stands in the path already")
+            raise InvalidValue(f"{min(twice)!r} is already given in the path")
         params = convert(operation, {**values, **names}, strict=operation.method == "POST")
         context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
         refused: Mapping[int, Receipt] = {}

@@ -123,7 +123,7 @@ def problem(error: ThreadlineError, instance: str) -> Response:
 
 def unexpected(instance: str) -> Response:
     """The answer for an error of our own, which says nothing of what is inside."""
-    return problem(Internal("something went wrong here; the server's log tells more"), instance)
+    return problem(Internal("something went wrong on the server; its log tells more"), instance)
 
 
 def _headers(error: ThreadlineError) -> Mapping[str, str]:

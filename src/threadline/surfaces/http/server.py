@@ -110,9 +110,9 @@ def bound(host: str, port: int) -> socket.socket:
 def _not_bound(host: str, port: int, error: OSError) -> InvalidSetting:
     if error.errno == errno.EADDRINUSE:
         hint = "choose another with --port or THREADLINE_PORT"
-        return InvalidSetting(f"{_shown(host, port)} is taken; {hint}")
+        return InvalidSetting(f"{_shown(host, port)} is already in use; {hint}")
     hint = "choose with --host and --port, or THREADLINE_HOST and THREADLINE_PORT"
-    return InvalidSetting(f"one cannot listen at {_shown(host, port)}: {error.strerror}; {hint}")
+    return InvalidSetting(f"cannot listen at {_shown(host, port)}: {error.strerror}; {hint}")
 
 
 class _Parser(httptools.HttpRequestParser):
@@ -202,7 +202,7 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Tell what is no HTTP so, as a problem like any other."""
-        self._refuse(MalformedRequest("this is no request of HTTP/1.1"))
+        self._refuse(MalformedRequest("this is not an HTTP/1.1 request"))
 
     def _wait(self, seconds: float) -> None:
         self._timer = self.loop.call_later(seconds, self._give_up)

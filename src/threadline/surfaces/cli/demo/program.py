@@ -45,7 +45,7 @@ def command(session: Session, port: int, file: Path | None, exit_: bool) -> None
     leaves this machine. The server stays up, with addresses to try, until Ctrl-C.
     """
     if file is not None and file.exists():
-        raise InvalidValue(f"{file} is there already, and the demo starts on an empty file", hint="name another one")
+        raise InvalidValue(f"{file} already exists, and the demo needs an empty file", hint="name another one")
     console = session.console
     stay = not exit_ and console.is_terminal and sys.stdin.isatty() and not os.environ.get("CI")
     with _ended_by_signals(), _folder() as folder:
@@ -146,7 +146,7 @@ def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[d
 
 def _expect(outcome: dict[str, int], **expected: int) -> None:
     if outcome != dict.fromkeys(outcome, 0) | expected:
-        raise Unavailable(f"the server took the orders otherwise than it should: {outcome}")
+        raise Unavailable(f"the server did not answer the orders as it should: {outcome}")
 
 
 def _timed(client: Client, path: str) -> tuple[Any, float]:

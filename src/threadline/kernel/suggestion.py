@@ -1,0 +1,21 @@
+"""What to write instead of a name that nobody knows, for the end of an error message."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is spelled most like ``name``; None if none is near."""
+    found = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """``did you mean 'x'?`` with the nearest known name; where none is near ``otherwise``, or all the known names."""
+    choices = sorted(known)
+    near = nearest(name, choices)
+    if near is not None:
+        return f"did you mean {near!r}?"
+    return otherwise or (f"choose from {', '.join(choices)}" if choices else "there are none")
