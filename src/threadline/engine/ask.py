@@ -35,10 +35,10 @@ class Asker:
         self.catalogue = catalogue
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
-        """The person meant by ``ref``: a person's id (one who was merged leads to the survivor) or ``kind:value``.
+        """The person meant by ``ref``: a person's id (that of a merged person leads to the survivor) or ``kind:value``.
 
-        With ``known_at`` the one who was meant at that instant, before later joins and splits: its threads alone, for
-        views of then. Raises `NotFound`, also for people of other workspaces.
+        With ``known_at``, the person meant at that instant, before later joins and splits: their threads alone, for
+        views of that time. Raises `NotFound`, also for people of other workspaces.
         """
         if known_at is not None:
             return self.past(workspace, ref).at(known_at)
@@ -49,7 +49,7 @@ class Asker:
         return Past(self, *self._meant(workspace, ref))
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
-        """A person, and the thread of theirs that was named."""
+        """A person, and which of their threads was named."""
         kind, colon, value = ref.partition(":")
         # A person's id is that of the thread that founded it.
         thread = ref
@@ -63,7 +63,7 @@ class Asker:
         return person, thread
 
     def by_thread(self, thread: str) -> Person | None:
-        """The person a thread belongs to."""
+        """The person a thread belongs to; None if there is none."""
         item = self.store.get([thread_key(thread)])[0]
         return None if item is None else self.by_id(item.value.decode())
 
@@ -96,9 +96,9 @@ class Asker:
     def states(
         self, person: Person, now: int, *, known_at: int | None = None, only: Sequence[int] | None = None
     ) -> Sequence[State]:
-        """The states that hold at ``now``: those kept, or where these know of later events a fold of the log.
+        """The states that hold at ``now``: the kept ones, or a fold of the log where these include later events.
 
-        ``only``: nobody will ask for other projections than these.
+        ``only``: no other projections than these are needed.
         """
         if known_at is None:
             return states_at(self, person, now, only)
@@ -109,7 +109,7 @@ class Asker:
     ) -> dict[str, Any]:
         """Each projection's view of a person at ``now``, by projection name.
 
-        ``known_at`` asks what was known by then (point in time, as it was served); None takes all that is known.
+        ``known_at`` asks what was known by then (point in time, as it was served); None means everything known.
         """
         found: dict[str, Any] = {}
         with seldom_collected():
@@ -122,12 +122,12 @@ class Asker:
         return found
 
     def due(self, person: Person, name: str, now: int) -> int | None:
-        """The next instant after ``now`` at which that view changes by time alone; None: never, or not told."""
+        """The next instant after ``now`` at which that view changes through time alone; None: never, or unknown."""
         index = self.catalogue.index.get(name)
         return None if index is None else due_at(self, person, index, now)
 
     def ahead(self, person: Person, now: int) -> int | None:
-        """The next instant after ``now`` from which on a further event of the log counts; None if all do."""
+        """The next instant after ``now`` from which a further event of the log counts; None if all count already."""
         return next_ahead(self, person, now)
 
     def events(

@@ -44,7 +44,7 @@ class Folding(Protocol):
         ...
 
     def empty(self) -> list[State]:
-        """The states of a person of whom nothing is known."""
+        """The states of a person about whom nothing is known."""
         ...
 
 
@@ -109,7 +109,7 @@ class Catalogue:
         return found
 
     def touches(self, event_type: str, name: str, path: tuple[str, ...] = ()) -> bool:
-        """Whether an event of this type can change what stands at a path of a projection's view."""
+        """Whether an event of this type can change the value at a path of a projection's view."""
         index = self.index.get(name)
         if index is None or all(index != touched for touched, _ in self.plan(event_type).steps):
             return False
@@ -118,12 +118,12 @@ class Catalogue:
         return types is None or event_type in types
 
     def of_nobody(self, name: str, at: int) -> Any:
-        """What a projection says of somebody of whom nothing is known; None if there is none of that name."""
+        """A projection's view of somebody about whom nothing is known; None if there is no such projection."""
         index = self.index.get(name)
         return None if index is None else self.projections[index].view(self.projections[index].empty(), at, [])
 
     def refuse_unread(self, reads: Iterable[Read]) -> None:
-        """Raise `InvalidDefinition` for parts of views that nothing will ever tell, each with its place."""
+        """Raise `InvalidDefinition` for parts of views that can never have a value, each with its place."""
         problems = [f"{read.place}: {problem}" for read in reads if (problem := self._unread(read))]
         if problems:
             raise InvalidDefinition("\n".join(problems))
@@ -176,10 +176,11 @@ _DECLARED = (Projection, Policy, Operation, Section, Inspection, Lane, Requireme
 
 
 def discover(*packages: str, definitions: object) -> list[object]:
-    """Every projection, policy, operation and section declared in the modules of these packages.
+    """Everything declared in the modules of these packages: projections, policies, operations and the rest of
+    `_DECLARED`.
 
     A module declares by holding such values at its top level, or by a function ``declare(definitions)``
-    that makes them from what users declared, the ``definitions`` given here. No list is kept anywhere: a new file is
+    that makes them from what users declared, the ``definitions`` given here. There is no list to keep: a new file is
     enough.
     """
     values: list[object] = []

@@ -1,4 +1,4 @@
-"""Records what a rejected entry is put right by: the event and what was decided about the entry in one commit."""
+"""Records the correction of a rejected entry: the event, and the decision about the entry, in one commit."""
 
 from __future__ import annotations
 

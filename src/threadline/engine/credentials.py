@@ -32,7 +32,7 @@ _ALL_WORKSPACES = "all"
 
 @prepared
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """What a secret opens. The secret itself is nowhere kept, only its hash."""
+    """What a secret opens. The secret itself is never kept, only its hash."""
 
     id: str
     kind: Kind
@@ -55,7 +55,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(NamedTuple):
-    """What is known of a secret: what it opens, or that it opens nothing."""
+    """What is known about a secret: what it opens, or that it opens nothing."""
 
     credential: Credential | None
 
@@ -85,11 +85,11 @@ class Credentials:
         self._fixed.update((credential.hash, credential) for credential in made)
 
     def is_fixed(self, credential: Credential) -> bool:
-        """Whether the settings gave it: then it is of whoever runs the process."""
+        """Whether it comes from the settings, and so from whoever runs the process."""
         return credential.hash in self._fixed
 
     def find(self, secret: str) -> Credential | None:
-        """What this secret opens, or None. A look-up by hash says nothing by the time it takes."""
+        """What this secret opens, or None. A look-up by hash leaks nothing through the time it takes."""
         digest = hash_secret(secret)
         found = self._recall(digest)
         if found is None:
@@ -166,7 +166,7 @@ class Credentials:
         return bool(self._fixed) or bool(self.store.query(CREDENTIAL, _ALL_WORKSPACES, limit=1))
 
     def revoke(self, workspace: str, id: str) -> Credential:
-        """Take a credential away, at once in this process; raises `NotFound`."""
+        """Revoke a credential, at once in this process; raises `NotFound`."""
         item = self.store.get([Key(CREDENTIAL_LIST, workspace, id)])[0] if id else None
         if item is None:
             raise NotFound(f"workspace {workspace!r} has no credential {id!r}")

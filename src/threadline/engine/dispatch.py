@@ -30,7 +30,8 @@ log = logging.getLogger("threadline.work")
 
 
 class Dispatcher:
-    """Works off what is due. Any number may run on one store: each shard and lane is worked by who has its lease."""
+    """Carries out what is due. Any number may run on one store: whoever holds the lease of a shard or lane works on
+    it."""
 
     def __init__(
         self, engine: Engine, senders: Mapping[str, Sender], owner: str, *, lease_seconds: float = 30.0, page: int = 100
@@ -49,7 +50,7 @@ class Dispatcher:
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
-        """Work off what is due now, at most a page per shard and lane; answers how many items were settled."""
+        """Carry out what is due now, at most a page per shard and lane; returns how many items were settled."""
         return self._work_shards() + sum(lane.turn(_NEVER) for lane in self._all_lanes())
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:

@@ -48,13 +48,13 @@ class Engine:
         self.credentials = Credentials(store, clock)
         self.trials = Trials()
         self.activation_changed_max: float | None = None
-        """The share of answers that may be others when a version of a rule is activated, by a what-if that is saved;
-        None: none is asked for."""
+        """The largest share of answers that may change when a version of a rule is activated, 0 to 1, by a saved
+        what-if; None: no what-if is required."""
         self.readers: dict[str, Reader] = {}
-        """Form of a rejected payload -> how it is read again; wire formats are the composition root's to know."""
+        """Form of a rejected payload -> how to read it again; only the composition root knows the wire formats."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """A context in which surfaces read: the writer of this process lets them go first."""
+        """A context for the reads of a surface: the writer of this process lets them go first."""
         return self.recorder.way.reading()
 
     def refuse_forks(self) -> None:
@@ -82,32 +82,32 @@ class Engine:
         """Record events; one receipt each, in order. What is accepted is durable when this returns.
 
         ``expected`` is the position the events' person must be at (optimistic concurrency); None for any. ``cause`` is
-        the event because of which Threadline itself tells them. ``known``: they are about people who have been looked
-        up, and name these by an identifier as it stands there; see `Request.known`.
+        the event because of which Threadline itself records them. ``known``: they are about people who have been looked
+        up, and name these by an identifier in its stored form; see `Request.known`.
         """
         self.refuse_forks()
         return self.recorder.record([Request(event, cause, expected, known=known) for event in events])
 
     def fresh(self, events: Sequence[Event]) -> list[list[int]]:
-        """The places of each new thing that these say: what is recorded word for word is not, another payload is."""
+        """The positions of each new thing among these events: an exact duplicate is not new, a different payload is."""
         return self.recorder.fresh(events)
 
     def threads(self, events: Sequence[Event]) -> list[str]:
-        """The thread in which each of these would stand, that of its strongest identifier; "" for one of nobody."""
+        """The thread that would hold each of these, that of its strongest identifier; "" if it names nobody."""
         return self.recorder.threads(events)
 
     def rehearse(self, event: Event, look: Callable[[Recorded, Known], Any]) -> Any:
-        """What ``look`` says of an event and its person as a policy would see them. Nothing is recorded."""
+        """What ``look`` returns for an event and its person as a policy would see them. Nothing is recorded."""
         return self.recorder.rehearse(Request(event), look)
 
     def reject(self, entries: Sequence[RejectedEntry]) -> None:
-        """Keep in the rejected log what a wire could not even read as an event."""
+        """Keep what a wire could not even read as an event in the rejected log."""
         rejected.keep(self.store, entries)
 
     def resubmit(
         self, stored: StoredEntry, event: Event, *, expected: int | None = None
     ) -> tuple[Receipt, RejectedEntry]:
-        """Record what an entry is put right by; it is settled in the same commit. See `correcting.resubmit`."""
+        """Record the correction of an entry, which is settled in the same commit. See `correcting.resubmit`."""
         return correcting.resubmit(self.recorder, stored, event, expected)
 
     def dismiss(self, stored: StoredEntry, reason: str) -> RejectedEntry:
@@ -117,17 +117,17 @@ class Engine:
     def merge(
         self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
     ) -> tuple[str, str]:
-        """Join two people; answers (survivor, merged)."""
+        """Join two people; returns the ids of (survivor, merged)."""
         return joining.merge(self.recorder, workspace, one, other, request=request, reason=reason, by=by, force=force)
 
     def split(
         self, workspace: str, person: str, identifiers: Sequence[str], *, request: str, reason: str = "", by: str = ""
     ) -> tuple[str, str]:
-        """Take identifiers out of a person; answers (person, new person)."""
+        """Take identifiers out of a person; returns the ids of (person, new person)."""
         return joining.split(self.recorder, workspace, person, identifiers, request=request, reason=reason, by=by)
 
     def unmerge(self, workspace: str, event: str, *, request: str, reason: str = "", by: str = "") -> tuple[str, str]:
-        """Undo the merge that this event tells of; answers (survivor, the person who is back)."""
+        """Undo the merge that this event records; returns the ids of (survivor, the person who is back)."""
         return joining.unmerge(self.recorder, workspace, event, request=request, reason=reason, by=by)
 
     def review(self, workspace: str, id: str, *, join: bool, by: str = "") -> dict[str, Any]:
@@ -137,7 +137,7 @@ class Engine:
     # --- reading ---------------------------------------------------------------------------
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
-        """The person of an id or of ``kind:value``, today's or the one who was meant then; raises `NotFound`."""
+        """The person of an id or of ``kind:value``, as of today or of an earlier instant; raises `NotFound`."""
         return self.asker.person(workspace, ref, known_at=known_at)
 
     def views(
@@ -158,12 +158,12 @@ class Engine:
         return self.asker.event(workspace, id)
 
     def event_of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
-        """The event that a source told under an idempotency key."""
+        """The event that a source sent under an idempotency key; None if there is none."""
         id = event_id(workspace, source, key)
         return self.asker.event(workspace, id) if self.store.seen([id]) else None
 
     def event_of_keys(self, workspace: str, sources: Sequence[str], keys: Sequence[str]) -> Recorded | None:
-        """The event that the first of these sources told under one of these keys."""
+        """The event that the first of these sources sent under one of these keys; None if there is none."""
         ids = [event_id(workspace, source, key) for source in sources for key in keys]
         known = self.store.seen(ids)
         return next((self.asker.event(workspace, id) for id in ids if id in known), None)
@@ -181,9 +181,9 @@ class Engine:
         return rejected.page(self.store, workspace, before, limit)
 
     def people(self, workspace: str | None, after: str = "", limit: int = 1_000) -> tuple[list[Person], str]:
-        """A page of the people of a workspace in a stable order, and the id to go on from ("": the end).
+        """A page of the people of a workspace in a stable order, and the id to continue after ("": the end).
 
-        Those of all workspaces for None, which is for what an operator does to the whole store.
+        None means all workspaces, for what an operator does to the whole store.
         """
         start = Key(PERSON, after) if after else None
         items = self.store.scan(PERSON, after=start, limit=limit)
@@ -204,11 +204,11 @@ class Engine:
                 return
 
     def due(self, person: Person, name: str, now: int) -> int | None:
-        """The next instant after ``now`` at which a view of a person changes by time alone; None: never."""
+        """The next instant after ``now`` at which a view of a person changes through time alone; None: never."""
         return self.asker.due(person, name, now)
 
     def ahead(self, person: Person, now: int) -> int | None:
-        """The next instant after ``now`` from which on a further event of the log counts; None if all do."""
+        """The next instant after ``now`` from which a further event of the log counts; None if all count already."""
         return self.asker.ahead(person, now)
 
     def of_entry(self, entry: LogEntry) -> Recorded:
@@ -224,32 +224,34 @@ class Engine:
         return parking.parked(self, workspace, lane, after, limit)
 
     def redrive(self, found: Sequence[parking.Parked], by: str) -> int:
-        """Make parked effects due again; answers how many are."""
+        """Make parked effects due again; returns how many are."""
         return parking.redrive(self, found, by)
 
     def lane_states(self) -> list[lanes.LaneState]:
-        """The declared lanes of the outbox, how each stands and what waits in it."""
+        """The declared lanes of the outbox, with the state of each and what waits in it."""
         return lanes.lane_states(self.store, self.catalogue.lanes)
 
     def stop_lane(self, name: str, why: str) -> bool:
-        """Send nothing in a lane any more; whether that changes anything. Raises `NotFound`."""
+        """Stop sending in a lane; returns whether that changes anything. Raises `NotFound`."""
         return lanes.stop_lane(self.store, self.clock, self.catalogue.lanes, name, why)
 
     def start_lane(self, name: str) -> bool:
-        """Send in a lane again; whether that changes anything. Raises `NotFound`."""
+        """Resume sending in a lane; returns whether that changes anything. Raises `NotFound`."""
         return lanes.start_lane(self.store, self.catalogue.lanes, name)
 
     def declared_turns(self, shared: str, name: str) -> list[tuple[int, int]]:
-        """When which version of something was declared in the definitions, oldest first; version 0: none was."""
+        """(instant, version) of each change of what the definitions declare, oldest first; version 0: nothing
+        declared."""
         history = history_of(self.store, shared, name)
         return [] if history is None else [(turn.at, turn.version) for turn in history.turns]
 
     def declared_content(self, shared: str, name: str, version: int) -> bytes | None:
-        """The content of a version that was declared at some time."""
+        """The content of a version that was declared at some time; None if it never was."""
         return content_of(self.store, shared, name, version)
 
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
-        """People for whom a policy has a timer due before an instant, by when it is due, and the cursor after each."""
+        """People for whom a policy has a timer due before an instant, in order of its due time, with the cursor after
+        each."""
         for pending in pending_timers(self.store, before, after):
             if (pending.workspace, pending.policy) == (workspace, policy):
                 person = self.asker.by_thread(pending.thread)
@@ -265,7 +267,7 @@ class Engine:
         return joining.quarantined(self.recorder, workspace, after, limit)
 
     def preview_merge(self, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
-        """Whom a merge would make, who would go, and what speaks against it. Writes nothing."""
+        """The merged person, the one merged away, and what speaks against the merge. Writes nothing."""
         return joining.preview_merge(self.asker, workspace, one, other)
 
     def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
@@ -277,9 +279,9 @@ class Engine:
         return indexing.is_complete(self.store, self.catalogue.projections[self.catalogue.index[name]])
 
     def write_rows(self, name: str) -> int:
-        """Write everybody's index rows, after a change of a projection; answers how many people were read.
+        """Write everybody's index rows, after a change of a projection; returns how many people were read.
 
-        It may as well have come to nothing: where nothing is declared that needs it, there is none of that name.
+        The projection may be gone: if nothing declared needs it any more, there is none of that name.
         """
         changed = [each for each in self.catalogue.projections if each.name == name]
         people = indexing.write_rows(self.store, self.catalogue, changed)
@@ -288,7 +290,7 @@ class Engine:
         return people
 
     def refold_all(self) -> int:
-        """Derive everybody's states again from the log on this core; answers the number of events folded."""
+        """Derive everybody's states again from the log on this core; returns the number of events folded."""
         done = refold_everybody(self.store, self.catalogue)
         self.recorder.clear_caches()
         self.ranks.clear()
@@ -298,7 +300,8 @@ class Engine:
         self, workspace: str, old: tuple[Any, ...], new: tuple[Any, ...], start: int, stop: int, tally: Any, *,
         people: Sequence[str] | None = None, **more: Any,
     ) -> Callable[[Key | None], Iterator[Done]]:  # fmt: skip
-        """Everybody's history lived in two ways, from a key on; the ways are the fields of `whatif.Way`. It only reads.
+        """Replay everybody's history in two ways, from a key on; a way is given as the fields of `whatif.Way`. It only
+        reads.
 
         ``more`` are the options of `whatif.trial`; ``people`` are ids.
         """

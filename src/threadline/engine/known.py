@@ -49,7 +49,7 @@ class PolicyScene(Scene, Protocol):
 
 
 class KnownPerson:
-    """The engine's `threadline.kernel.policy.Known`. Nothing is unpacked or reckoned before somebody asks for it."""
+    """The engine's `threadline.kernel.policy.Known`. Nothing is unpacked or computed before somebody asks for it."""
 
     __slots__ = ("_person", "_position", "_scene", "_type", "_views", "at", "room")
 

@@ -1,4 +1,4 @@
-"""Lanes at work: each place has its queue, is left alone while it fails, and is stopped when it wants no more."""
+"""Lanes at work: each destination has its queue, is left alone while it fails, and is stopped when it wants no more."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger("threadline.work")
 
 @prepared
 class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a lane stands: it flows, it rests, or it is stopped."""
+    """The state of a lane: it flows, it rests, or it is stopped."""
 
     stopped_at: int = 0
     """Since when it is stopped; 0: it is not."""
@@ -45,7 +45,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Held(NamedTuple):
-    """A standing and the version of its item, 0 if there is none."""
+    """A standing and the version of its item; 0 if there is none."""
 
     standing: Standing
     version: int
@@ -126,7 +126,7 @@ def start_lane(store: Store, lanes: Mapping[str, Lane], name: str) -> bool:
 
 
 class LaneWork:
-    """Works off one lane, in a thread of its own while something is due in it."""
+    """Works on one lane, in a thread of its own while something is due in it."""
 
     def __init__(self, engine: Engine, senders: Mapping[str, Sender], lane: Lane, leases: Leases, page: int) -> None:
         self._engine = engine

@@ -47,7 +47,7 @@ Progress = Callable[[str, int], None]
 
 @prepared
 class Checkpoint(msgspec.Struct, frozen=True):
-    """How far a move has come. It is kept in the target, and commits with what it tells of."""
+    """How far a move has come. It is kept in the target, and commits together with what was copied."""
 
     source: str
     cursor: str = ""
@@ -60,7 +60,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class Fingerprint(NamedTuple):
-    """Says whether two sets of things are equal, whatever the order in which they are told."""
+    """Tells whether two sets of things are equal, whatever their order."""
 
     number: int
     total: int
@@ -71,7 +71,7 @@ class Fingerprint(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a move came to, equal in both stores."""
+    """The result of a move, equal in both stores."""
 
     events: int
     items: int

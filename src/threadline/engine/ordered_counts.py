@@ -1,4 +1,4 @@
-"""How many stand above a number: counts of integers in order, changed and asked in O(log n). Pure; not thread-safe."""
+"""How many are above a number: counts of integers in order, changed and asked in O(log n). Pure; not thread-safe."""
 
 from __future__ import annotations
 

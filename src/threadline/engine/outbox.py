@@ -1,4 +1,4 @@
-"""The outbox: effects that are due are sent, and what came of each is an event in its person's thread."""
+"""The outbox: effects that are due are sent, and the outcome of each is an event in its person's thread."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Sent(NamedTuple):
 
 
 class Outbox:
-    """Sends effects of one lane, and settles what came of them."""
+    """Sends effects of one lane, and settles their outcomes."""
 
     def __init__(self, engine: Engine, senders: Mapping[str, Sender], lane: Lane) -> None:
         self._engine = engine
@@ -141,7 +141,7 @@ class Outbox:
         return settled.done + refusals.count(None)
 
     def close(self) -> None:
-        """Release the threads."""
+        """Stop the threads that send."""
         if self._threads is not None:
             self._threads.shutdown()
 

@@ -31,7 +31,7 @@ def pack_body(event: Event, recorded_at: int, cause: str = "") -> bytes:
 
 
 def unpack_body(body: bytes) -> Event:
-    """The event as everyone will read it from the log. Raises `msgspec.ValidationError` if nobody could."""
+    """The event as everybody will read it from the log. Raises `msgspec.ValidationError` if it cannot be read."""
     return _body.decode(body).event
 
 
@@ -65,7 +65,7 @@ def unpack(data: bytes) -> Any:
 
 
 def nested_beyond(value: Any, depth_max: int) -> bool:
-    """Whether lists and dicts stand in each other more than so many levels deep. Does not recurse."""
+    """Whether lists and dicts are nested more than this many levels deep. Does not recurse."""
     level = [value]
     for _ in range(depth_max + 1):
         level = [

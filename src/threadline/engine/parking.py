@@ -1,4 +1,4 @@
-"""Effects that were given up on: listed, and driven again."""
+"""Effects that were given up on: listed, and redriven."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks: the best of a board and who stands around a place, from its rows; how many stand above, from counts."""
+"""Ranks: the best of a board and the places around one, from its rows; how many are above a score, from counts."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Differing = list[tuple[Item, bytes]]
 
 
 class Refolded(NamedTuple):
-    """What a refold of everybody came to."""
+    """The result of a refold of everybody."""
 
     people: int
     events: int

@@ -56,13 +56,14 @@ class Recorder:
         self._people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
         self._owners: Memo[str, str] = Memo(OWNERS_CACHED)
         self._contended: Memo[str, int] = Memo(CONTENDED_REMEMBERED)
-        """People whom other processes change as well, and the version at which this one left them: a cached one is
-        stale, so they are read anew, when it is this process's turn."""
+        """People whom other processes change as well, and the version at which this one left them. What is cached of
+        them is stale, so they are read again when it is this process's turn."""
         self._names = Names(catalogue.rules)
         self.shared = SharedValues(store, catalogue, clock)
         self.sources = Sources(store)
         self.watchers: list[Callable[[Sequence[Batch] | None], None]] = []
-        """Told of the batches that were committed, before the next commit is made; of None if nobody knows which."""
+        """Called with the batches of each commit before the next one is made; with None if it is unknown which went
+        through."""
 
     @property
     def committing(self) -> threading.Lock:
@@ -70,7 +71,7 @@ class Recorder:
         return self._lock
 
     def record(self, requests: Sequence[Request]) -> list[Receipt]:
-        """Record events, each with its own receipt, in order. Returns when all that is accepted is durable.
+        """Record events, each with its own receipt, in order. Returns when everything accepted is durable.
 
         A rejected event is kept in the rejected log and never stops its neighbours. Raises `Unavailable`
         (with `StoreFull`, `StoreBusy`) when the store cannot take them; what was then not answered was not written,
@@ -83,9 +84,9 @@ class Recorder:
         return receipts
 
     def fresh(self, events: Sequence[Event]) -> list[list[int]]:
-        """What these say that is new: for each such thing the places at which it is told.
+        """What is new among these events: for each new thing the positions of the events that carry it.
 
-        What is recorded word for word is not new, another payload of a key is.
+        An exact duplicate of a recorded event is not new, a different payload under its key is.
         """
         told: dict[str, list[int]] = {}
         for place, event in enumerate(events):
@@ -94,7 +95,7 @@ class Recorder:
         names, now = Names(self.catalogue.rules), self.clock()
         found: list[list[int]] = []
         for id, places in told.items():
-            # Digests are reckoned only where there is something to compare with.
+            # Digests are computed only where there is something to compare with.
             if id not in known and len(places) == 1:
                 found.append(places)
                 continue
@@ -105,7 +106,7 @@ class Recorder:
         return found
 
     def threads(self, events: Iterable[Event]) -> list[str]:
-        """The thread in which each of these would stand, without a look at the store; "" for one of nobody."""
+        """The thread that would hold each of these, without a look at the store; "" if it names nobody."""
         names = Names(self.catalogue.rules)
         return [thread_of(event, names) for event in events]
 
@@ -148,7 +149,8 @@ class Recorder:
         *,
         certain: bool,
     ) -> dict[int, Receipt]:
-        """What is settled of these. Before it is ``certain`` which are new, it rejects none: the next attempt will."""
+        """The receipts that this attempt settles. Until it is ``certain`` which events are new, it rejects none of
+        them."""
         asked = [requests[index] for index in todo]
         group = self._group(asked, care)
         try:
@@ -268,7 +270,8 @@ class Recorder:
         return fresh
 
     def _unfit(self, screened: Sequence[Screened], known: dict[str, int], *, certain: bool) -> dict[int, EventRejected]:
-        """By position, why new events are not what their type asks for. Adds to ``known`` what is known after all."""
+        """By position, why new events do not meet the requirements of their type. Adds to ``known`` what is known
+        after all."""
         if not self.catalogue.requirements:
             return {}
         new = [one for one in screened if one.id not in known]
@@ -315,7 +318,7 @@ class Recorder:
                     refused[index] = EventRejected(FENCED, message)
 
     def rehearse(self, request: Request, look: Callable[[Recorded, Known], T]) -> T:
-        """What ``look`` says of an event that is placed and folded like any other, and then forgotten.
+        """What ``look`` returns for an event that is placed and folded like any other, and then forgotten.
 
         Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
         """
@@ -357,7 +360,7 @@ class Recorder:
         raise Unavailable("other writers keep changing the same people; try again")
 
     def _committed(self, batches: Sequence[Batch]) -> list[Refusal | None]:
-        """Commit and tell those who watch; answers what became of each batch."""
+        """Commit and tell the watchers; returns what became of each batch."""
         outcomes: list[Refusal | None] = []
         done: list[Batch] | None = None
         try:
@@ -382,7 +385,8 @@ class Recorder:
 
 
 def _pause(attempts: int) -> None:
-    """Wait a little after attempts that settled nothing, each time for longer and never as long as others do."""
+    """Wait a little after attempts that settled nothing: longer each time, and for a random time, unlike other
+    writers."""
     if attempts:
         time.sleep(random.uniform(0, min(0.001 * 2**attempts, PAUSE_SECONDS_MAX)))
 

@@ -87,7 +87,7 @@ def refold_person(
     extra: Sequence[Recorded] = (),
     ahead: Ahead | None = None,
 ) -> None:
-    """Fold a person again from the log, in place: all projections or ``only`` some.
+    """Fold a person again from the log, in place: all projections, or ``only`` these.
 
     ``ahead`` holds their threads, if these have been read. ``extra`` are events that belong to the person and are not
     in the store yet (they commit together with what is folded from them); the heads in ``person`` may already count

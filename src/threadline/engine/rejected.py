@@ -1,4 +1,4 @@
-"""What could not be recorded as it came: rejected events and conflicting payloads, kept until someone decides."""
+"""The rejected log: events that could not be recorded and conflicting payloads, kept until somebody decides."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SAID = ("properties", "context", "sent_time", "object_ref", "schema_version", "
 
 
 def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
-    """The rejected-log entry of an event: all that there is of it, so that it can be recorded after all."""
+    """The rejected-log entry of an event: everything about it, so that it can be recorded after all."""
     payload, form = _payload(event)
     # What the producer said names the entry, as it names the event: a retry brings other times and marks with it.
     said = [getattr(event, name) for name in ("type", "identifiers", *_SAID)]
@@ -114,7 +114,7 @@ def _place(entry: RejectedEntry) -> Key:
 
 
 def read(store: Store, workspace: str, id: str) -> StoredEntry:
-    """One entry as it stands. Raises `NotFound`."""
+    """One entry as it is now. Raises `NotFound`."""
     item = store.get([Key(REJECTED, workspace, id)])[0] if id else None
     if item is None:
         raise NotFound(f"the rejected log has no entry {id[:64]!r}")

@@ -1,4 +1,4 @@
-"""Who reads goes before who writes, within one process."""
+"""Readers go before the writer, within one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sandbox: one person's history lived again in memory, where nothing can be sent and nothing is written."""
+"""A sandbox: one person's history replayed in memory, where nothing can be sent and nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of an event before anyone looks for its person: checks that need no store, its id, its bytes."""
+"""What an event must satisfy before anyone looks for its person: checks that need no store, its id, its bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Request(NamedTuple):
 
 
 class Care(NamedTuple):
-    """Positions of requests of which something was unfit, and how they are placed after that."""
+    """Positions of requests that were unfit in some way, and how they are placed from then on."""
 
     alone: set[int]
     """They share no batch with those after them."""
@@ -139,7 +139,7 @@ def screen(position: int, request: Request, names: Names, now: int, sent_time: i
 
 
 def unmet(screened: Iterable[Screened], requirements: Mapping[str, Requirement]) -> dict[int, EventRejected]:
-    """By position, why events are not what is asked of their type. What Threadline adds itself is not asked."""
+    """By position, why events do not meet the requirements of their type. What Threadline adds itself is exempt."""
     found: dict[int, EventRejected] = {}
     for one in screened:
         requirement = requirements.get(one.event.type)

@@ -1,4 +1,4 @@
-"""What-ifs that run beside everything else: started, watched, stopped, taken up again. They live with their process."""
+"""What-ifs that run beside everything else: started, watched, stopped, resumed. They end with their process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What if: everybody's history lived again under a candidate beside what is in force, page by page, in a sandbox."""
+"""What if: everybody's history replayed under a candidate and under what is in force, page by page, in a sandbox."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Trial:
     endings: tuple[Callable[[Known], Any], Callable[[Known], Any]] | None = None
     """What is compared of the views at the end, on each side."""
     told: Callable[[Recorded], tuple[str, str, Any] | None] | None = None
-    """Reads from an event of the log (event, by what, verdict): the old side is what was recorded, and not reckoned."""
+    """Reads from an event of the log (event, by what, verdict): the old side is what was recorded, and not computed."""
 
     @property
     def sides(self) -> tuple[Side, ...]:

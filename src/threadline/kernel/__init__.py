@@ -1,1 +1,1 @@
-"""The vocabulary: pure values and ports that every other room speaks in; read it in fifteen minutes."""
+"""The vocabulary: the pure values and ports that every other room uses; read it in fifteen minutes."""

@@ -1,4 +1,4 @@
-"""What a producer says happened (`Event`) and its place in one thread (`Recorded`)."""
+"""What a producer says happened (`Event`), and its place in one thread (`Recorded`)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WORKSPACE_FORM = f"1 to {WORKSPACE_LENGTH_MAX} printable characters without /"
 
 @lru_cache(maxsize=1_024)
 def is_workspace(name: str) -> bool:
-    """Whether a workspace may be named so."""
-    # Rows stand under workspace/name, so that a slash would let one workspace reach into another.
+    """Whether this is a valid name for a workspace."""
+    # Rows are kept under workspace/name, so a slash would let one workspace reach into another.
     return 0 < len(name) <= WORKSPACE_LENGTH_MAX and name.isprintable() and "/" not in name
 
 
 CLAIMED_HISTORY = "claimed_history"
-"""The mark of a back-filled event that came with a write key. These are public: anybody can say so of anything."""
+"""The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 
 
 class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
@@ -36,11 +36,11 @@ class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fa
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
-    """Something that happened to one person, as a producer tells it. Immutable.
+    """Something that happened to one person, as a producer reports it. Immutable.
 
     ``key`` is the producer's idempotency key: (workspace, source, key) is unique for ever, so the
-    same event said twice is recorded once. All times are microseconds since 1970-01-01 UTC. It is stored as
-    an array: new fields go to the end.
+    same event sent twice is recorded once. All times are microseconds since 1970-01-01 UTC. It is stored as
+    an array: new fields go at the end.
     """
 
     type: str
@@ -56,7 +56,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
     received_at: int = 0
     """When it reached us. 0 means: stamp it with the clock when it is recorded."""
     sent_time: int | None = None
-    """The time as the producer told it, before any correction; None if it told none. Part of the payload."""
+    """The time as the producer gave it, before any correction; None if it gave none. Part of the payload."""
     marks: tuple[str, ...] = ()
     """What was done to it on the way in, e.g. ``clock_corrected``, ``clamped``, `CLAIMED_HISTORY`."""
     historical: bool = False
@@ -66,7 +66,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
     object_ref: str = ""
     """The provider's own name of the object that the event is about."""
     wire: dict[str, Any] = {}
-    """Fields of the wire message with no place of their own, so that it can be given back as it came."""
+    """Fields of the wire message with no place of their own, so that the message can be restored as it came."""
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
@@ -82,12 +82,12 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def known_at(self) -> int:
-        """The instant from which this event counts as known in point-in-time reads, microseconds."""
+        """The instant from which this event counts as known in reads of the past, microseconds."""
         return min(self.event.occurred_at, self.recorded_at) if self.event.historical else self.recorded_at
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one event that was handed in. An answer means: durable."""
+    """What became of one event that was handed in. Once a receipt is returned, that is durable."""
 
     status: Literal["accepted", "duplicate", "conflict", "rejected"]
     id: str = ""
@@ -111,7 +111,7 @@ def event_id(workspace: str, source: str, key: str) -> str:
 
 
 def pair_key(pair: str) -> str:
-    """The key of an event whose producer names it by a pair with a blank between; a long pair is hashed."""
+    """The key of an event whose producer names it by two texts with a blank between them; a long pair is hashed."""
     if len(pair) <= EVENT_KEY_LENGTH_MAX:
         return pair
     # Without a blank, so that no hash is taken for a pair.
@@ -121,7 +121,7 @@ def pair_key(pair: str) -> str:
 def thread_id(workspace: str, identifier: Identifier) -> str:
     """The id of the thread that belongs to an identifier: 128 bits, 32 hex digits.
 
-    A thread is a function of its identifier, so two first contacts at once meet in one thread and the
+    A thread is a function of its identifier, so two simultaneous first contacts meet in one thread, and the
     order in which events arrive never decides where one is kept.
     """
     text = f"{workspace}\0{identifier.kind}\0{identifier.value}"

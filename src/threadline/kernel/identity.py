@@ -1,4 +1,4 @@
-"""Who is meant: the kinds of identifiers, what each may hold, and which guards stand before a merge."""
+"""Whom an event is about: the kinds of identifiers, what each may hold, and the guards before a merge."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SYSTEM_PREFIX = "threadline."
 
 
 KIND_FORM = f"up to {IDENTIFIER_KIND_LENGTH_MAX} printable characters without a colon"
-"""What a kind of identifier may be named, in words."""
+"""What a kind of identifier may be called, in words."""
 
 
 def is_kind(name: str) -> bool:
-    """Whether a kind of identifier may be named so."""
-    # Whoever is asked for as kind:value would never be found under a kind with a colon. A NUL would let two kinds and
-    # values share one thread, whose id is made of both.
+    """Whether this is a valid name for a kind of identifier."""
+    # People are looked up as kind:value, so nobody could be found by a kind with a colon. A NUL would let two pairs of
+    # kind and value share one thread, whose id is made of both.
     return 0 < len(name) <= IDENTIFIER_KIND_LENGTH_MAX and ":" not in name and name.isprintable()
 
 
@@ -52,18 +52,18 @@ class IdentityRules:
     """Case-folded values that name nobody, such as ``null`` or ``undefined``."""
     default: IdentifierKind = IdentifierKind("external_id")
     blocked: frozenset[Identifier] = field(default=frozenset())
-    """Single identifiers declared non-identifying, such as a shared mail box."""
+    """Single identifiers declared non-identifying, such as a shared mailbox."""
 
     def kind(self, name: str) -> IdentifierKind:
         """The rules for a kind of this name."""
         return self.kinds.get(name, self.default)
 
     def normalise(self, identifier: Identifier) -> Identifier | None:
-        """The form under which it is stored, or None if it is junk and names nobody."""
+        """The form in which it is stored, or None if it is junk and names nobody."""
         told = identifier.value
         form = self.kind(identifier.kind).normalise
         value = _NORMALISE[form](told)
-        # Junk is looked for in both forms: of "-1" a phone's form leaves "1", which somebody may have.
+        # Junk is looked for in both forms: as a phone number "-1" becomes "1", which somebody may have.
         if not 0 < len(value) <= IDENTIFIER_LENGTH_MAX or self._names_nobody(value):
             return None
         if form != "strip" and value != told and self._names_nobody(told.strip()):

@@ -13,26 +13,26 @@ Scope = Literal["write", "read", "admin"]
 
 
 class Context(Protocol):
-    """What an operation is handed: whose data, at what instant, and the engine's ways in.
+    """What an operation is handed: whose data, at what instant, and the engine.
 
-    Kept as `Any`-typed doors so that the kernel knows nothing of the engine; the engine's
-    ``engine/context.py`` is the one implementation.
+    The engine is typed as `Any`, because the kernel knows nothing of it; ``engine/context.py`` is the one
+    implementation.
     """
 
     workspace: str
     now: int
     engine: Any
     source: str
-    """The name of the credential that asks: the source of what it records, and who did what it changes."""
+    """The name of the credential that asks: the source of what it records, and the author of what it changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Something that `verify` looks at beside the states of people. Found by discovery, like operations."""
+    """Something that `verify` checks besides the states of people. Found by discovery, like operations."""
 
     name: str
     inspect: Callable[[Any], Iterator[str]]
-    """Every fault that the engine's store has, in words; it reads everything and writes nothing."""
+    """Yields every fault that it finds in the engine's store, in words; it reads everything and writes nothing."""
 
 
 def _never(result: Any) -> bool:
@@ -60,10 +60,10 @@ class Operation:
     shown_on: frozenset[Surface] = frozenset({"http", "cli", "python"})
     status: int = 200
     example: Any = None
-    """Params of a call that makes sense, shown in the API's documentation."""
+    """Parameters of a sensible call, shown in the API's documentation."""
     refused: Callable[[Any], bool] = _never
-    """Whether a result says that nothing of what was asked was done, or that what was looked at is not as it should
-    be: a command then exits with 1."""
+    """Whether a result says that nothing was done, or that something checked is not as it should be: the command then
+    exits with 1."""
 
     def __post_init__(self) -> None:
         prepared(self.params)

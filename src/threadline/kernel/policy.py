@@ -34,7 +34,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """Not before this instant, microseconds; 0 for at once."""
     data: dict[str, Any] = {}
     lane: str = ""
-    """The `Lane` in which it waits; one that nobody has declared, or none: it waits among all others."""
+    """The `Lane` in which it waits. Without one, or with one that nobody has declared, it waits in the common queue."""
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class Known(Protocol):
 
     @property
     def workspace(self) -> str:
-        """Where the person lives."""
+        """The workspace of the person."""
         ...
 
     @property
@@ -84,7 +84,7 @@ class Known(Protocol):
 
     @property
     def at(self) -> int:
-        """The instant right after the event: it and all that came before it count, what lies ahead does not yet."""
+        """The instant right after the event: it and everything before it count, what lies ahead does not count yet."""
         ...
 
     def __getitem__(self, name: str) -> Any:
@@ -102,55 +102,55 @@ class Known(Protocol):
         ...
 
     def opened(self, name: str) -> Any:
-        """The same with parts that the event has not touched left packed (`Projection.parts`): a look that costs
+        """Like `[]`, but parts that the event has not touched stay packed (`Projection.parts`): a look that costs
         nothing, for a policy that has to see every event."""
         ...
 
     def view(self, name: str, at: int | None = None) -> Any:
-        """What a projection says at `at`, exact, events of the same commit included; None if there is none.
+        """A projection's view at `at`, exact, with the events of the same commit; None if there is no such projection.
 
-        ``at`` asks for another instant: what it would say then if nothing happened, or what it said.
+        The argument ``at`` asks for another instant: the view then if nothing more happened, or the view in the past.
         """
         ...
 
     def events(self, name: str, edge: Edge) -> list[Recorded]:
         """The person's events in a range, of types that a projection folds, those of the same commit included.
 
-        For what a bounded state has let go of. It reads the log, so look at the state first.
+        For what a bounded state no longer holds. It reads the log, so look at the state first.
         """
         ...
 
     def due(self, name: str, at: int | None = None) -> int | None:
-        """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
+        """The next instant after `at` at which that view changes through time alone; None: never, or unknown."""
         ...
 
     def ahead(self, at: int | None = None) -> int | None:
-        """The next instant after `at` from which on a further event counts that is in the thread already; None: none.
+        """The next instant after `at` from which a further event in the thread counts; None: there is none.
 
-        ``at`` may be any other instant. It costs nothing for whoever has no events after that instant.
+        ``at`` may be any other instant. It costs nothing for people without events after that instant.
         """
         ...
 
     def of_nobody(self, name: str) -> Any:
-        """What a projection says of somebody of whom nothing is known; None if there is none of that name."""
+        """A projection's view of somebody about whom nothing is known; None if there is no such projection."""
         ...
 
     def touches(self, name: str, path: tuple[str, ...] = ()) -> bool:
-        """Whether an event of this type can change what stands at a path of a projection's view.
+        """Whether an event of this type can change the value at a path of a projection's view.
 
         The answer is the same for every event of a type.
         """
         ...
 
     def heeded(self, type: str) -> bool:
-        """Whether a policy names events of this type, so that each may bring more with it in the same commit.
+        """Whether a policy names events of this type, so that each may lead to more in the same commit.
 
-        Policies that see events of every type do not count: of most they make nothing.
+        Policies that see events of every type do not count: for most they do nothing.
         """
         ...
 
     def shared(self, name: str) -> Any:
-        """What a policy's `Shared` of this name is made of now: one value for all events of a commit."""
+        """The current value of the `Shared` of this name: the same for all events of a commit."""
         ...
 
 
@@ -164,16 +164,16 @@ def turns_max(known: Known, *types: str) -> int:
 
 
 class Read(NamedTuple):
-    """A part of a view that a policy goes by. The catalogue refuses one that nothing will ever tell."""
+    """A part of a view that a policy depends on. The catalogue refuses one that can never have a value."""
 
     projection: str
     path: tuple[str, ...] = ()
     place: str = ""
-    """Where somebody asked for it, for the message."""
+    """Where in the definitions it is asked for, for messages."""
 
 
 class Declared(NamedTuple):
-    """One version of something that the definitions declare, and that must never change under the same version."""
+    """One version of something that the definitions declare. Its content must never change under the same version."""
 
     name: str
     version: int
@@ -184,27 +184,28 @@ class Declared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What a policy goes by beside the person: items of a whole workspace, which operations write at any time.
+    """What a policy reads besides the person: items of a whole workspace, which operations write at any time.
 
-    They lie in the table ``name``, under the workspace, and are made into one value that nobody changes. A process
+    The items are in the table ``name``, under the workspace, and are made into one value that nobody changes. A process
     makes it once, and again when the items have changed; see `engine/shared.py`.
     """
 
     name: str
     make: Callable[[Mapping[str, bytes], Any], Any]
-    """The value of the items, by what they are sorted by; the value before is there to take from, None at first."""
+    """Makes the value from the items, by their sort keys, and the previous value, from which it may take parts; None at
+    first."""
     heeds: Callable[[Any, str], bool]
-    """Whether the policy, as things stand in the value, wants to see events of a type. It costs nothing to say no."""
+    """Whether the policy, given the value, wants to see events of a type. A no costs nothing."""
     declared: tuple[Declared, ...] = ()
-    """What the definitions give every workspace; the store remembers each version, see `engine/declared.py`."""
+    """What the definitions declare for every workspace; the store remembers each version, see `engine/declared.py`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What must happen because of an event. Runs once, when the event arrives, never in a refold.
 
-    `react` sees the event and its person as `Known` after it was folded. It is pure: ids of what it wishes derive
-    from the cause.
+    `react` sees the event, and its person as `Known` after the event was folded. It is pure: the ids of its wishes
+    derive from the cause.
     """
 
     name: str
@@ -215,13 +216,13 @@ class Policy:
     """
     react: Callable[[Recorded, Known], Sequence[Wish]]
     also: frozenset[str] = frozenset()
-    """Threadline's own types that it reacts to beside all others, where `handles` is None."""
+    """Threadline's own types that it reacts to besides all others, if `handles` is None."""
     reads: tuple[Read, ...] = ()
-    """The parts of views that it cannot do without."""
+    """The parts of views that it depends on."""
     shared: Shared | None = None
-    """What it goes by beside the person; it is `Known.shared` under its name."""
+    """What it reads besides the person; `Known.shared` gives it by its name."""
 
     @property
     def names_types(self) -> bool:
-        """Whether an event that it wants to see is one whose type somebody has named."""
+        """Whether it sees only events of types that somebody has named, and not every type."""
         return self.handles is not None or self.shared is not None

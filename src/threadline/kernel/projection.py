@@ -15,7 +15,7 @@ Fold = Callable[[State, Recorded], State]
 
 
 class Edge(NamedTuple):
-    """A half-open range of occurred time, microseconds, whose events of these types a view needs one by one."""
+    """A half-open range of occurred times, microseconds, whose events of these types a view needs one by one."""
 
     start: int
     stop: int
@@ -23,7 +23,7 @@ class Edge(NamedTuple):
     """Empty: every type."""
 
     def holds(self, recorded: Recorded) -> bool:
-        """Whether an event is one of them."""
+        """Whether an event lies in this range and has one of these types."""
         event = recorded.event
         return self.start <= event.occurred_at < self.stop and (not self.types or event.type in self.types)
 
@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 class Look(NamedTuple):
-    """`Projection.view` and `Projection.edges` for who wants to know a part only."""
+    """`Projection.view` and `Projection.edges` for a reader who wants only a part of the view."""
 
     view: Callable[[State, int, list[Recorded]], Any]
     edges: Callable[[State, int], list[Edge]] | None = None
@@ -53,9 +53,9 @@ class Projection:
     order of the same events gives an equal state. An `ordered` projection is folded in (occurred_at, id)
     order, and folded again from the log when an event arrives late.
 
-    `view` answers what the state means at ``now``. Only events before ``now`` may count; the engine
-    sees to it that the state holds none later. Where it needs single events again (the cut edge of a
-    window) `edges` names them and the engine hands them over, each once, in (occurred_at, id) order.
+    `view` says what the state means at ``now``. Only events before ``now`` may count; the engine makes
+    sure that the state holds none later. Where the view needs single events again (at the cut edge of a
+    window) `edges` names them, and the engine passes them in, each once, in (occurred_at, id) order.
     """
 
     name: str
@@ -69,30 +69,30 @@ class Projection:
     rows: Callable[[State, str, str], Iterable[Row]] | None = None
     """Index rows of a state: (state, workspace, person id) -> rows; only the difference is written."""
     marks: Callable[[Recorded], Iterable[Row]] | None = None
-    """Index rows of single events. They stay as events do, whoever the person is, and no state has to remember them:
-    for finding events by something else than their person. Each costs a write."""
+    """Index rows of single events, for finding events other than by their person. Like events they stay for good,
+    whoever the person is, and no state has to remember them. Each costs a write."""
     tables: tuple[str, ...] = ()
-    """The tables of its index rows, which hold nothing else: when the projection has changed they are written anew."""
+    """The tables of its index rows, which hold nothing else: they are rewritten when the projection has changed."""
     all_rows: bool = False
-    """Whether who reads its rows has to know that everybody's are written and no others, and sees to it that they are.
-    Those of other projections a refold sees to; see `engine/indexing.py`."""
+    """True: readers of its rows rely on everybody's being written and no others, and make sure of that themselves. The
+    rows of other projections are brought up to date by a refold; see `engine/indexing.py`."""
     due: Callable[[State, int], int | None] | None = None
-    """The next instant after ``now`` at which the view changes by time alone; None: never."""
+    """The next instant after ``now`` at which the view changes through time alone; None: never."""
     ordered: bool = False
     in_place: Callable[[State, Recorded], bool] | None = None
-    """For an `ordered` one: whether a late event may be folded into this state as it is, because what comes out is what
-    occurred order gives. It spares reading the log. With `parts`, values of the state may still be packed."""
+    """For an `ordered` one: whether a late event may be folded into this state as it is, because the result is the
+    same as in occurred order. It saves reading the log. With `parts`, values of the state may still be packed."""
     fingerprint: str = ""
     """A hash of whatever definitions shape the fold; states of another fingerprint are folded again."""
     parts: bool = False
-    """True: the state is a dict whose values `compile`'s folds may meet as `msgspec.Raw`, still packed, and must unpack
-    when they touch them. For states of many parts of which an event touches few."""
+    """True: the state is a dict whose values may still be packed (`msgspec.Raw`) when a fold from `compile` gets them;
+    it unpacks those that it touches. For states of many parts of which an event touches only a few."""
     timeless: Callable[[State], State] | None = None
-    """A state without what depends on the order of arrival by intent (times of recording); None: nothing does."""
+    """A state without what depends on the order of arrival on purpose (times of recording); None: nothing does."""
     feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None
-    """The event types that can change what stands at a path of the view, time apart; none of them: there is nothing at
-    that path and never will be; None, as without this: any type that is handled."""
+    """The event types that can change the value at a path of the view, apart from time. Empty: there is nothing at
+    that path and never will be. None, as without this function: any type that is handled."""
     compile: Callable[[str], Callable[[State, Recorded], State] | None] | None = None
     """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""
     look: Callable[[frozenset[str]], Look] | None = None
-    """An optional faster view that need only tell what stands under these names, equal to `view` there."""
+    """An optional faster view that need only give what is under these names, where it equals `view`."""

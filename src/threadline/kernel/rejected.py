@@ -1,4 +1,4 @@
-"""What could not be recorded as it came, and what is kept of it until someone decides."""
+"""What could not be recorded as it came, and what is kept of it until somebody decides about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Status = Literal["open", "resubmitted", "dismissed"]
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a request said for all its messages, and without which one of them would be read as another event."""
+    """What a request said about all its messages. Without it a message would be read as a different event."""
 
     kind: str = ""
     """The call that the request's path named; empty for a batch, whose messages name their own."""
@@ -39,23 +39,23 @@ class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     received_at: int
     payload: Any
-    """The event as it came: the wire's JSON, or Threadline's own form for events that were read already."""
+    """The event as it came: the wire's JSON, or Threadline's own form for an event that could be read."""
     form: str = "event"
     """How to read `payload` again: ``segment``, ``cloudevents``, ``event`` or ``text`` for what is not JSON."""
     key: str = ""
     """The key that the event has, or would have if it could be read; empty if it has none."""
     envelope: Envelope | None = None
-    """What was said beside the payload; None if the wire has no such thing, or it was read already."""
+    """What the request said besides the payload; None if the wire has no such thing, or the event could be read."""
     event_id: str = ""
     """For a conflict: the event that holds the same key with another payload."""
     status: Status = "open"
     """``open``, or ``resubmitted`` once a correction was accepted, or ``dismissed``."""
     resolution: str = ""
-    """The id of the event that came of a re-submission, or why it was dismissed."""
+    """The id of the event that a resubmission recorded, or why the entry was dismissed."""
 
 
 class StoredEntry(NamedTuple):
-    """An entry and the version at which it was read: what is decided about it holds for that version only."""
+    """An entry and the version at which it was read: a decision about it holds for that version only."""
 
     entry: RejectedEntry
     version: int

@@ -1,4 +1,4 @@
-"""A requirement: what an event of one type must be like before it is recorded."""
+"""A requirement: what an event of one type must look like to be recorded."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from threadline.kernel.event import Event
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What is asked of the events of one type. Declared like a projection.
+    """What the events of one type must satisfy. Declared like a projection.
 
-    It is asked once, of an event that somebody tells and that is new: never of what is in the log already, of what
-    Threadline adds itself, or in a refold.
+    It is checked once, when somebody sends a new event: never for what is already in the log, for what Threadline adds
+    itself, or in a refold.
     """
 
     name: str

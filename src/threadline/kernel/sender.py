@@ -1,4 +1,4 @@
-"""The sender port: carries one effect out and says what came of it."""
+"""The sender port: carries one effect out and reports the outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threadline.kernel.policy import Effect
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an effect. It becomes an event in the person's thread."""
+    """The outcome of an effect. It becomes an event in the person's thread."""
 
     type: str
     """The event's type, e.g. ``threadline.effect_done``."""
@@ -19,10 +19,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_seconds: float | None = None
     """Set when the effect did not happen and should be tried again after this long."""
     parked: str = ""
-    """Why it did not happen and will not by itself; it is parked until somebody drives it again."""
+    """Why it did not happen and will not happen by itself; it is parked until somebody redrives it."""
     place: Literal["well", "ill", "gone"] = "well"
-    """What this says of where it went: ``ill`` counts towards leaving the lane alone for a while; after ``gone``
-    nothing is sent there any more until somebody allows it again."""
+    """What this says about the destination: ``ill`` counts towards leaving the lane alone for a while; after ``gone``
+    nothing is sent there until somebody allows it again."""
 
 
 class Sender(Protocol):
@@ -40,14 +40,14 @@ class Sender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A queue of its own in the outbox, so that a slow place holds up no other. Declared like a projection."""
+    """A separate queue in the outbox, so that a slow destination holds up no other. Declared like a projection."""
 
     name: str
     at_once: int = 1
     """Effects that are sent at the same time."""
     give_up_seconds: float | None = None
-    """How long after it was first due an effect that fails is tried again; then it is parked. None: for ever."""
+    """How long a failing effect is retried after it was first due, seconds; then it is parked. None: for ever."""
     failures_max: int = 0
-    """Failures of the place in a row after which it is left alone for a while; 0: it never is."""
+    """Consecutive failures of the destination after which it is left alone for a while; 0: never."""
     place: Any = None
     """Where it leads, for the sender that the composition root makes."""

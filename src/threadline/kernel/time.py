@@ -25,7 +25,7 @@ LATEST = 253_402_300_800 * SECOND - 1
 """9999-12-31T23:59:59.999999Z."""
 
 Clock = Callable[[], int]
-"""Answers the current instant in microseconds. Only the composition root and the edges hold a real one."""
+"""Returns the current instant in microseconds. Only the composition root and the edges hold a real one."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK, "y": YEAR}
@@ -59,7 +59,7 @@ def parse_time(text: str) -> int:
 
 def _parse_usual_time(text: str) -> int | None:
     """Nearly all times on a wire have this form, and the interpreter reads it several times faster than we do."""
-    # By itself it would also read much that is no RFC 3339, so the form is looked at first.
+    # On its own it would also read much that is not RFC 3339, so the form is checked first.
     if _USUAL.fullmatch(text) is None:
         return None
     try:
@@ -103,7 +103,7 @@ def _offset(text: str | None) -> int:
 
 def format_time(at: int) -> str:
     """RFC 3339 UTC with microseconds, e.g. ``2026-03-01T12:00:00.000000Z``; sorts as text."""
-    # A person is told in hundreds of times, most of them on few days: by arithmetic, a third of what a datetime costs.
+    # An answer about a person holds hundreds of times, most on a few days. Arithmetic costs a third of a datetime.
     day, rest = divmod(at, DAY)
     second, microsecond = divmod(rest, SECOND)
     minute, second = divmod(second, 60)

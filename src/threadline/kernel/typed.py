@@ -1,4 +1,4 @@
-"""Types that several threads read: what msgspec must know of them is worked out before any thread asks."""
+"""Types that several threads decode: what msgspec must know about them is worked out before any thread asks."""
 
 from __future__ import annotations
 
