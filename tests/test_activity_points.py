@@ -1,4 +1,4 @@
-"""A real history replayed: the points of every author are what DuckDB reckons from the raw file alone."""
+"""A real history replayed: the points of every author are what DuckDB computes from the raw file alone."""
 
 from __future__ import annotations
 

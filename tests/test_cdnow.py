@@ -1,4 +1,4 @@
-"""Known truth: what others reckoned of the CDNOW customers, and what the raw file says, person by person."""
+"""Known truth: what others computed of the CDNOW customers, and what the raw file says, person by person."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def competition(scores: dict[str, int]) -> set[tuple[int, str, int]]:
 
 
 def text(kind: str, at: int) -> str:
-    """The period of an instant in UTC, reckoned from its date alone."""
+    """The period of an instant in UTC, computed from its date alone."""
     import datetime as dt
 
     day = dt.date(1970, 1, 1) + dt.timedelta(days=at // DAY)

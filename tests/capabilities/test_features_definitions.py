@@ -107,28 +107,28 @@ MISTAKES: dict[str, tuple[str, str]] = {
             "features:\n  spend: {aggregate: average, events: buy, of: v,\n    empty: none yet}\n"
             "  rate: {aggregate: ratio, numerator: spend, denominator: has_purchased}"
         ),
-        "3: feature 'rate' is built on 'spend', and reckons with its `empty`; write a number or null",
+        "3: feature 'rate' is built on 'spend', and computes with its `empty`; write a number or null",
     ),
     "a score of what is empty in words": (
         (
             "features:\n  spend: {aggregate: average, events: buy, of: v, empty: 1e3}\n"
             "  score: {aggregate: score, parts: {spend: {weight: 1, half: 1}}}"
         ),
-        "2: feature 'score' is built on 'spend', and reckons with its `empty`; write a number or null",
+        "2: feature 'score' is built on 'spend', and computes with its `empty`; write a number or null",
     ),
     "a ratio in place that is empty in words": (
         (
             "features:\n  rate:\n    aggregate: ratio\n    numerator: has_purchased\n"
             "    denominator: {aggregate: sum, events: buy, of: v, empty: '0'}"
         ),
-        "5: feature 'rate' is built on 'rate.denominator', and reckons with its `empty`; write a number or null",
+        "5: feature 'rate' is built on 'rate.denominator', and computes with its `empty`; write a number or null",
     ),
     "a ratio of what is empty beyond all numbers": (
         (
             f"features:\n  spend: {{aggregate: average, events: buy, of: v, empty: {10**400}}}\n"
             "  rate: {aggregate: ratio, numerator: spend, denominator: has_purchased}"
         ),
-        "2: feature 'rate' is built on 'spend', and reckons with its `empty`; write a smaller number or null",
+        "2: feature 'rate' is built on 'spend', and computes with its `empty`; write a smaller number or null",
     ),
     "a circle": (
         (

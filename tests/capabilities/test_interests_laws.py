@@ -1,4 +1,4 @@
-"""Interests hold for any set of actions: as the auditor reckons, in every order, and within their bounds."""
+"""Interests hold for any set of actions: as the auditor computes, in every order, and within their bounds."""
 
 from __future__ import annotations
 

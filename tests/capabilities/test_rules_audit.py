@@ -1,4 +1,4 @@
-"""Decisions on demand, found again, explained, and reckoned again."""
+"""Decisions on demand, found again, explained, and computed again."""
 
 from __future__ import annotations
 
@@ -403,7 +403,7 @@ def test_why_is_not_asked_of_what_has_not_happened() -> None:
         assert (told["event"]["id"], told["matched"]) == (event, matched)
 
 
-# --- reckoning again ----------------------------------------------------------------------------
+# --- computing again ----------------------------------------------------------------------------
 
 
 def forge(asked: Asked, **changes: Any) -> None:

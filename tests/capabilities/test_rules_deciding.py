@@ -95,7 +95,7 @@ def test_a_decision_says_all_that_it_rests_on() -> None:
         ],
         "wished": [{"store_decision": {"result": "reject", "reason": "score 91 > 80"}}],
     }  # fmt: skip
-    # The hash is reckoned here from the description alone.
+    # The hash is computed here from the description alone.
     digest = hashlib.sha256(canonical_json({"content": content, **told})).hexdigest()
     expected = {"event_id": cause, "rule": "risk", "version": 4, "rule_set": "applications", "mode": "live"}
     assert made == {**expected, **told, "hash": digest}

@@ -52,7 +52,7 @@ def subject(properties: dict[str, Any], at: int = RECORDED_AT) -> Subject:
 
 def expressions(**texts: str) -> dict[str, Any]:
     told = [{"id": key, "key": key, "value": text} for key, text in texts.items()]
-    node = {"id": "x", "type": "expressionNode", "name": "reckon", "content": {"expressions": told}}
+    node = {"id": "x", "type": "expressionNode", "name": "compute", "content": {"expressions": told}}
     edges = [{"id": "1", "sourceId": "in", "targetId": "x"}, {"id": "2", "sourceId": "x", "targetId": "out"}]
     return {"nodes": [IN, node, OUT], "edges": edges}
 

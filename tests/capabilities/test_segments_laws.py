@@ -124,7 +124,7 @@ class Lived:
         return min((due for person in people for due in person.timers.values()), default=None)
 
     def check(self) -> None:
-        """What the events say, what is reckoned at reading, and what the auditor says."""
+        """What the events say, what is computed at reading, and what the auditor says."""
         now = self.asked.now
         picture = next(iter(audit([each for each in self.told if each["occurred_at"] < now], now)), None)
         if picture is None:
@@ -137,7 +137,7 @@ class Lived:
         assert self.read() == truth
 
     def read(self, name: str = "u") -> dict[str, bool]:
-        """Where somebody belongs at this very instant, as the operation reckons it."""
+        """Where somebody belongs at this very instant, as the operation computes it."""
         operation = self.asked.operations["segments"]
         context = Context(self.asked.engine, "default", self.asked.now)
         result = operation.run(context, operation.params(id=f"user_id:{name}"))

@@ -212,7 +212,7 @@ def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: py
         ({"definitions": "ruels: {}"}, InvalidDefinition, "did you mean 'rules'"),
         ({"definitions": "rules: {}"}, InvalidDefinition, "names the rule 'good', which is not declared"),
         ({"rule": "good", "version": 1, "people": ["user_id:nobody"]}, NotFound, "nobody is known"),
-        ({"rule": "good", "version": 1, "against": 1, "baseline": "recorded"}, InvalidValue, "`against` is reckoned"),
+        ({"rule": "good", "version": 1, "against": 1, "baseline": "recorded"}, InvalidValue, "goes with the baseline"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_tried_is_refused(shop: Tried, params: dict[str, Any], error: type, message: str) -> None:

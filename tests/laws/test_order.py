@@ -19,12 +19,12 @@ from threadline.testing.auditor import audit
 
 
 def assert_true(on: staging.Engine, told: list[Event]) -> None:
-    """What the engine knows is what the auditor reckons from the list of what was told."""
+    """What the engine knows is what the auditor computes from the list of what was told."""
     audited = staging.readable(audit([scenarios.plain(event) for event in told], scenarios.NOW))
     known = staging.pictures(on)
     for person, expected in zip(known, audited, strict=True):
         score, expected_score = (each["features"].pop("engagement_score") for each in (person, expected))
-        # The auditor reckons in fractions and rounds once; the last of four digits may differ where that is a tie.
+        # The auditor computes in fractions and rounds once; the last of four digits may differ where that is a tie.
         assert score[0] == pytest.approx(expected_score[0], abs=2e-4)
         assert score[1] == expected_score[1]
         assert person == expected

@@ -3,7 +3,7 @@
 What it is known to do otherwise than DynamoDB itself, and why that touches no law:
 
 - It knows no point-in-time recovery; `migrate` leaves that step out where a server has no such operation.
-- It counts one unit for a write and two for a transaction, however large; `bench/cases/dynamodb.py` reckons by size.
+- It counts one unit for a write and two for a transaction, however large; `bench/cases/dynamodb.py` computes by size.
 - It neither throttles nor delays; `tests/stores/test_dynamodb_chaos.py` does.
 """
 

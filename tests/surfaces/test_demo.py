@@ -36,7 +36,7 @@ SECONDS_MAX = 100
 
 @pytest.fixture(scope="module")
 def spent() -> dict[str, Decimal]:
-    """What each customer paid, reckoned from the raw file alone."""
+    """What each customer paid, computed from the raw file alone."""
     totals: dict[str, Decimal] = defaultdict(Decimal)
     for line in FILE.read_text().splitlines():
         totals[f"cdnow-{line[7:11]}"] += Decimal(line[23:].strip())

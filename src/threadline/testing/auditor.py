@@ -1,4 +1,4 @@
-"""The auditor: what is true of each person, reckoned slowly from a plain list of what was told.
+"""The auditor: what is true of each person, computed slowly from a plain list of what was told.
 
 It shares no code with the folds and the engine, on purpose: it keeps every event, walks over all of them for every
 question and takes its formulas from the documentation (docs/features.md), so that the same mistake would have to be

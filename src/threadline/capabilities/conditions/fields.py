@@ -28,7 +28,7 @@ class Subject:
     def __init__(self, view: Callable[[str], Any], recorded: Recorded | None = None) -> None:
         self.recorded = recorded
         self.memo: dict[Any, Any] = {}
-        """What whoever asks has reckoned of it once, and need not reckon again."""
+        """What whoever asks has computed of it once, and need not compute again."""
         self._make = view
         self._made: dict[str, Any] = {}
 

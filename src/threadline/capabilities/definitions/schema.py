@@ -38,7 +38,7 @@ def _schema(context: Context, params: SchemaParams) -> dict[str, Any]:
 
 DEFINITIONS_SCHEMA = Operation(
     name="definitions_schema",
-    summary="Give the JSON Schema of the files of definitions, for editors that check while one types.",
+    summary="Give the JSON Schema of definition files, for editors that check while you type.",
     params=SchemaParams,
     result=dict[str, Any],
     run=_schema,

@@ -28,7 +28,7 @@ class RejectedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="Only entries that are open, resubmitted or dismissed; empty: all.", max_length=20)
     ] = ""
     code: Annotated[str, Meta(description="Only entries rejected for this.", max_length=100)] = ""
-    cursor: Annotated[str, Meta(description="The `next` of the page before.", max_length=200)] = ""
+    cursor: Annotated[str, Meta(description="The `next` of the previous page.", max_length=200)] = ""
     limit: Annotated[int, Meta(description="Entries looked at for one page.", ge=1, le=1_000)] = 100
 
 

@@ -26,7 +26,7 @@ PersonRef = Annotated[
     ),
 ]
 EventId = Annotated[str, Meta(description="An event's id, 32 hex digits.", min_length=1, max_length=64)]
-Cursor = Annotated[str, Meta(description="Where to go on: the `next` of the page before. Opaque.", max_length=200)]
+Cursor = Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)]
 
 
 class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

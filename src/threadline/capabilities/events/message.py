@@ -164,7 +164,7 @@ def _effects(context: Context, caused: Recorded) -> Iterator[MessageEffect]:
 
 MESSAGE = Operation(
     name="message",
-    summary="Tell what became of a message: its event, whose it is, what followed, or why it was refused.",
+    summary="Show what became of a message: its event, whose it is, what followed, or why it was refused.",
     params=MessageParams,
     result=Message,
     run=_message,

@@ -110,13 +110,13 @@ class EventsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     type: Annotated[
         str,
         Meta(
-            description="Only this type; or several with commas between them, and blanks around them do not count.",
+            description="Only this type, or several separated by commas; blanks around them are ignored.",
             max_length=4_000,
         ),
     ] = ""
     types: Annotated[
         list[str],
-        Meta(description="Only these types, each exactly as it is, commas and blanks in it too.", max_length=100),
+        Meta(description="Only these types, each taken literally, with any commas and blanks in it.", max_length=100),
     ] = []
     start: Annotated[Time | None, Meta(description="Only what occurred at or after this instant.")] = None
     stop: Annotated[Time | None, Meta(description="Only what occurred before this instant.")] = None
@@ -200,7 +200,7 @@ class FeedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """From where to follow the workspace's events."""
 
     cursor: Annotated[
-        str, Meta(description="The `next` of the page before; empty for the beginning.", max_length=200)
+        str, Meta(description="The `next` of the previous page; empty for the beginning.", max_length=200)
     ] = ""
     limit: Annotated[int, Meta(ge=1, le=EVENTS_PAGE_MAX)] = 100
 

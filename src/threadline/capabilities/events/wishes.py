@@ -17,7 +17,7 @@ with another credential or from the command line: it is the same wish whoever se
 RequestKey = Annotated[
     str,
     Meta(
-        description="Names this wish, so that sending it again changes nothing. Without it each call is a new wish.",
+        description="Names this call, so that repeating it changes nothing. Without it every call counts as new.",
         max_length=100,
     ),
 ]

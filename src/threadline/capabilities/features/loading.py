@@ -23,7 +23,7 @@ from threadline.kernel.zones import zone_names
 _RATE_MAX_DIGITS = 30
 
 _EMPTY_MAX = 10**15
-"""Where nothing is known, ratios and scores reckon with numbers below this: larger ones do not fit a float."""
+"""Where nothing is known, ratios and scores compute with numbers below this: larger ones do not fit a float."""
 
 
 @dataclass
@@ -237,7 +237,7 @@ def _unfit(feature: Feature, name: str, declared: _Declared) -> str:
         )
     if isinstance(needed.empty, str) or abs(needed.empty or 0) >= _EMPTY_MAX:
         return (
-            f"{needed.empty_place}: feature {owner!r} is built on {name!r}, and reckons with its `empty`; "
+            f"{needed.empty_place}: feature {owner!r} is built on {name!r}, and computes with its `empty`; "
             f"write a {'' if isinstance(needed.empty, str) else 'smaller '}number or null"
         )
     return ""

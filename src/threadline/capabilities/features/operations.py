@@ -18,7 +18,7 @@ from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import format_duration
 
-Names = Annotated[str, Meta(description="Names with commas between them; empty: all.", max_length=20_000)]
+Names = Annotated[str, Meta(description="Names separated by commas; empty: all.", max_length=20_000)]
 
 # --- one vector -------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
     person: str
     position: Annotated[int, Meta(description="How many events the person has today.")]
     as_of: Instant
-    known: Annotated[str, Meta(description="then or now: whether what came late is left out or taken in.")]
+    known: Annotated[str, Meta(description="then or now: whether what became known later is left out or included.")]
     features: dict[str, FeatureView]
 
 
@@ -110,7 +110,7 @@ class LabelParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     person: PersonRef
     at: Time
-    label: Annotated[Any, Meta(description="What is to be learned; given back as it is.")] = None
+    label: Annotated[Any, Meta(description="What is to be learned; returned unchanged.")] = None
 
 
 class TrainingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -124,10 +124,10 @@ class TrainingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class TrainingRow(msgspec.Struct, kw_only=True):
     """A label with the values at its instant."""
 
-    person: Annotated[str, Meta(description="The person's id; empty if nobody is meant.")]
+    person: Annotated[str, Meta(description="The person's id; empty if there is no such person.")]
     at: Instant
     label: Any
-    status: Annotated[str, Meta(description="ok, or not_found: nobody is meant, and every value is null.")]
+    status: Annotated[str, Meta(description="ok, or not_found: there is no such person, and every value is null.")]
     values: dict[str, Any]
     statuses: Annotated[dict[str, str], Meta(description="PRESENT, STALE or NOT_FOUND for each value.")]
 
@@ -265,7 +265,7 @@ class FeatureDefinition(msgspec.Struct, kw_only=True):
     features: Annotated[list[str], Meta(description="The features it is built on.")]
     window: Annotated[str, Meta(description="e.g. 30d, or lifetime.")]
     unit: str
-    empty: Annotated[Any, Meta(description="Its value where there is nothing to reckon with.")]
+    empty: Annotated[Any, Meta(description="Its value where there is nothing to compute with.")]
     version: int
     stale_after: Annotated[str | None, Meta(description="How old its newest event may be before it is STALE.")]
 

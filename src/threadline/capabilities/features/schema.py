@@ -103,7 +103,7 @@ def _options() -> dict[str, Any]:
             "default": "lifetime",
             "description": "Half-open: [now − window, now), 1m to 10y.",
         },
-        "empty": {**_SCALAR, "description": "The value where there is nothing to reckon."},
+        "empty": {**_SCALAR, "description": "The value where there is nothing to compute."},
         "unit": {"type": "string", "minLength": 1},
         "description": {"type": "string", "minLength": 1},
         "version": {"type": "integer", "minimum": 1, "default": 1},

@@ -277,7 +277,7 @@ def _attribution(context: Context, params: AttributionParams) -> AttributionResu
 
 ATTRIBUTION_OF = Operation(
     name="attribution",
-    summary="Show the campaign that a person came from first, and the one last.",
+    summary="Show the first and the latest campaign that a person came from.",
     params=AttributionParams,
     result=AttributionResult,
     run=_attribution,

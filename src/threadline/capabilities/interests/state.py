@@ -19,7 +19,7 @@ BLOCKS_MAX = 16
 BLOCK_BYTES_MAX = 10_000
 """Roughly what the cells of one block may take; about seventy scopes with names of usual length."""
 CELL_BYTES = 96
-"""What a cell is reckoned to take beside its name."""
+"""What a cell is estimated to take beside its name."""
 NAME_BYTES_MAX = 4 * (TOPIC_LENGTH_MAX + APPLICATION_LENGTH_MAX + SCOPE_LENGTH_MAX + VALUE_LENGTH_MAX) + 3
 SLOTS_MAX = 128
 """Days, or windows of less than a day, that are kept of one cell in one block, the newest."""

@@ -91,7 +91,7 @@ keys = Operation(
 
 key_create = Operation(
     name="key_create",
-    summary="Make a write key or a token; its secret is told this once.",
+    summary="Make a write key or a token; its secret is shown only this once.",
     params=KeyCreateParams,
     result=NewKey,
     run=_create,

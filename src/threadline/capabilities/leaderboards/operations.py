@@ -1,4 +1,4 @@
-"""Leaderboards as callers ask for them: the first places, a person's own place, what is declared, reckoning anew."""
+"""Leaderboards as callers ask for them: the first places, a person's own place, what is declared, recomputing them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ Scope = Annotated[
 class Entry(msgspec.Struct, kw_only=True):
     """A person's place."""
 
-    rank: Annotated[int, Meta(description="1 and how many have more; equal scores share a rank.")]
+    rank: Annotated[
+        int, Meta(description="1 plus the number of people with a higher score; equal scores share a rank.")
+    ]
     person: str
     score: int | float
     identifiers: Annotated[list[str], Meta(description="Where they were asked for.")] = []
@@ -73,9 +75,9 @@ class BoardParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: At = None
     scope: Scope = ""
     limit: Annotated[int, Meta(description="How many places.", ge=1, le=1_000)] = 10
-    identifiers: Annotated[bool, Meta(description="Tell what each person is known by; reads every person told.")] = (
-        False
-    )
+    identifiers: Annotated[
+        bool, Meta(description="Show the identifiers of each person; this reads every person listed.")
+    ] = False
 
 
 class StandingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -87,9 +89,9 @@ class StandingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: At = None
     scope: Scope = ""
     around: Annotated[int, Meta(description="How many places before and after it.", ge=0, le=100)] = 0
-    identifiers: Annotated[bool, Meta(description="Tell what each person is known by; reads every person told.")] = (
-        False
-    )
+    identifiers: Annotated[
+        bool, Meta(description="Show the identifiers of each person; this reads every person listed.")
+    ] = False
 
 
 class _Asked:
@@ -280,7 +282,7 @@ def operations(boards: Boards) -> list[Operation]:
     return [
         Operation(
             name="leaderboard",
-            summary="List the first places of a leaderboard, now or of any past period.",
+            summary="List the top of a leaderboard, now or for any past period.",
             params=BoardParams,
             result=Leaderboard,
             run=partial(_leaderboard, boards),
@@ -290,7 +292,7 @@ def operations(boards: Boards) -> list[Operation]:
         ),
         Operation(
             name="leaderboard_standing",
-            summary="Show a person's rank on a leaderboard, and who stands around them.",
+            summary="Show a person's rank on a leaderboard, and the people around them.",
             params=StandingParams,
             result=Standing,
             run=partial(_standing, boards),
@@ -310,7 +312,7 @@ def operations(boards: Boards) -> list[Operation]:
         ),
         Operation(
             name="leaderboards_refresh",
-            summary="Put everybody on the leaderboards anew, after they were declared or changed; reads every person.",
+            summary="Put everybody on the leaderboards again after these were declared or changed; reads every person.",
             params=RefreshParams,
             result=RefreshResult,
             run=lambda context, params: RefreshResult(people=refresh(context, boards)),

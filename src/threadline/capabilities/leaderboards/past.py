@@ -1,4 +1,4 @@
-"""Boards of periods that rows no longer hold, and of instants: everybody's score reckoned again from the log."""
+"""Boards of periods that rows no longer hold, and of instants: everybody's score recomputed from the log."""
 
 from __future__ import annotations
 

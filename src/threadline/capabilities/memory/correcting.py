@@ -52,9 +52,9 @@ class RememberParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     source: Annotated[str, Meta(description="user_declared, system_computed or agent_inferred.")] = USER_DECLARED
     confidence: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="How sure; not for user_declared. More than its source may have is cut."),
+        Meta(description="How sure; not for user_declared. Capped at the maximum of its source."),
     ] = None
-    expires_at: Annotated[Time | None, Meta(description="From when on it is no longer told.")] = None
+    expires_at: Annotated[Time | None, Meta(description="The instant from which the fact is gone.")] = None
     derived_from: FactIds = []
     request: RequestKey = ""
 
@@ -108,7 +108,7 @@ def _remember(context: Context, params: RememberParams) -> RememberResult:
 
 REMEMBER = Operation(
     name="remember",
-    summary="Tell a fact about a person: what they said, what a system reckoned, what an agent inferred.",
+    summary="State a fact about a person: what they said, what a system computed, what an agent inferred.",
     params=RememberParams,
     result=RememberResult,
     run=_remember,
@@ -137,7 +137,7 @@ class RetractResult(msgspec.Struct, kw_only=True):
 
     person: str
     receipt: Annotated[Receipt, Meta(description="Its id is what `unretract` takes.")]
-    gone: Annotated[list[str], Meta(description="Facts that are no longer told, as type/key; what rested on it too.")]
+    gone: Annotated[list[str], Meta(description="Facts that are gone, as type/key, those that rested on it included.")]
 
 
 def _retract(context: Context, params: RetractParams) -> RetractResult:
@@ -161,7 +161,7 @@ def _ids(memory: dict[str, Any]) -> list[str]:
 
 RETRACT = Operation(
     name="retract",
-    summary="Take a fact back, with all that was derived from it.",
+    summary="Take a fact back, with everything derived from it.",
     params=RetractParams,
     result=RetractResult,
     run=_retract,
@@ -183,7 +183,7 @@ class UnretractResult(msgspec.Struct, kw_only=True):
 
     person: str
     receipt: Receipt
-    back: Annotated[list[str], Meta(description="Facts that are told again, as type/key.")]
+    back: Annotated[list[str], Meta(description="Facts that are back, as type/key.")]
 
 
 def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
@@ -210,7 +210,7 @@ def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
 
 UNRETRACT = Operation(
     name="unretract",
-    summary="Undo a retraction: the fact is back, with all that went with it.",
+    summary="Undo a retraction: the fact is back, and everything that went with it.",
     params=UnretractParams,
     result=UnretractResult,
     run=_unretract,

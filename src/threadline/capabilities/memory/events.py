@@ -5,7 +5,7 @@ from __future__ import annotations
 FACT_REMEMBERED = "fact_remembered"
 """The person said so. Properties: ``type``, ``key``, ``value``, and optionally ``expires_at`` and ``derived_from``."""
 FACT_COMPUTED = "fact_computed"
-"""A system reckoned it; properties as above and ``confidence``."""
+"""A system computed it; properties as above and ``confidence``."""
 FACT_RETRACTED = "fact_retracted"
 """What was known by then under ``type`` and ``key`` counts no more; ``reason`` says why."""
 FACT_RESTORED = "fact_restored"

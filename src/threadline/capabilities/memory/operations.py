@@ -37,10 +37,10 @@ FactKey = Annotated[
 
 Value = Annotated[Any, Meta(description="A text, a number, true or false, a list or a mapping.")]
 Source = Annotated[str, Meta(description=f"{', '.join(SOURCES)}; the earlier is the stronger.")]
-Confidence = Annotated[float, Meta(description="0 to 1; how it is reckoned stands in docs/memory.md.", ge=0, le=1)]
+Confidence = Annotated[float, Meta(description="0 to 1; docs/memory.md says how it is computed.", ge=0, le=1)]
 UpdatedAt = Annotated[Instant, Meta(description="When the newest event that says so occurred.")]
-ExpiresAt = Annotated[Instant | None, Meta(description="From this instant on it is no longer told.")]
-Voices = Annotated[list[str], Meta(description="The sources told apart that say so, by name.")]
+ExpiresAt = Annotated[Instant | None, Meta(description="From this instant on the fact is gone.")]
+Voices = Annotated[list[str], Meta(description="The voices that say so, by name.")]
 
 
 class WordView(msgspec.Struct, kw_only=True):
@@ -71,7 +71,7 @@ class FactView(msgspec.Struct, kw_only=True):
     ]
     events: Annotated[int, Meta(description="How many events made it; `memory_lineage` lists them.")]
     source_event_ids: Annotated[list[str], Meta(description="The newest of them, the newest first.")]
-    score: Annotated[float | None, Meta(description="How well it matches the text sought.")] = None
+    score: Annotated[float | None, Meta(description="How well it matches the search text.")] = None
 
 
 class RetractedView(msgspec.Struct, kw_only=True):
@@ -90,7 +90,7 @@ class MemoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
     type: Annotated[FactType | None, Meta(description="Only facts of this type.")] = None
     text: Annotated[
-        str, Meta(description="Only facts in which a word of this occurs, the best first.", max_length=500)
+        str, Meta(description="Only facts that contain a word of this text, the best match first.", max_length=500)
     ] = ""
     limit: Annotated[int, Meta(description="Facts to tell.", ge=1, le=1_000)] = 1_000
     as_of: AsOf = None
@@ -142,7 +142,7 @@ def fact_view(fact: dict[str, Any]) -> FactView:
 
 MEMORY = Operation(
     name="memory",
-    summary="List the facts known of a person: all, of a type, or with a text, now or at an instant.",
+    summary="List the facts known about a person: all, of one type, or matching a text, now or at an instant.",
     params=MemoryParams,
     result=MemoryResult,
     run=_memory,
@@ -179,7 +179,7 @@ def found_fact(memory: dict[str, Any], type: str, key: str) -> dict[str, Any]:
 
 FACT = Operation(
     name="memory_fact",
-    summary="Show one fact of a person, with what speaks against it.",
+    summary="Show one fact about a person, and what contradicts it.",
     params=FactParams,
     result=FactView,
     run=_fact,
@@ -196,7 +196,7 @@ class VariablesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     id: PersonRef
     names: Annotated[
-        str, Meta(description="Variables as type.key.path, with commas between them.", min_length=1, max_length=10_000)
+        str, Meta(description="Variables as type.key.path, separated by commas.", min_length=1, max_length=10_000)
     ]
 
 
@@ -204,8 +204,8 @@ class VariablesResult(msgspec.Struct, kw_only=True):
     """Values for a template."""
 
     person: str
-    values: Annotated[dict[str, Any], Meta(description="Variable -> value, null for one that stands for nothing.")]
-    missing: Annotated[list[str], Meta(description="The variables that stand for nothing.")]
+    values: Annotated[dict[str, Any], Meta(description="Variable -> value; null for one without a value.")]
+    missing: Annotated[list[str], Meta(description="The variables without a value.")]
 
 
 def _variables(context: Context, params: VariablesParams) -> VariablesResult:
@@ -218,7 +218,7 @@ def _variables(context: Context, params: VariablesParams) -> VariablesResult:
 
 VARIABLES = Operation(
     name="memory_variables",
-    summary="Resolve variables of a template, such as purchase.last_transaction.product_name.",
+    summary="Resolve template variables, such as purchase.last_transaction.product_name.",
     params=VariablesParams,
     result=VariablesResult,
     run=_variables,
@@ -277,7 +277,7 @@ def lineage_operation(derivations: DerivationSet) -> Operation:
 
     return Operation(
         name="memory_lineage",
-        summary="List the events that made a fact, took it back or gave it back.",
+        summary="List the events that made a fact, took it back or restored it.",
         params=LineageParams,
         result=LineagePage,
         run=run,
@@ -334,7 +334,7 @@ def derivations_operation(derivations: DerivationSet) -> Operation:
     result = DerivationsResult(fingerprint=derivations.fingerprint, derivations=shown)
     return Operation(
         name="memory_definitions",
-        summary="List the derivations in force and what facts each makes.",
+        summary="List the derivations in force and which facts each makes.",
         params=DerivationsParams,
         result=DerivationsResult,
         run=lambda context, params: result,

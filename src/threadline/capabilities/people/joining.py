@@ -32,8 +32,8 @@ class MergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
     other: PersonRef
     reason: Reason = ""
-    dry_run: Annotated[bool, Meta(description="Only show what would come of it.")] = False
-    force: Annotated[bool, Meta(description="Join them although an identity limit speaks against it.")] = False
+    dry_run: Annotated[bool, Meta(description="Only show what would happen.")] = False
+    force: Annotated[bool, Meta(description="Join them even if that breaks an identity limit.")] = False
     request: RequestKey = ""
 
 
@@ -44,7 +44,7 @@ class MergeResult(msgspec.Struct, kw_only=True):
     survivor: str
     merged: str
     objection: Annotated[str, Meta(description="What speaks against it; empty if nothing does.")] = ""
-    event: Annotated[str, Meta(description="The event that tells of it; `unmerge` takes it.")] = ""
+    event: Annotated[str, Meta(description="The id of the merge's event; `unmerge` takes it.")] = ""
     person: PersonSummary
 
 
@@ -111,7 +111,7 @@ def _all_of_type(context: Context, person: Any, type_: str) -> list[Any]:
 
 MERGE_PREVIEW = Operation(
     name="merge_preview",
-    summary="Show what would come of joining two people, and what speaks against it.",
+    summary="Preview the merge of two people, with anything that speaks against it.",
     params=MergePreviewParams,
     result=MergeResult,
     run=_merge_preview,
@@ -140,7 +140,7 @@ class SplitParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
     identifiers: Annotated[list[str], Meta(description="kind:value of each.", min_length=1, max_length=64)]
     reason: Reason = ""
-    dry_run: Annotated[bool, Meta(description="Only show what would come of it.")] = False
+    dry_run: Annotated[bool, Meta(description="Only show what would happen.")] = False
     request: RequestKey = ""
 
 
@@ -234,7 +234,7 @@ class QuarantineParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
     """Which of the joins that were not done to list."""
 
     status: Annotated[str, Meta(description="open, joined or dismissed; empty: all.", max_length=20)] = "open"
-    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=100)] = ""
+    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=100)] = ""
     limit: Annotated[int, Meta(description="Joins looked at for one page.", ge=1, le=999)] = 100
 
 

@@ -179,7 +179,7 @@ def _timers(timers: dict[str, int]) -> list[TimerView]:
 
 PERSON = Operation(
     name="person",
-    summary="Show everything known of a person at one position.",
+    summary="Show everything known about a person, at one position.",
     params=PersonParams,
     result=PersonView,
     run=_person,
@@ -197,7 +197,7 @@ class PeopleParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     identifier: Annotated[str, Meta(description="kind:value; nobody or one person.", max_length=1_024)] = ""
     tag: Annotated[str, Meta(max_length=IDENTIFIER_LENGTH_MAX)] = ""
     group: Annotated[str, Meta(description="A group's id.", max_length=IDENTIFIER_LENGTH_MAX)] = ""
-    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=64)] = ""
+    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=64)] = ""
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
 
 
@@ -289,7 +289,7 @@ def summary(context: Context, person: Any) -> PersonSummary:
 
 PEOPLE = Operation(
     name="people",
-    summary="List people: all, or those of an identifier, a tag or a group.",
+    summary="List people: all, or those with an identifier, a tag or a group.",
     params=PeopleParams,
     result=PeoplePage,
     run=_people,
@@ -355,7 +355,7 @@ def _tag_event(context: Context, person: Any, kind: str, tag: str, request: str)
 
 TAG = Operation(
     name="tag",
-    summary="Put tags on a person and take tags off.",
+    summary="Add tags to a person, and remove tags.",
     params=TagParams,
     result=TagResult,
     run=_tag,

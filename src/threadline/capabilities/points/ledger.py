@@ -161,7 +161,7 @@ def _flag(flags: dict[str, int], properties: dict[str, Any], at: int) -> None:
         del flags[min(flags, key=lambda each: (flags[each], each))]
 
 
-# --- reckoning ------------------------------------------------------------------------------
+# --- computing ------------------------------------------------------------------------------
 
 
 def lot_ends(calendar: Calendar, month: int, expires_after: int) -> int:

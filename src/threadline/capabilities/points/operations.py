@@ -37,7 +37,7 @@ Reason = Annotated[str, Meta(description="For what, in the words of the caller; 
 Request = Annotated[
     str,
     Meta(
-        description="Names this wish. Sending it again gives the first answer and moves no points. Required.",
+        description="Names this call. Repeating it gives the first answer and moves no points. Required.",
         min_length=1,
         max_length=100,
     ),
@@ -115,7 +115,7 @@ def _points(context: Context, params: PointsParams) -> PointsView:
 
 POINTS = Operation(
     name="points",
-    summary="Show a person's points: balance, lifetime earned, the newest days, what looked wrong.",
+    summary="Show a person's points: balance, lifetime earned, the newest days, and anomalies.",
     params=PointsParams,
     result=PointsView,
     run=_points,

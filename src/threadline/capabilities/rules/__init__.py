@@ -2,7 +2,7 @@
 
 What it promises: a version of a rule never changes, and which one was in force at an instant has an answer for ever. A
 decision is an event in the person's thread with all that was read, the trace of every condition and a hash over both,
-so that anybody can reckon it again. Rules act through the same commit: what they add, send and award happens once.
+so that anybody can recompute it. Rules act through the same commit: what they add, send and award happens once.
 `decide` is a pure function, so that a rule can be tried on history before it touches anybody.
 """
 

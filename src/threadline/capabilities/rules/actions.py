@@ -37,7 +37,7 @@ RESERVED = frozenset(
     {*POINTS, *STREAKS, DECISION_MADE, SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT, LEADERBOARD_SCORED,
      LEADERBOARDS_REFRESHED}
 )  # fmt: skip
-"""Types that mean something only because Threadline itself has reckoned it; no rule may put them into a thread."""
+"""Types that mean something only because Threadline itself has computed it; no rule may put them into a thread."""
 
 
 class Param(NamedTuple):

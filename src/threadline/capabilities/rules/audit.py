@@ -60,7 +60,7 @@ class DecisionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     status: Annotated[Literal["", *STATUSES], Meta(description="Only decisions of this status.")] = ""  # type: ignore[valid-type]
     start: Annotated[Time | None, Meta(description="Decided at or after this instant.")] = None
     stop: Annotated[Time | None, Meta(description="Decided before this instant.")] = None
-    cursor: Annotated[str, Meta(description="The `next` of the page before. Opaque.", max_length=200)] = ""
+    cursor: Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)] = ""
     limit: Limit = 50
 
 
@@ -214,7 +214,7 @@ class AuditResult(msgspec.Struct, kw_only=True):
     causes: Annotated[list[EventView], Meta(description="What brought that event about, the nearest first.")]
     rule: Annotated[dict[str, Any], Meta(description="The content of the version that decided.")]
     in_force: Annotated[bool, Meta(description="Whether the log has this version in force at that time.")]
-    problems: Annotated[list[str], Meta(description="What is wrong when it is reckoned again; empty if nothing is.")]
+    problems: Annotated[list[str], Meta(description="What is wrong when it is recomputed; empty if nothing is.")]
     consequences: Annotated[list[Consequence], Meta(description="Action by action, in order.")]
 
 
@@ -245,7 +245,7 @@ def _causes(context: Context, recorded: Recorded) -> Iterator[EventView]:
 
 AUDIT = Operation(
     name="audit",
-    summary="Show a decision with its event, its rule, what was read, what caused it and what came of it.",
+    summary="Show a decision with its event, its rule, everything it read, its cause and its consequences.",
     params=AuditParams,
     result=AuditResult,
     run=_audit,
@@ -274,7 +274,7 @@ class WhyResult(msgspec.Struct, kw_only=True):
     matched: bool
     event: Annotated[
         EventView | None,
-        Meta(description="The person's last event that the rule is asked of; null: asked without one."),
+        Meta(description="The person's last event of a type that the rule runs on; null: it ran without one."),
     ]
     as_of: Instant
     decision: Annotated[DecisionView, Meta(description="What the rule says of that event and of the person now.")]
@@ -307,7 +307,7 @@ def _why(context: Context, params: WhyParams) -> WhyResult:
 
 WHY = Operation(
     name="rule_why",
-    summary="Tell why a rule matches a person as they are now, or why not, condition by condition.",
+    summary="Explain, condition by condition, why a rule matches a person as they are now, or why not.",
     params=WhyParams,
     result=WhyResult,
     run=_why,

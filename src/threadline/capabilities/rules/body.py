@@ -23,7 +23,7 @@ class Answer(Protocol):
 
     @property
     def output(self) -> dict[str, Any]:
-        """What it reckoned beside that."""
+        """What it computed beside that."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
 
     matched: bool
     output: dict[str, Any]
-    """What it reckoned beside that; actions reach it as ``${output.…}``. Conditions reckon nothing."""
+    """What it computed beside that; actions reach it as ``${output.…}``. Conditions compute nothing."""
     steps: list[Step]
     inputs: Inputs
 

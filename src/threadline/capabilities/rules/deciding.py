@@ -234,7 +234,7 @@ def decision_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decide
 
 
 def told_output(output: Mapping[str, Any], steps: Path) -> Any:
-    """What a body reckoned, at the end of some steps; None if there is nothing."""
+    """What a body computed, at the end of some steps; None if there is nothing."""
     value: Any = output
     for step in steps:
         value = value.get(step) if type(value) is dict else None

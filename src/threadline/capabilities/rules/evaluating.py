@@ -59,7 +59,7 @@ class EvaluateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request: Annotated[
         str,
         Meta(
-            description="With `person` and `record`: names this wish, so that it is carried out once.", max_length=100
+            description="With `person` and `record`: names this call, so that it is carried out once.", max_length=100
         ),
     ] = ""
 
@@ -70,7 +70,7 @@ class EvaluateResult(msgspec.Struct, kw_only=True):
     person: Annotated[str, Meta(description="Whose it is; empty for an event of somebody who is not known yet.")]
     event: Annotated[str, Meta(description="The event it is about; empty if there is none, or it is not recorded.")]
     recorded: bool
-    decisions: Annotated[list[DecisionView], Meta(description="Every rule that was asked, in order.")]
+    decisions: Annotated[list[DecisionView], Meta(description="Every rule that ran, in order.")]
 
 
 class Views:
@@ -239,7 +239,7 @@ def decisions_of(context: Context, person: Any, recorded: Recorded) -> list[Reco
 
 EVALUATE = Operation(
     name="decisions_evaluate",
-    summary="Ask the rules about an event or a person, and tell why each says what it says. Leaves nothing by default.",
+    summary="Run the rules on an event or a person, and explain each answer. Records nothing by default.",
     params=EvaluateParams,
     result=EvaluateResult,
     run=_evaluate,

@@ -33,7 +33,7 @@ class WriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ]
     expected: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="The newest version that you know, 0 for none; refused if there is another."),
+        Meta(description="The newest version that you know of, 0 for none; refused if another is the newest."),
     ] = None
 
 
@@ -42,7 +42,7 @@ class WriteResult(msgspec.Struct, kw_only=True):
 
     id: str
     version: int
-    created: Annotated[bool, Meta(description="False: the newest version says the same already.")]
+    created: Annotated[bool, Meta(description="False: the newest version already has this content.")]
     state: State
     hash: str
 
@@ -148,7 +148,7 @@ TESTED = Operation(
 
 ACTIVATE = Operation(
     name="rule_activate",
-    summary="Let a version of a rule count from now on; the one before is retired in the same commit.",
+    summary="Activate a version of a rule; the one active before is retired in the same commit.",
     params=ActivateParams,
     result=MoveResult,
     run=_activate,
@@ -160,7 +160,7 @@ ACTIVATE = Operation(
 
 RETIRE = Operation(
     name="rule_retire",
-    summary="Let a version of a rule count no more.",
+    summary="Retire a version of a rule, so that it no longer counts.",
     params=RetireParams,
     result=MoveResult,
     run=_retire,

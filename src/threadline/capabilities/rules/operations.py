@@ -32,7 +32,7 @@ class RulesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Literal["", "draft", "tested", "active", "retired"],
         Meta(description="Only rules of which some version is in this state."),
     ] = ""
-    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=64)] = ""
+    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=64)] = ""
     limit: Limit = 100
 
 
@@ -45,7 +45,7 @@ class RuleLine(msgspec.Struct, kw_only=True):
     newest: Annotated[int, Meta(description="The newest version.")]
     state: Annotated[str, Meta(description="The state of the newest version.")]
     declared: Annotated[bool, Meta(description="Whether the definitions declare it; then no operation changes it.")]
-    rule_sets: Annotated[list[str], Meta(description="The sets that name it; without one it is never asked.")]
+    rule_sets: Annotated[list[str], Meta(description="The sets that name it; without one it never runs.")]
     problem: Annotated[str, Meta(description="Why the active version cannot be used here; empty if it can.")] = ""
 
 
@@ -95,7 +95,7 @@ def _line(book: Book, id: str, head: Head | None, state: str) -> RuleLine | None
 
 RULES = Operation(
     name="rules",
-    summary="List rules: which version is active, which is the newest, and the sets that ask them.",
+    summary="List rules: which version is active, which is the newest, and which sets name them.",
     params=RulesParams,
     result=RulesPage,
     run=_rules,
@@ -188,7 +188,7 @@ class VersionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Of which rule, and which page."""
 
     id: RuleId
-    after: Annotated[int, Meta(description="The `next` of the page before.", ge=0)] = 0
+    after: Annotated[int, Meta(description="The `next` of the previous page.", ge=0)] = 0
     limit: Limit = 100
 
 
@@ -248,7 +248,7 @@ class LogParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Of which rule, and which page."""
 
     id: RuleId
-    after: Annotated[int, Meta(description="The `next` of the page before.", ge=0)] = 0
+    after: Annotated[int, Meta(description="The `next` of the previous page.", ge=0)] = 0
     limit: Limit = 100
 
 
@@ -295,7 +295,7 @@ def _declared_lines(context: Context, id: str) -> list[LogLine]:
 
 LOG = Operation(
     name="rule_log",
-    summary="Tell what became of each version of a rule: when, and by whom.",
+    summary="Show what became of each version of a rule, when, and by whom.",
     params=LogParams,
     result=LogPage,
     run=_log,

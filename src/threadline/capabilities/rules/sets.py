@@ -25,8 +25,8 @@ class SetView(msgspec.Struct, kw_only=True):
 
     name: str
     description: str
-    events: Annotated[list[str], Meta(description="The event types of which its rules are asked.")]
-    rules: Annotated[list[str], Meta(description="The rules it names, in the order in which they are asked.")]
+    events: Annotated[list[str], Meta(description="The event types on which its rules run.")]
+    rules: Annotated[list[str], Meta(description="The rules it names, in the order in which they run.")]
     absent: Annotated[list[str], Meta(description="Those it names of which no version is active.")]
     policy: Literal["all", "first"]
     record: Literal["matched", "all"]
@@ -58,7 +58,7 @@ def _sets(context: Context, params: SetsParams) -> SetsResult:
 
 SETS = Operation(
     name="rule_sets",
-    summary="List the sets of rules: which rules are asked of which events, in which order.",
+    summary="List the rule sets: which rules run on which events, in which order.",
     params=SetsParams,
     result=SetsResult,
     run=_sets,
@@ -73,12 +73,8 @@ class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: SetName
     events: Annotated[list[str], Meta(description="Event types.")]
-    rules: Annotated[
-        list[str], Meta(description="Ids of rules; those without an active version are asked once they have.")
-    ]
-    policy: Annotated[
-        Literal["all", "first"], Meta(description="first: no further than to the first rule that matches.")
-    ] = "all"
+    rules: Annotated[list[str], Meta(description="Ids of rules; one without an active version runs once it has one.")]
+    policy: Annotated[Literal["all", "first"], Meta(description="first: stop at the first rule that matches.")] = "all"
     record: Annotated[
         Literal["matched", "all"], Meta(description="all: a decision also for each rule that does not match.")
     ] = "matched"
@@ -101,7 +97,7 @@ def _write_set(context: Context, params: SetWriteParams) -> SetWriteResult:
 
 SET_WRITE = Operation(
     name="rule_set_write",
-    summary="Write a set of rules: it counts from now on, and every change is kept in its log.",
+    summary="Write a rule set: it counts from now on, and every change is kept in its log.",
     params=SetWriteParams,
     result=SetWriteResult,
     run=_write_set,
@@ -126,7 +122,7 @@ def _remove_set(context: Context, params: SetRemoveParams) -> SetWriteResult:
 
 SET_REMOVE = Operation(
     name="rule_set_remove",
-    summary="Remove a set of rules: its rules are asked no more, unless another set names them.",
+    summary="Remove a rule set: its rules no longer run, unless another set names them.",
     params=SetRemoveParams,
     result=SetWriteResult,
     run=_remove_set,

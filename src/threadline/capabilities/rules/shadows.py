@@ -29,7 +29,7 @@ class ShadowParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: RuleId
     version: Annotated[
         Annotated[int, Meta(ge=0, le=99_999_999)],
-        Meta(description="A version that is tested; 0: none any more. Activating or retiring it ends it, too."),
+        Meta(description="A tested version; 0 ends the shadow. Activating or retiring the version ends it too."),
     ]
     note: Note = ""
 
@@ -39,7 +39,7 @@ class ShadowResult(msgspec.Struct, kw_only=True):
 
     id: str
     active: Annotated[int, Meta(description="The version that counts; 0 if there is none.")]
-    shadow: Annotated[int, Meta(description="The version that is asked beside it; 0 if there is none.")]
+    shadow: Annotated[int, Meta(description="The version that runs beside it as a shadow; 0 if there is none.")]
 
 
 def _shadow(context: Context, params: ShadowParams) -> ShadowResult:
@@ -49,7 +49,7 @@ def _shadow(context: Context, params: ShadowParams) -> ShadowResult:
 
 SHADOW = Operation(
     name="rule_shadow",
-    summary="Ask a tested version of live events beside the active one. It decides nothing, and does nothing.",
+    summary="Run a tested version on live events beside the active one, without any effect.",
     params=ShadowParams,
     result=ShadowResult,
     run=_shadow,
@@ -143,7 +143,7 @@ def _told(
 
 REPORT = Operation(
     name="rule_shadow_report",
-    summary="Compare what a shadow has said about live events with what counted.",
+    summary="Compare the answers of a shadow on live events with those that counted.",
     params=ReportParams,
     result=Report,
     run=_report,

@@ -25,7 +25,7 @@ class DecisionView(msgspec.Struct, kw_only=True):
     person: str
     rule: str
     version: int
-    rule_set: Annotated[str, Meta(description="The set by which the rule was asked.")]
+    rule_set: Annotated[str, Meta(description="The set through which the rule ran.")]
     mode: Annotated[str, Meta(description="live, replay, or dry for what was only tried.")]
     status: Status
     output: Annotated[dict[str, Any], Meta(description="What the rule stored; under `error` what went wrong.")]

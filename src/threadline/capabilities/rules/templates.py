@@ -18,7 +18,7 @@ Fill = Callable[[Look], Any]
 Fail = Callable[[Place, str], None]
 
 OUTPUT = "output"
-"""The first step of what the body of the rule reckoned."""
+"""The first step of what the body of the rule computed."""
 
 _HOLE = re.compile(r"\$(\$\{)|\$\{([^{}]*)\}")
 _DEPTH_MAX = 8

@@ -171,7 +171,7 @@ class Traced:
 
     __slots__ = ("end", "matched", "memo", "tracer")
 
-    output: dict[str, Any] = {}  # noqa: RUF012 — conditions reckon nothing, and nobody changes what they do not reckon
+    output: dict[str, Any] = {}  # noqa: RUF012 — conditions compute nothing, and nobody changes what they do not compute
 
     def __init__(self, tracer: Tracer, memo: Mapping[str, Held], end: int) -> None:
         self.tracer = tracer

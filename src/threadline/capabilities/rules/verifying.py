@@ -1,4 +1,4 @@
-"""Decisions reckoned again: that the hash is of what stands there, and that it follows from what was read."""
+"""Decisions recomputed: that the hash is of what stands there, and that it follows from what was read."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ INSPECTION = Inspection(name="decisions", inspect=_inspect)
 class VerifyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """From where on to look."""
 
-    cursor: Annotated[str, Meta(description="The `next` of the page before.", max_length=200)] = ""
+    cursor: Annotated[str, Meta(description="The `next` of the previous page.", max_length=200)] = ""
     limit: Annotated[int, Meta(description="Events looked at, decisions or not.", ge=1, le=10_000)] = 1_000
 
 
@@ -131,7 +131,7 @@ class Breach(msgspec.Struct, kw_only=True):
 class VerifyResult(msgspec.Struct, kw_only=True):
     """What was looked at, and what is wrong."""
 
-    decisions: Annotated[int, Meta(description="Decisions that were reckoned again.")]
+    decisions: Annotated[int, Meta(description="Decisions that were recomputed.")]
     breaches: list[Breach]
     next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
 
@@ -152,7 +152,7 @@ def _verify(context: Context, params: VerifyParams) -> VerifyResult:
 
 VERIFY = Operation(
     name="decisions_verify",
-    summary="Reckon decisions again from what they have read, and tell those that are not what they should be.",
+    summary="Recompute decisions from what they read, and list those that do not match.",
     params=VerifyParams,
     result=VerifyResult,
     run=_verify,

@@ -67,7 +67,7 @@ class MemberView(msgspec.Struct, kw_only=True):
 
     segment: str
     member: Annotated[
-        bool, Meta(description="Whether its conditions are true at that instant, reckoned for this answer.")
+        bool, Meta(description="Whether its conditions are true at that instant, computed for this answer.")
     ]
     since: Annotated[
         Instant | None, Meta(description="When the person entered, as the events tell; null if they tell of no entry.")
@@ -157,7 +157,7 @@ class MembersParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Of which segment, and which page."""
 
     name: Name
-    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=64)] = ""
+    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=64)] = ""
     limit: Annotated[int, Meta(ge=1, le=PAGE_ITEMS_MAX)] = 100
 
 
@@ -194,7 +194,7 @@ class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: Name
     within: Annotated[str, Meta(description="How far ahead to look, such as 1d; at most a year.", max_length=32)] = "1d"
-    after: Annotated[str, Meta(description="The `next` of the page before. Opaque.", max_length=200)] = ""
+    after: Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)] = ""
 
 
 class Leaving(msgspec.Struct, kw_only=True):
@@ -276,7 +276,7 @@ def _definitions(segments: Segments, context: Context, params: SegmentDefinition
 class RefreshParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """From where to go on."""
 
-    after: Annotated[str, Meta(description="The `next` of the call before.", max_length=64)] = ""
+    after: Annotated[str, Meta(description="The `next` of the previous call.", max_length=64)] = ""
     limit: Annotated[int, Meta(description="People to look at in this call.", ge=1, le=LOOKED_AT_MAX)] = LOOKED_AT_MAX
 
 
@@ -329,12 +329,12 @@ def operations(segments: Sequence[Segment]) -> list[Operation]:
     declared = tuple(segments)
     return [
         Operation(
-            name="segments", summary="Show to which segments a person belongs, now or at an instant.",
+            name="segments", summary="Show which segments a person belongs to, now or at an instant.",
             params=SegmentsParams, result=SegmentsResult, run=partial(_segments, declared), method="GET",
             path="/v1/people/{id}/segments", example=SegmentsParams(id="user_id:42"),
         ),
         Operation(
-            name="segment", summary="Tell why a person belongs to a segment, or why not.",
+            name="segment", summary="Explain why a person belongs to a segment, or why not.",
             params=SegmentParams, result=SegmentResult, run=partial(_segment, declared), method="GET",
             path="/v1/people/{id}/segments/{segment}", example=SegmentParams(id="user_id:42", segment="big_spenders"),
         ),
@@ -344,7 +344,7 @@ def operations(segments: Sequence[Segment]) -> list[Operation]:
             path="/v1/segments/{name}/members", example=MembersParams(name="big_spenders"),
         ),
         Operation(
-            name="segment_leaving", summary="List the members who leave a segment soon, if nothing happens.",
+            name="segment_leaving", summary="List the members who will soon leave a segment if nothing happens.",
             params=LeavingParams, result=LeavingResult, run=partial(_leaving, declared), method="GET",
             path="/v1/segments/{name}/leaving", example=LeavingParams(name="big_spenders", within="1d"),
         ),
@@ -354,7 +354,7 @@ def operations(segments: Sequence[Segment]) -> list[Operation]:
             method="GET", path="/v1/segments", example=SegmentDefinitionsParams(),
         ),
         Operation(
-            name="segments_refresh", summary="Look at everybody's segments again, after definitions have changed.",
+            name="segments_refresh", summary="Check everybody's segments again, after definitions have changed.",
             params=RefreshParams, result=RefreshResult, run=partial(_refresh, declared), method="POST",
             path="/v1/segments/refresh", scope="admin", example=RefreshParams(),
         ),

@@ -1,4 +1,4 @@
-"""What users declare: streaks, and the calendar by which they are reckoned, as plain frozen values."""
+"""What users declare: streaks, and the calendar by which they are computed, as plain frozen values."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Amnesty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """How days are reckoned, for all streaks alike."""
+    """How days are counted, for all streaks alike."""
 
     active: Source
     """Which events say that the person was active."""
@@ -114,7 +114,7 @@ class StreakSet:
         return tuple(dict.fromkeys(self.tally(streak) for streak in self.streaks))
 
     def tally(self, streak: Streak) -> Tally:
-        """What a streak is reckoned from."""
+        """What a streak is computed from."""
         source = streak.source or self.calendar.active
         if streak.counting == "days":
             return Tally(source, grace=streak.grace)

@@ -1,4 +1,4 @@
-"""The fold: each event that counts goes into the day's record and into the sets that streaks are reckoned from."""
+"""The fold: each event that counts goes into the day's record and into the sets that streaks are computed from."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class DayView(msgspec.Struct, kw_only=True):
     events: Annotated[int, Meta(description="Events that say that the person was active.")]
     first_event: Annotated[str, Meta(description="The id of the first of them.")]
     first_at: Instant
-    points: Annotated[int, Meta(description="Points earned on that day, however often they were spent since.")]
+    points: Annotated[int, Meta(description="Points earned on that day, whether or not they were spent since.")]
 
 
 class DaysResult(msgspec.Struct, kw_only=True):

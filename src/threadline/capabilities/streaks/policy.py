@@ -31,7 +31,7 @@ HOPS_MAX = 2
 
 
 def policy(streaks: StreakSet) -> Policy:
-    """The policy of these streaks. It sees every event, so it first looks whether there is anything to reckon."""
+    """The policy of these streaks. It sees every event, so it first looks whether there is anything to compute."""
     watched = tuple(Watched(streaks, streak) for streak in streaks.streaks if streak.milestones)
     return Policy(name=NAME, handles=None, react=partial(_react, Plan(streaks), watched))
 

@@ -69,7 +69,7 @@ def _calendar() -> dict[str, Any]:
         required=["from", "to"],
     )
     return _object(
-        "How days are reckoned, for all streaks alike.",
+        "How days are counted, for all streaks alike.",
         {
             "active": _object("Which events say that the person was active.", dict(_SOURCE), required=["events"]),
             "day_start": {"type": "string", "pattern": r"^\d\d:\d\d$", "default": "00:00", "examples": ["04:00"]},

@@ -103,7 +103,7 @@ class Reader:
         return Standing(course, sets, running, progress, settled, to_come)
 
     def sets(self, streak: Streak, state: State) -> list[Ranges]:
-        """The sets of the tally that a streak is reckoned from."""
+        """The sets of the tally that a streak is computed from."""
         name, tally = self.plan.streaks.parts[streak.name]
         kept = part(state, name)
         return kept or [[] for _ in range(tally.sets)]

@@ -72,7 +72,7 @@ def _destinations(context: Context, params: DestinationsParams) -> DestinationLi
 
 DESTINATIONS = Operation(
     name="webhooks_destinations",
-    summary="List where webhooks go, whether they get there, and how many wait.",
+    summary="List where webhooks go, whether they arrive, and how many wait.",
     params=DestinationsParams,
     result=DestinationList,
     run=_destinations,
@@ -113,7 +113,7 @@ def _start(context: Context, params: StartParams) -> Changed:
 
 STOP = Operation(
     name="webhooks_stop",
-    summary="Call a destination no more: what is due there is parked.",
+    summary="Stop calls to a destination: what is due there is parked.",
     params=StopParams,
     result=Changed,
     run=_stop,
@@ -125,7 +125,7 @@ STOP = Operation(
 
 START = Operation(
     name="webhooks_start",
-    summary="Call a destination again that was stopped, or that rests.",
+    summary="Resume calls to a destination that was stopped, or is resting.",
     params=StartParams,
     result=Changed,
     run=_start,
@@ -142,7 +142,7 @@ class ParkedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which page of the calls that were given up on."""
 
     destination: Where = ""
-    cursor: Annotated[str, Meta(description="The `next` of the page before. Opaque.", max_length=200)] = ""
+    cursor: Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)] = ""
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
 
 
@@ -216,7 +216,7 @@ class RedriveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     destination: Where = ""
     ids: Annotated[list[str], Meta(description="Only these; empty: all.", max_length=500)] = []
-    cursor: Annotated[str, Meta(description="The `next` of the page before. Opaque.", max_length=200)] = ""
+    cursor: Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)] = ""
     limit: Annotated[int, Meta(description="Parked calls that are looked at.", ge=1, le=500)] = 100
 
 

@@ -23,11 +23,9 @@ Note = Annotated[str, Meta(description="What it is for; kept with the result.", 
 class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
     """What is tried, on which history, and what becomes of the result."""
 
-    save: Annotated[
-        bool, Meta(description="Keep the result in the store. Without it nothing is written, whatever happens.")
-    ] = False
+    save: Annotated[bool, Meta(description="Save the result in the store. Otherwise nothing is written.")] = False
     note: Note = ""
-    wait: Annotated[bool, Meta(description="Answer when it is done, and not at once.")] = False
+    wait: Annotated[bool, Meta(description="Answer when it is done instead of at once.")] = False
 
 
 class Subject:
@@ -91,7 +89,7 @@ def _shown(running: Any) -> WhatIfView:
 
 WHAT_IF = Operation(
     name="what_if",
-    summary="Try a rule or definitions on history, in a sandbox, and tell what would have been otherwise.",
+    summary="Try a rule or definitions on history, in a sandbox, and show what would have been different.",
     params=WhatIfParams,
     result=WhatIfView,
     run=_started,
@@ -118,7 +116,7 @@ def _find(context: Context, params: WhatIfOf) -> WhatIfView:
 
 STATUS = Operation(
     name="what_if_status",
-    summary="Show a what-if: how far it is, and once it is done what came of it.",
+    summary="Show a what-if: its progress, and its result once it is done.",
     params=WhatIfOf,
     result=WhatIfView,
     run=_find,
@@ -137,7 +135,7 @@ def _cancel(context: Context, params: WhatIfOf) -> WhatIfView:
 
 CANCEL = Operation(
     name="what_if_cancel",
-    summary="Have a what-if stop after the people it is at. What it has counted stays, and it can go on.",
+    summary="Cancel a what-if: it stops after the people it is working on, keeps its counts, and can be resumed.",
     params=WhatIfOf,
     result=WhatIfView,
     run=_cancel,
@@ -150,7 +148,7 @@ CANCEL = Operation(
 
 RESUME = Operation(
     name="what_if_resume",
-    summary="Let a what-if that was cancelled go on where it stopped.",
+    summary="Resume a cancelled what-if where it stopped.",
     params=WhatIfOf,
     result=WhatIfView,
     run=lambda context, params: _shown(context.engine.trials.resume(context.workspace, params.id)),
@@ -167,7 +165,7 @@ RESUME = Operation(
 class SavedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which page."""
 
-    after: Annotated[str, Meta(description="The `next` of the page before.", max_length=64)] = ""
+    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=64)] = ""
     limit: Annotated[int, Meta(ge=1, le=100)] = 50
 
 
@@ -218,7 +216,7 @@ def _kept_line(kept: Saved) -> SavedLine:
 
 LIST = Operation(
     name="what_ifs",
-    summary="List what-ifs: those of this process and those that were kept.",
+    summary="List what-ifs: those of this process and those that were saved.",
     params=SavedParams,
     result=SavedPage,
     run=_listed,
@@ -306,7 +304,7 @@ def _rules(one: list[RuleTotals], other: list[RuleTotals]) -> list[RuleDifferenc
 
 COMPARE = Operation(
     name="what_if_compare",
-    summary="Compare two what-ifs that were kept: the same history under two candidates, or before and after.",
+    summary="Compare two saved what-ifs: the same history under two candidates, or before and after.",
     params=CompareParams,
     result=Comparison,
     run=_compare,

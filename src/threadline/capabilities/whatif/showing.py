@@ -30,7 +30,7 @@ class RuleTotals(msgspec.Struct, kw_only=True):
     """What became of one rule."""
 
     rule: str
-    asked: Annotated[int, Meta(description="Events that it was asked of, on either side.")]
+    asked: Annotated[int, Meta(description="Events on which it ran, on either side.")]
     changed: int
     changed_share: Annotated[float, Meta(description="`changed` of `asked`, 0 to 1.")]
     people: Annotated[int, Meta(description="People for whom an answer changed.")]
@@ -94,7 +94,7 @@ class WhatIfView(msgspec.Struct, kw_only=True):
     stop: Instant
     asked: Annotated[dict[str, Any], Meta(description="The question.")]
     diff: Annotated[list[str], Meta(description="Rules and sets that differ, line by line, as `diff -u` shows it.")]
-    people: Annotated[int, Meta(description="People whose history was lived, or should have been.")]
+    people: Annotated[int, Meta(description="People whose history was run, or should have been.")]
     events: Annotated[int, Meta(description="Events that they have, those outside of the range included.")]
     events_in_all: Annotated[int | None, Meta(description="Events of the whole store, where it can tell.")] = None
     people_changed: int = 0
@@ -105,7 +105,7 @@ class WhatIfView(msgspec.Struct, kw_only=True):
     changed: int = 0
     errors: Annotated[int, Meta(description="Answers of the candidate that are errors.")] = 0
     failed: Annotated[
-        int, Meta(description="Those whose history could not be lived; no answer of theirs is counted.")
+        int, Meta(description="Those whose history could not be run; none of their answers is counted.")
     ] = 0
     cut: Annotated[
         int,
@@ -114,7 +114,7 @@ class WhatIfView(msgspec.Struct, kw_only=True):
             "was left out, as `threadline.cascade_cut` would say in the thread."
         ),
     ] = 0
-    asked_of: Annotated[dict[str, int], Meta(description="Event type -> events of which rules were asked.")] = {}
+    asked_of: Annotated[dict[str, int], Meta(description="Event type -> events on which rules ran.")] = {}
     matrix: list[MatrixCell] = []
     rules: list[RuleTotals] = []
     actions: list[ActionTotals] = []

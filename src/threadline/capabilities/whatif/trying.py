@@ -34,7 +34,8 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     )
     version: Version | None = None
     content: Annotated[
-        dict[str, Any] | None, Meta(description="The content of `rule`, as in the definitions; nobody has to write it.")
+        dict[str, Any] | None,
+        Meta(description="The content of `rule`, as in the definitions; it need not be written first."),
     ] = None
     definitions: Annotated[
         str,
@@ -45,7 +46,7 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ""
     against: Annotated[
-        Version | None, Meta(description="Compare with this version of `rule`; without it with what is in force.")
+        Version | None, Meta(description="Compare with this version of `rule`; by default with what is in force.")
     ] = None
     baseline: Annotated[
         Literal["reckoned", "recorded"],
@@ -57,13 +58,13 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     start: Annotated[Time | None, Meta(description="From the events that became known at this instant on.")] = None
     stop: Annotated[Time | None, Meta(description="Up to this instant; without it up to now.")] = None
     since: Annotated[
-        str, Meta(description="Instead of `start`: so long before `stop`, such as 90d.", max_length=32)
+        str, Meta(description="Instead of `start`: this long before `stop`, such as 90d.", max_length=32)
     ] = ""
     people: Annotated[list[PersonRef], Meta(description="Only these people.", max_length=PEOPLE_MAX)] = []
     types: Annotated[
         list[str],
         Meta(
-            description="Count only decisions about events of these types. A rule that no set names is asked of them.",
+            description="Count only decisions about events of these types. A rule that no set names runs on them.",
             max_length=100,
         ),
     ] = []
@@ -125,7 +126,7 @@ def prepare(context: Context, asked: Asked, checkpoint: Checkpoint | None = None
     types = emitted(*books)
     policies = [replayed(each, books, sections, types) for each in (old, new)]
     recorded = asked.baseline == "recorded"
-    # What was recorded was decided as the sets say; what is reckoned is reckoned on all of history.
+    # What was recorded was decided as the sets say; what is computed is computed on all of history.
     # Where everything is folded alike and rules put nothing into threads, people end up where they would have anyway.
     ends = not recorded and (bool(types) or old.catalogue is not new.catalogue)
     ways = [
@@ -176,6 +177,6 @@ def _sides(context: Context, asked: Asked) -> tuple[Candidate, Candidate]:
     new = sides.of_rule(old, sides.written(context, asked.rule, asked.version, asked.content), asked.types)
     if asked.against is not None:
         if asked.baseline == "recorded":
-            raise InvalidValue("`against` is reckoned; leave `baseline` at that")
+            raise InvalidValue("`against` goes with the baseline `reckoned` only; leave `baseline` out")
         old = sides.of_rule(old, sides.written(context, asked.rule, asked.against, None), asked.types)
     return old, new

@@ -65,7 +65,7 @@ def trial_options(command: Command) -> Command:
 @trial_options
 @click.pass_obj
 def what_if(session: Session, /, **given: Any) -> None:
-    """Try a rule or definitions on history, in a sandbox, and tell what would have been otherwise.
+    """Try a rule or definitions on history, in a sandbox, and show what would have been different.
 
     It reads beside a running server, and writes nothing unless --save keeps the result. Interrupt it and it ends after
     the people it is at; with --checkpoint it goes on there when it is run again.

@@ -1,4 +1,4 @@
-"""A sliding window: at most so many actions of a name within any stretch of time, reckoned to the microsecond."""
+"""A sliding window: at most so many actions of a name within any stretch of time, computed to the microsecond."""
 
 from __future__ import annotations
 

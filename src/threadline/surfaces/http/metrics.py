@@ -95,7 +95,7 @@ class Metrics:
 
 
 def _number(value: float) -> str:
-    """All digits of it: a rate or a difference is reckoned from these."""
+    """All digits of it: a rate or a difference is computed from these."""
     return str(int(value)) if float(value).is_integer() else repr(value)
 
 

@@ -1,1 +1,1 @@
-"""What each capability must say of a person, reckoned slowly from what was told; nothing here knows a fold."""
+"""What each capability must say of a person, computed slowly from what was told; nothing here knows a fold."""

@@ -1,4 +1,4 @@
-"""The auditor of memory: the facts that ship, by the tables of docs/memory.md, reckoned from every event anew."""
+"""The auditor of memory: the facts that ship, by the tables of docs/memory.md, computed from every event anew."""
 
 from __future__ import annotations
 
