@@ -174,6 +174,24 @@ def test_what_is_cut_is_told_as_live() -> None:
     assert tried.what_if(definitions=yaml({"rule_sets": fewer}))["cut"] == 1
 
 
+def test_what_was_cut_is_not_compared_with_what_was_recorded() -> None:
+    rules = {
+        f"r{number:02d}": {"version": 1, "conditions": {"field": "event.properties.total", "greater_than": number}}
+        for number in range(40)
+    }
+    sets = {"all": {"events": ["paid"], "rules": list(rules)}}
+    tried = Tried(yaml({"rules": rules, "rule_sets": sets}))
+    tried.tell("paid", user_id="ada", properties={"total": 50})
+    tried.tell("paid", user_id="ada", properties={"total": 5})
+    assert len(tried.ask("decisions", person="user_id:ada", limit=500)["decisions"]) == 20 + 5
+    same = tried.what_if(definitions=yaml({"rules": rules}), baseline="recorded")
+    assert (same["cut"], same["changed"], same["decisions"]) == (1, 0, 80)
+    # r03 says no of the first payment, r30 yes of the second; of the first it was not heard.
+    for id in ("r03", "r30"):
+        other = {**rules, id: {"version": 2, "conditions": {"field": "event.properties.total", "less_than": 6}}}
+        assert tried.what_if(definitions=yaml({"rules": other}), baseline="recorded")["changed"] == 1
+
+
 def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
     index = shop.engine.catalogue.index["profile"]
     projection = shop.engine.catalogue.projections[index]

@@ -15,6 +15,7 @@ from threadline.engine.person import PERSON, Person, person_key, unpack_person
 from threadline.engine.refold import read_ahead
 from threadline.engine.sandbox import Judged, Life, Parted
 from threadline.engine.sides import Judge, Missing, Side, Verdicts
+from threadline.engine.wishes import CASCADE_CUT
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Known
 from threadline.kernel.store import Item, Key, Store
@@ -227,7 +228,9 @@ class _Try:
         there = self._life(new, events)
         self._cuts = there.cuts
         if trial.told is not None:
-            return _paired(self._told(events), there.judged)
+            cut = {each.cause for each in events if _was_cut(each, new.judges[0].name)}
+            pairs = _paired(self._told(events), there.judged)
+            return [_as_far_as_told(pair) if pair.recorded.id in cut else pair for pair in pairs]
         here = self._life(old, events)
         if trial.endings is not None:
             ends = []
@@ -301,6 +304,17 @@ def _unfolded(side: Side) -> Iterator[None]:
         yield
     except Missing as missing:
         raise _Unfolded(side, missing) from None
+
+
+def _was_cut(recorded: Recorded, policy: str) -> bool:
+    return recorded.event.type == CASCADE_CUT and recorded.event.properties.get("policy") == policy
+
+
+def _as_far_as_told(pair: Pair) -> Pair:
+    """Without what comes after the last that was recorded: more had come of the event than may come of one, and
+    whatever the rest said, nothing of it could be recorded."""
+    told = max((place for place, name in enumerate(pair.new, 1) if name in pair.old), default=0)
+    return pair._replace(new=dict(list(pair.new.items())[:told]))
 
 
 def _paired(old: Sequence[Judged], new: Sequence[Judged]) -> list[Pair]:
