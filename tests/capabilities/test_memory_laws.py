@@ -260,6 +260,23 @@ def test_facts_that_expire_are_sorted_out_alike_in_any_order(random: Random, cou
         assert len(shown.get("behavioral", {})) <= 8
 
 
+def test_of_facts_that_are_all_over_nothing_stays_however_they_are_folded() -> None:
+    declared = projection(read_derivations([("threadline.yaml", CROWDED)]))
+    events = [
+        record(T0 + hour * HOUR, "noted", {"key": f"k{hour}", "value": hour, "until": format_time(T0 + until * HOUR)})
+        for hour, until in ((0, 3), (4, 6), (7, 8), (8, 12), (11, 12), (12, 12))
+    ]
+    for law in LAWS:
+        law(declared, events, Random(0))
+    events.append(record(T0 + 13 * HOUR, "noted", {"key": "k0", "value": "again"}))
+    state = declared.empty()
+    for each in events:
+        assert declared.compile is not None
+        state = declared.compile("noted")(state, each)  # type: ignore[misc]
+    fact = declared.view(state, T0 + 14 * HOUR, [])["fact"]["k0"]
+    assert (fact["value"], fact["created_at"], fact["events"]) == ("again", format_time(T0 + 13 * HOUR), 1)
+
+
 @given(random=scenarios.randoms)
 def test_what_is_over_keeps_no_fact_out(random: Random) -> None:
     """Every hour four things are noted for an hour, each time others; all four are known, whatever was there before."""

@@ -212,6 +212,20 @@ def test_what_occurs_after_a_retraction_counts_anew_and_what_comes_late_does_not
     ]  # fmt: skip
 
 
+def test_lineage_names_an_event_whose_facts_were_all_over() -> None:
+    declared = """
+memory:
+  offer:
+    {events: offered, each: offers, fact: "fact/{key}", says: value, source: agent_inferred, expires_at: until, most: 4}
+"""
+    shop = Asked(definitions=declared)
+    offers = [{"key": f"k{number}", "value": number, "until": "2025-01-01"} for number in range(7)]
+    shop.tell("offered", user_id="ada", properties={"offers": offers})
+    assert shop.ask("memory", id=ADA)["facts"] == []
+    [event] = shop.ask("memory_lineage", id=ADA, type="fact", key="k3")["events"]
+    assert event["type"] == "offered"
+
+
 def test_lineage_gives_every_event_and_no_other_page_by_page(shop: Asked) -> None:
     for number in range(30):
         product = "ab"[number % 2]

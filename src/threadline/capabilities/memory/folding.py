@@ -120,9 +120,9 @@ class Maker:
         return type, self._beginning + rest
 
     def facts(self, recorded: Recorded) -> Iterator[tuple[str, str]]:
-        """Type and key of each fact that an event makes."""
+        """Type and key of each fact that an event makes, whether or not it is kept."""
         state: State = {}
-        fold_maker(self, state, recorded)
+        fold_maker(self, state, recorded, sorting=False)
         if state:
             yield from map(self.fact, self.pieces(state[self.code]))
 

@@ -31,9 +31,11 @@ def opened(state: State, code: str) -> Pieces:
 
 
 def close(state: State, code: str, pieces: Pieces, packed: bool) -> None:
-    """Put the pieces of a part back, packed or as they are."""
+    """Put the pieces of a part back, packed or as they are; of what has none left nothing stays."""
     if pieces:
         state[code] = msgspec.Raw(_pack(pieces)) if packed else pieces
+    else:
+        state.pop(code, None)
 
 
 def piece_of(pieces: Pieces, part: str) -> Piece | None:

@@ -15,7 +15,7 @@ from threadline.capabilities.memory.view import Reader
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Fold, Projection
 
-LAYOUT = 2
+LAYOUT = 3
 """Grows when the form of the state changes, so that states of the older form are folded again."""
 
 Makers = dict[str, list[Maker]]
