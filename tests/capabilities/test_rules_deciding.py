@@ -319,7 +319,7 @@ def test_effects_go_to_the_outbox_once() -> None:
     assert len(effects) == 6
     mine = {
         (kind, "url" in data): {name: value for name, value in data.items() if name != "at"}
-        for _, _, _, by, _, (kind, _, _, data), *_ in effects
+        for _, _, _, by, _, (kind, _, _, data, *_), *_ in effects
         if by == cause
     }
     who = {"rule": "a", "version": 1}

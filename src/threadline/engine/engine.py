@@ -310,9 +310,12 @@ class Engine:
 
     def try_out(
         self, id: str, workspace: str, subject: Any, pages: Callable[[Key | None], Iterator[Done]],
-        finish: Callable[[], None], *, wait: bool,
+        finish: Callable[[Any], None], *, wait: bool,
     ) -> Running:  # fmt: skip
-        """Run a what-if under an id, in this thread with ``wait``, else beside it."""
+        """Run a what-if under an id, in this thread with ``wait``, else beside it.
+
+        ``finish`` is called in the end with the subject of the one that ran: somebody may have asked the same before.
+        """
         running = Running(id, workspace, subject, pages, finish, self.store.stats().get("log_entries"))
         return self.trials.run(running, wait=wait)
 

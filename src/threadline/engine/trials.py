@@ -23,7 +23,7 @@ class Running:
 
     def __init__(
         self, id: str, workspace: str, subject: Any, pages: Callable[[Key | None], Iterator[Done]],
-        finish: Callable[[], None], events_in_all: int | None,
+        finish: Callable[[Any], None], events_in_all: int | None,
     ) -> None:  # fmt: skip
         self.id = id
         self.workspace = workspace
@@ -36,7 +36,8 @@ class Running:
         """Of the whole store, where it can tell; for a bar."""
         self.problem = ""
         self._pages = pages
-        self._finish = finish
+        self._finishing = [finish]
+        self._finished = False
         self._after: Key | None = None
         self._stopping = threading.Event()
         self._moved = threading.Condition()
@@ -60,6 +61,24 @@ class Running:
             self.problem, state = f"{type(error).__name__}: {error}", "failed"
         self.state = state
         self._tell()
+
+    def join(self, other: Running) -> None:
+        """Do in the end what somebody wants who has asked the same meanwhile."""
+        with self._moved:
+            if not self._finished:
+                self._finishing += other._finishing
+                return
+        for finish in other._finishing:
+            finish(self.subject)
+
+    def _finish(self) -> None:
+        while True:
+            with self._moved:
+                if not self._finishing:
+                    self._finished = True
+                    return
+                finish = self._finishing.pop(0)
+            finish(self.subject)
 
     def begin(self) -> None:
         """Work in a thread of its own."""
@@ -115,6 +134,7 @@ class Trials:
                 running.state = "running"
         if joins:
             assert known is not None
+            known.join(running)
             if wait:
                 known.wait_for_end()
             return known

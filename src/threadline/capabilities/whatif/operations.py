@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Annotated, Any
 
 import msgspec
@@ -36,25 +35,13 @@ class Subject:
         self.trying = trying
         self.save = save
         self.note = note
-        self._ended = False
-        self._lock = threading.Lock()
+        self.saved = False
 
-    def finish(self) -> None:
-        """Keep the result, if that is wanted."""
-        with self._lock:
-            self._ended = True
-        if self.save:
-            keep(self.context, self.trying, self.note)
-
-    def save_too(self, other: Subject) -> None:
-        """Keep the result because somebody wants it who has asked the same meanwhile."""
-        with self._lock:
-            if self.save:
-                return
-            self.save, self.note, self.context = True, other.note, other.context
-            ended = self._ended
-        if ended:
-            keep(self.context, self.trying, self.note)
+    def finish(self, ran: Subject) -> None:
+        """Keep the result, if that is wanted and was not done; ``ran`` is who asked the same first."""
+        if self.save and not ran.saved:
+            keep(self.context, ran.trying, self.note)
+            ran.saved = True
 
 
 def keep(context: Context, trying: Trying, note: str) -> None:
@@ -73,8 +60,6 @@ def _started(context: Context, params: WhatIfParams) -> WhatIfView:
     running = context.engine.try_out(
         trying.id, context.workspace, subject, trying.pages, subject.finish, wait=params.wait
     )
-    if running.subject is not subject and params.save and running.state in ("running", "done"):
-        running.subject.save_too(subject)
     return _shown(running)
 
 
@@ -82,7 +67,7 @@ def _shown(running: Any) -> WhatIfView:
     subject: Subject = running.subject
     state: State = running.state
     return view(
-        subject.trying, state, running.people, running.events, saved=subject.save and state == "done",
+        subject.trying, state, running.people, running.events, saved=subject.saved,
         problem=running.problem, events_in_all=running.events_in_all,
     )  # fmt: skip
 
