@@ -5,17 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from threadline.engine.packing import time_key
+from threadline.kernel.sender import rest_seconds
 from threadline.kernel.store import Item, Key, Store, beyond
 from threadline.kernel.time import SECOND, Clock
 
-REST_SECONDS_FIRST = 10
-REST_SECONDS_MAX = 600
 _RESTING_MAX = 10_000
-
-
-def rest_seconds(times: int) -> int:
-    """How long something is left alone that was so many times before."""
-    return int(min(REST_SECONDS_FIRST * 2 ** min(times, 20), REST_SECONDS_MAX))
 
 
 class _Rest(NamedTuple):

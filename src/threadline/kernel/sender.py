@@ -9,6 +9,16 @@ import msgspec
 
 from threadline.kernel.policy import Effect
 
+PLACE_FAILURES_MAX = 5
+"""Failures in a row after which a place is left alone for a while."""
+REST_SECONDS_FIRST = 10
+REST_SECONDS_MAX = 600
+
+
+def rest_seconds(times: int) -> int:
+    """How long something is left alone that was so many times in a row before: longer and longer, to a bound."""
+    return int(min(REST_SECONDS_FIRST * 2 ** min(times, 20), REST_SECONDS_MAX))
+
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an effect. It becomes an event in the person's thread."""

@@ -16,6 +16,7 @@ from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import SECOND, Clock, from_datetime
+from threadline.senders.hosts import Hosts
 from threadline.senders.http_call import Answer, Failed, HttpCaller, Refused
 
 TYPE = "rule_matched"
@@ -74,6 +75,7 @@ class WebhookSender:
         """They sign calls of addresses that rules name themselves."""
         self._caller = caller
         self._clock = clock
+        self._hosts = Hosts(clock)
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
         """See `Sender`. The body is the same for every attempt, byte for byte; only time and signature are new."""
@@ -82,6 +84,17 @@ class WebhookSender:
         told = {"host": _host(str(effect.data.get("url")))} if name is None else {"destination": name}
         if target is None:
             return Outcome(type=PARKED, properties=told, parked=f"no destination {name!r} is declared")
+        if name is not None:
+            return self._called(target, effect, effect_id, told, named=True)
+        place = _place(target.url)
+        if wait := self._hosts.wait(place):
+            told["error"] = "its host fails, and is left alone for a while"
+            return Outcome(type=RETRIED, properties=told, retry_after_seconds=wait)
+        outcome = self._called(target, effect, effect_id, told, named=False)
+        self._hosts.heard(place, ill=outcome.place == "ill")
+        return outcome
+
+    def _called(self, target: Target, effect: Effect, effect_id: str, told: dict[str, Any], *, named: bool) -> Outcome:
         try:
             body, withheld = written(effect.data, target.payload)
             told |= {"withheld": withheld} if withheld else {}
@@ -91,7 +104,7 @@ class WebhookSender:
         except Failed as error:
             told["error"] = str(error)
             return Outcome(type=RETRIED, properties=told, retry_after_seconds=0.0, place="ill")
-        return self._outcome(answer, {**told, "status": answer.status}, named=name is not None)
+        return self._outcome(answer, {**told, "status": answer.status}, named=named)
 
     def _headers(self, target: Target, id: str, body: bytes) -> dict[str, str]:
         seconds = self._clock() // SECOND
@@ -133,6 +146,14 @@ class WebhookSender:
 
 def _until(text: str, now: int) -> float:
     return (from_datetime(parsedate_to_datetime(text)) - now) / SECOND
+
+
+def _place(url: str) -> str:
+    """Host and port of an address, by which it is told whether calls get there."""
+    try:
+        return urlsplit(url).netloc[:_SHOWN_MAX].lower()
+    except ValueError:
+        return ""
 
 
 def _host(url: str) -> str:

@@ -21,7 +21,7 @@ from threadline.kernel.limits import (
     WEBHOOKS_AT_ONCE_MAX,
 )
 from threadline.kernel.section import Section
-from threadline.kernel.sender import Lane
+from threadline.kernel.sender import PLACE_FAILURES_MAX, Lane
 from threadline.kernel.time import DAY, SECOND, parse_duration
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -31,8 +31,6 @@ TIMEOUT = 5 * SECOND
 GIVE_UP = 3 * DAY
 GIVE_UP_MAX = 30 * DAY
 AT_ONCE = 4
-FAILURES_MAX = 5
-"""Failures in a row after which a destination is left alone for a while."""
 
 URL_LANES = 4
 """Lanes shared by calls of addresses that rules name themselves."""
@@ -90,11 +88,12 @@ class Destination:
     @property
     def lane(self) -> Lane:
         """Its queue."""
-        return Lane(self.name, self.at_once, self.give_up_seconds, FAILURES_MAX, self)
+        return Lane(self.name, self.at_once, self.give_up_seconds, PLACE_FAILURES_MAX, self)
 
 
 def url_lanes() -> tuple[Lane, ...]:
-    """The queues of calls to addresses that rules name themselves. Several hosts share one, so none of them rests."""
+    """The queues of calls to addresses that rules name themselves. Several hosts share one, so none of them rests: the
+    sender leaves alone the hosts that fail."""
     return tuple(Lane(f"url.{number}", AT_ONCE, GIVE_UP / SECOND) for number in range(URL_LANES))
 
 

@@ -1,0 +1,62 @@
+"""Which hosts fail just now: addresses that rules name themselves share queues, so that each host must wait alone."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from threadline.kernel.sender import PLACE_FAILURES_MAX, rest_seconds
+from threadline.kernel.time import SECOND, Clock
+
+HOSTS_MAX = 1_000
+"""Hosts that are remembered; of more the one is forgotten that has not failed for longest."""
+TEST_SECONDS = 10
+"""How long the call that tests a host may be on its way before another one does."""
+
+
+class _Failing(NamedTuple):
+    failures: int = 0
+    """In a row, since it was called again."""
+    rests: int = 0
+    """How often in a row it was left alone."""
+    until: int = 0
+    """While it rests, or is tested, nothing else goes there before this instant."""
+    tested: bool = False
+
+
+class Hosts:
+    """What this process has seen of them; another one learns it within a few calls. Thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failing: dict[str, _Failing] = {}
+
+    def wait(self, host: str) -> float:
+        """For how many seconds a host is to be left alone; 0.0 for whoever may call it.
+
+        After a rest that is one caller, and the others wait for what comes of it.
+        """
+        with self._lock:
+            found = self._failing.get(host)
+            if found is None or not found.rests:
+                return 0.0
+            now = self._clock()
+            if now < found.until:
+                return (found.until - now) / SECOND
+            self._failing[host] = found._replace(until=now + TEST_SECONDS * SECOND, tested=True)
+            return 0.0
+
+    def heard(self, host: str, *, ill: bool) -> None:
+        """What came of a call."""
+        with self._lock:
+            before = self._failing.pop(host, _Failing())
+            if not ill:
+                return
+            after = before._replace(failures=before.failures + 1)
+            if before.tested or (not before.rests and after.failures >= PLACE_FAILURES_MAX):
+                until = self._clock() + rest_seconds(before.rests) * SECOND
+                after = _Failing(rests=before.rests + 1, until=until)
+            self._failing[host] = after
+            if len(self._failing) > HOSTS_MAX:
+                del self._failing[next(iter(self._failing))]
