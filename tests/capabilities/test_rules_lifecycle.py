@@ -201,6 +201,27 @@ def test_effective_times_are_told_beside_what_was_in_force() -> None:
     assert asked.ask("rule", id="score", at=format_time(until))["effective"] is False
 
 
+def test_who_asks_for_all_rules_is_not_answered_by_those_that_do_not_count() -> None:
+    asked = asked_with_set()
+    until = STARTS_AT + DAY
+    asked.ask("rule_write", id="score", rule=rule(effective_until=format_time(until)))
+    asked.ask("rule_activate", id="score", version=1, untested=True)
+    event = {"type": "applied", "key": "a", "identifiers": {"user_id": "ada"}, "properties": {"score": 91}}
+    asked.tell("applied", user_id="ada", properties={"score": 91})
+
+    def statuses(**named: Any) -> list[str]:
+        return [each["status"] for each in asked.ask("decisions_evaluate", **named)["decisions"]]
+
+    for effective, found in ((True, ["Rejected"]), (False, [])):
+        assert statuses(event=event) == found
+        assert statuses(event=event, rule_set="apps") == found
+        assert len(statuses(person="user_id:ada")) == len(found)
+        assert statuses(event=event, rule="score") == ["Rejected"], "who names a rule wants to know of that"
+        why = asked.ask("rule_why", id="user_id:ada", rule="score")
+        assert (why["matched"], why["effective"]) == (True, effective)
+        asked.now = until
+
+
 def test_the_definitions_have_a_history_as_well() -> None:
     text = "rules: {score: {version: 3, conditions: {field: tags, exists: true}}}"
     asked = Asked(definitions=text)

@@ -272,6 +272,10 @@ class WhyResult(msgspec.Struct, kw_only=True):
     rule: str
     version: int
     matched: bool
+    effective: Annotated[
+        bool,
+        Meta(description="Whether it counts now, by its `effective_from` and `effective_until`."),
+    ]
     event: Annotated[
         EventView | None,
         Meta(description="The person's last event of a type that the rule runs on; null: it ran without one."),
@@ -301,6 +305,7 @@ def _why(context: Context, params: WhyParams) -> WhyResult:
     view = tried_view(decided, person.id, "" if recorded is None else recorded.id, context.now)
     return WhyResult(
         person=person.id, rule=rule.id, version=rule.version, matched=decided.status not in ("NoMatch", "Error"),
+        effective=rule.is_effective(context.now),
         event=None if recorded is None else event_view(recorded), as_of=instant(context.now), decision=view,
     )  # fmt: skip
 

@@ -104,7 +104,9 @@ def _evaluate(context: Context, params: EvaluateParams) -> EvaluateResult:
     if params.record:
         return _recorded(context, params, book, _asked(context, params, person))
     subject = Subject(Views(context, person, context.now, None).view)
-    return _answer(context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, book)])
+    return _answer(
+        context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, book, context.now)]
+    )
 
 
 def _given(context: Context, params: EvaluateParams, book: Book, native: NativeEvent) -> EvaluateResult:
@@ -188,11 +190,11 @@ def _asked_of(
         if recorded.event.type != DECISIONS_ASKED:
             return decide(chosen, recorded, known, history=True)
     subject = Subject(known.view, recorded)
-    return [decide_rule(*each, subject) for each in _all(context, params, book)]
+    return [decide_rule(*each, subject) for each in _all(context, params, book, recorded.known_at)]
 
 
-def _all(context: Context, params: EvaluateParams, book: Book) -> list[tuple[Rule, RuleSet | None]]:
-    """The rules that are asked by name, each with the set that it is asked for."""
+def _all(context: Context, params: EvaluateParams, book: Book, at: int) -> list[tuple[Rule, RuleSet | None]]:
+    """Rules, each with the set that it is asked for: one that is named, or those that count at an instant."""
     if params.content is not None:
         return [(_unwritten(context, params.content), None)]
     if params.rule is not None:
@@ -207,7 +209,8 @@ def _all(context: Context, params: EvaluateParams, book: Book) -> list[tuple[Rul
     found: dict[str, tuple[Rule, RuleSet | None]] = {}
     for each in chosen:
         for rule in book.ordered(each.name).rules:
-            found.setdefault(rule.id, (rule, each))
+            if rule.is_effective(at):
+                found.setdefault(rule.id, (rule, each))
     return list(found.values())
 
 
