@@ -10,6 +10,8 @@ from threadline.kernel.store import Item, Key, Store, beyond
 from threadline.kernel.time import SECOND, Clock
 
 _RESTING_MAX = 10_000
+_PAGE = 100
+"""Items that are read at a time where some may rest: who looks for one must not read a thousand one by one."""
 
 
 class _Rest(NamedTuple):
@@ -31,10 +33,11 @@ class Resting:
         """A page of what is due and does not rest."""
         now, start = self._clock(), ""
         found: list[Item] = []
+        page = max(limit, _PAGE) if self._rests else limit
         while len(found) < limit:
-            items = self._store.query(table, partition, start=start, stop=time_key(now + 1), limit=limit)
+            items = self._store.query(table, partition, start=start, stop=time_key(now + 1), limit=page)
             found += [item for item in items if not self._is_resting(item.key, now)]
-            if len(items) < limit:
+            if len(items) < page:
                 break
             start = beyond(items[-1].key.sort)
         return found[:limit]
