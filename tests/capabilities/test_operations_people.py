@@ -266,6 +266,23 @@ def test_an_identity_limit_refuses_a_merge_unless_forced() -> None:
     assert asked.ask("merge", id=ada, other=bob, force=True)["person"]["identifiers"] == ["user_id:ada", "user_id:bob"]
 
 
+def test_whoever_was_joined_by_force_goes_on_gaining_identifiers_of_other_kinds() -> None:
+    asked = Asked()
+    ada, bob = (asked.tell("page", user_id=name)["person"] for name in ("ada", "bob"))
+    asked.tell("page", anonymous_id="phone")
+    merge = asked.ask("merge", id=ada, other=bob, force=True)
+    asked.tell("page", user_id="bob", email="bob@example.com")
+    asked.tell("page", user_id="bob", anonymous_id="phone")
+    asked.tell("page", user_id="bob", external_id="7")
+    asked.tell("page", user_id="eve", external_id="7")
+    # Of what there is too much of already there is never more.
+    assert [join["identifiers"] for join in asked.ask("quarantine")["joins"]] == [["user_id:eve", "external_id:7"]]
+    told = asked.ask("person", id=ada)["identifiers"]
+    assert [each["value"] for each in told] == ["ada", "bob", "bob@example.com", "7", "phone"]
+    asked.ask("unmerge", id=merge["event"])
+    assert [each["value"] for each in asked.ask("person", id=ada)["identifiers"]] == ["ada"]
+
+
 def test_a_split_takes_identifiers_out_with_their_events() -> None:
     asked = Asked()
     asked.tell("identify", user_id="ada", email="info@example.com", properties={"name": "Ada"})

@@ -84,12 +84,14 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
 
     ``other`` is the person they come from where a join is not an operator's own will: a split is then respected.
     """
-    union = set(person.identifiers.values()) | set(identifiers)
-    if len(union) > THREADS_PER_PERSON_MAX:
+    own, theirs = set(person.identifiers.values()), set(identifiers)
+    if len(own | theirs) > THREADS_PER_PERSON_MAX:
         return f"one person may have {THREADS_PER_PERSON_MAX} identifiers"
-    for kind, count in Counter(i.kind for i in union).items():
+    before, brought = Counter(i.kind for i in own), Counter(i.kind for i in theirs)
+    for kind, count in Counter(i.kind for i in own | theirs).items():
         limit = rules.kind(kind).limit
-        if count > limit:
+        # Who was joined by force has too many already: of other kinds they go on gaining.
+        if count > limit and count > max(before[kind], brought[kind]):
             return f"one person may have {limit} {kind}, together they have {count}"
     if other is not None and (set(person.apart) & other.heads.keys() or set(other.apart) & person.heads.keys()):
         return SET_APART
