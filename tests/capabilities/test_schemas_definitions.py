@@ -386,7 +386,9 @@ def test_every_keyword_is_one_of_the_draft(keyword: str) -> None:
 
 def test_the_page_is_true() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    [block] = re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    [block, shipped] = re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert declared(shipped).keys() == {"purchase_completed", "sentiment_detected", "campaign_engaged"}
+    assert EDITOR.is_valid(yaml.safe_load(shipped))
     found = declared(block)
     assert found.keys() == {"purchase_completed", "identify"}
     assert EDITOR.is_valid(yaml.safe_load(block))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
+from importlib import resources
 from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, Place, Plain
+from threadline.capabilities.definitions import Definitions, Document, Place, Plain, suggestion
 from threadline.capabilities.schemas.checking import Checker
 from threadline.capabilities.schemas.keywords import OUTERMOST, definition
 from threadline.capabilities.schemas.validating import Problem, Unfit, compile_schema, installed
@@ -23,6 +25,9 @@ from threadline.kernel.section import Section
 VIOLATION = "schema_violation"
 """The code of an event that does not fit."""
 
+SHIPPED = "shipped"
+"""Stands in the place of a schema for the one that ships."""
+
 _PART = "event_schema_part"
 _FORM = f"it has 1 to {EVENT_TYPE_LENGTH_MAX} characters and does not begin with {SYSTEM_PREFIX}"
 
@@ -35,7 +40,7 @@ SECTION = Section(
             "minLength": 1, "maxLength": EVENT_TYPE_LENGTH_MAX, "not": {"pattern": f"^{re.escape(SYSTEM_PREFIX)}"},
         },
         "maxProperties": EVENT_SCHEMAS_MAX,
-        "additionalProperties": definition(f"#/$defs/{_PART}", outermost=True),
+        "additionalProperties": {"anyOf": [{"const": SHIPPED}, definition(f"#/$defs/{_PART}", outermost=True)]},
     },
     defs={_PART: definition(f"#/$defs/{_PART}", outermost=False)},
 )  # fmt: skip
@@ -58,7 +63,10 @@ def read_schemas(definitions: Definitions) -> list[Requirement]:
                 document.fail(key, f"the schema of {type_!r} is already declared at {places[type_]}; keep one")
             else:
                 places[type_] = document.place(key)
-                requirement = _Reader(document, type_, node).requirement()
+                if document.literal(node) == SHIPPED:
+                    requirement = _shipped(document, type_, node)
+                else:
+                    requirement = _Reader(document, type_, node).requirement()
                 if requirement is not None:
                     found[type_] = requirement
     if len(found) > EVENT_SCHEMAS_MAX:
@@ -66,6 +74,24 @@ def read_schemas(definitions: Definitions) -> list[Requirement]:
             f"{len(found)} event schemas are declared, at most {EVENT_SCHEMAS_MAX} are allowed; remove some"
         )
     return [found[name] for name in sorted(found)]
+
+
+@lru_cache(maxsize=1)
+def shipped_schemas() -> dict[str, Requirement]:
+    """The schemas that ship, by type; none of them is asked until a file of definitions says so."""
+    text = resources.files("threadline.capabilities.schemas").joinpath("shipped.yaml").read_text(encoding="utf-8")
+    ours = Definitions([("shipped.yaml", text)])
+    found = {each.name: each for each in read_schemas(ours)}
+    ours.refuse()
+    return found
+
+
+def _shipped(document: Document, type_: str, node: yaml.Node) -> Requirement | None:
+    found = shipped_schemas().get(type_)
+    if found is None:
+        known = suggestion(type_, shipped_schemas())
+        document.fail(node, f"event schema {type_!r}: no schema ships for it; {known}")
+    return found
 
 
 class _Reader:
