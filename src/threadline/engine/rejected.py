@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from threadline.engine.packing import time_key
-from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import Conflict, EventRejected, NotFound
 from threadline.kernel.event import Event
+from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, Status, StoredEntry
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store
 
@@ -155,9 +155,3 @@ def page(store: Store, workspace: str, before: str, limit: int) -> list[tuple[st
         for row, item in zip(rows, items, strict=True)
         if item is not None
     ]
-
-
-def clamped(event: Event, received_at: int) -> Event:
-    """The event at the time of its receipt, marked: its own time lies too far ahead to be believed."""
-    sent = event.sent_time if event.sent_time is not None else event.occurred_at
-    return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=(*event.marks, "clamped"))

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine import rejected
 from threadline.engine.identity import Named, Names
 from threadline.engine.packing import nested_beyond, pack_body, payload_digest, unpack_body
 from threadline.kernel import limits
@@ -80,8 +79,14 @@ def checked_request(request: Request, now: int) -> Request:
     if not EARLIEST <= event.occurred_at <= LATEST:
         raise EventRejected("invalid_time", "the time is outside the years 1 to 9999")
     if event.occurred_at > now + limits.FUTURE_MAX_SECONDS * SECOND:
-        return request._replace(event=rejected.clamped(event, event.received_at or now))
+        return request._replace(event=_clamped(event, event.received_at or now))
     return request
+
+
+def _clamped(event: Event, received_at: int) -> Event:
+    """The event at the time of its receipt, marked: its own time lies too far ahead to be believed."""
+    sent = event.sent_time if event.sent_time is not None else event.occurred_at
+    return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=(*event.marks, "clamped"))
 
 
 def thread_of(event: Event, names: Names) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from threadline.engine.memo import Memo
-from threadline.engine.wishes import short_hash
+from threadline.kernel.ids import short_hash
 from threadline.kernel.store import Key, Put, Store, query_pages
 
 SOURCE = "source"

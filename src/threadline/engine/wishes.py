@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import re
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import pack, time_key, unpack, unpack_event
 from threadline.engine.person import Person
 from threadline.kernel.event import Event, Recorded, event_id
+from threadline.kernel.ids import short_hash
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.store import Delete, Key, Put, Store, query_pages
 
@@ -87,11 +87,6 @@ def event_of(person: Person, thread: str, source: str, cause: str, wish: Emit, n
 def cut(policy: str, now: int) -> Emit:
     """What says that a cascade was cut at its limit, and by whom."""
     return Emit(type=CASCADE_CUT, key="cut", occurred_at=now, properties={"policy": policy})
-
-
-def short_hash(*parts: str) -> str:
-    """128 bits of a hash over parts, as hex: ids of effects and timers derive from their cause by it."""
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def shard_of(id: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, WORKSPACE_LENGTH_MAX
 
 WORKSPACE_FORM = f"1 to {WORKSPACE_LENGTH_MAX} printable characters without /"
@@ -106,6 +107,7 @@ def event_id(workspace: str, source: str, key: str) -> str:
     Because the id is a function of the key, a duplicate finds the first event by its own id, and the
     uniqueness of ids in the log *is* the uniqueness of keys.
     """
+    # `short_hash` of the three, written out: this is asked of every event.
     text = f"{workspace}\0{source}\0{key}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -115,7 +117,7 @@ def pair_key(pair: str) -> str:
     if len(pair) <= EVENT_KEY_LENGTH_MAX:
         return pair
     # Without a blank, so that no hash is taken for a pair.
-    return "ce:" + hashlib.blake2b(pair.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return f"ce:{short_hash(pair)}"
 
 
 def thread_id(workspace: str, identifier: Identifier) -> str:

@@ -17,9 +17,9 @@ from threadline.capabilities.interests.lengths import (
     SCOPE_LENGTH_MAX,
     TOPIC_LENGTH_MAX,
 )
-from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.ids import short_hash
 from threadline.kernel.time import parse_time
 from threadline.kernel.typed import prepared
 from threadline.wire.message import place_in_time

@@ -9,9 +9,9 @@ import msgspec
 
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
-from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
+from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Buckets, RateLimits, admitted, merged
