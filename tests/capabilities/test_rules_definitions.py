@@ -211,7 +211,7 @@ def test_a_version_never_changes_once_it_was_seen() -> None:
     store = MemoryStore()
     opened(store, version(1))
     opened(store, version(1))
-    with pytest.raises(InvalidDefinition, match=r"t.yaml:2: version 1 of 'a' was another one when it was first seen"):
+    with pytest.raises(InvalidDefinition, match=r"t.yaml:2: version 1 of 'a' has changed since it was first seen"):
         opened(store, version(1, "y"))
     opened(store, version(2, "y"))
     with pytest.raises(InvalidDefinition, match="raise its number"):

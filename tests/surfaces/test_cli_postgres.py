@@ -55,13 +55,13 @@ def test_migrate_makes_the_tables_once(url: str, capfd: pytest.CaptureFixture[st
     assert call(capfd, "migrate")[:2] == (0, steps)
     code, out, _ = call(capfd, "migrate")
     assert code == 0
-    assert out.endswith("is up to date; nothing was to be done.\n")
+    assert out.endswith("is up to date; there was nothing to do.\n")
     assert call(capfd, "people")[0] == 0
 
 
 def test_a_file_needs_no_migration(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = call(capfd, "migrate", "--file", str(tmp_path / "x.db"))
-    assert (code, out) == (0, f"{tmp_path / 'x.db'} is up to date; nothing was to be done.\n")
+    assert (code, out) == (0, f"{tmp_path / 'x.db'} is up to date; there was nothing to do.\n")
     assert not (tmp_path / "x.db").exists()
 
 

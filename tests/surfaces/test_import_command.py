@@ -72,7 +72,7 @@ def test_an_import_that_is_interrupted_says_how_to_go_on(tmp_path: Path, monkeyp
     monkeypatch.setattr("threadline.surfaces.cli.import_.import_file", interrupted)
     done = run(str(write_csv(tmp_path / "rows.csv", 3)), *OPTIONS, "--file", str(tmp_path / "store.db"))
     assert done.exit_code != 0
-    assert "The same command goes on where it was." in done.stderr
+    assert "The same command continues from there." in done.stderr
 
 
 def test_an_import_that_recorded_nothing_fails_however_often_it_is_run(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_verify_tells_of_a_declared_rule_that_changed_and_of_breaches(folder: Pa
     (folder / "threadline.yaml").write_text(text.replace("80", "70"))
     code, told = threadline(folder, "record", "--events", "[]")
     assert code == 1
-    assert "threadline.yaml:1: version 1 of 'score' was another one when it was first" in " ".join(told.split())
+    assert "threadline.yaml:1: version 1 of 'score' has changed since it was first" in " ".join(told.split())
     (folder / "threadline.yaml").write_text(text.replace("score: {", "score: {version: 2, ").replace("80", "70"))
     # The decision was made by version 1, which the store remembers although nothing declares it any more.
     code, told = threadline(folder, "verify")

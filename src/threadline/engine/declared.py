@@ -67,8 +67,8 @@ def _remember(store: Store, shared: Shared, now: int) -> None:
         known = hashes.get(str(declared.version))
         if known not in (None, digest):
             problems.append(
-                f"{declared.place}: version {declared.version} of {declared.name!r} was another one when it was first "
-                "seen; a version never changes: raise its number"
+                f"{declared.place}: version {declared.version} of {declared.name!r} has changed since it was first "
+                "seen; a version never changes, so raise its number"
             )
         elif kept is None or known is None or kept.history.turns[-1].version != declared.version:
             puts.append(_puts(shared.name, declared, kept, digest, now))

@@ -1,4 +1,4 @@
-"""The JSON Schema of a tree of conditions, for editors that check while one types."""
+"""The JSON Schema of a tree of conditions, for editors that check while you type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of the section ``leaderboards``, for editors that complete and check while one types."""
+"""The JSON Schema of the section ``leaderboards``, for editors that complete and check while you type."""
 
 from __future__ import annotations
 

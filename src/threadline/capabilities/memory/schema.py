@@ -1,4 +1,4 @@
-"""A JSON Schema of the section ``memory``, for editors that complete and check while one types."""
+"""A JSON Schema of the section ``memory``, for editors that complete and check while you type."""
 
 from __future__ import annotations
 

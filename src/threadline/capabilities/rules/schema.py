@@ -1,4 +1,4 @@
-"""The JSON Schema of the sections ``rules`` and ``rule_sets``, for editors that check while one types."""
+"""The JSON Schema of the sections ``rules`` and ``rule_sets``, for editors that check while you type."""
 
 from __future__ import annotations
 

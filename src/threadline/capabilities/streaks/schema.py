@@ -1,4 +1,4 @@
-"""A JSON Schema of the sections ``streaks`` and ``calendar``, for editors that complete and check while one types."""
+"""A JSON Schema of the sections ``streaks`` and ``calendar``, for editors that complete and check while you type."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 
 WhatIfId = Annotated[str, Meta(description="The id of a what-if.", min_length=1, max_length=64)]
-Note = Annotated[str, Meta(description="What it is for; kept with the result.", max_length=1_000)]
+Note = Annotated[str, Meta(description="What it is for; saved with the result.", max_length=1_000)]
 
 
 class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):

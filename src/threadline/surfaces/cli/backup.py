@@ -35,7 +35,7 @@ def backup(session: Session, into: Path) -> None:
 
 @click.command()
 @click.argument("backup", type=click.Path(path_type=Path))
-@click.option("--replace", is_flag=True, help="Set a store aside that is there; it is kept under another name.")
+@click.option("--replace", is_flag=True, help="Replace an existing store, which is kept under another name.")
 @store_option
 @click.pass_obj
 def restore(session: Session, backup: Path, replace: bool) -> None:

@@ -66,7 +66,9 @@ def _surroundings(settings: Settings) -> Iterator[Finding]:
         yield _disk(Path(settings.store).absolute().parent)
     now = system_clock()
     sane = now > _PLAUSIBLE
-    yield Finding("clock", "ok" if sane else "fault", format_time(now) + ("" if sane else " cannot be; set the clock"))
+    yield Finding(
+        "clock", "ok" if sane else "fault", format_time(now) + ("" if sane else " cannot be right; set the clock")
+    )
 
 
 def _is_elsewhere(settings: Settings) -> bool:
@@ -138,7 +140,7 @@ def _faults(engine: Engine, settings: Settings, stats: Mapping[str, int]) -> lis
 
 def _content(faults: list[str] | None) -> Finding:
     if faults is None:
-        return Finding("content", "note", "too long to be read through here; `threadline verify` does")
+        return Finding("content", "note", "too large to be checked here; run `threadline verify`")
     return Finding("content", "fault" if faults else "ok", faults[0] if faults else "read through, and whole")
 
 

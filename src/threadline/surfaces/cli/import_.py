@@ -41,21 +41,23 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
 @click.option("--map", "map_path", metavar="YAML", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--type", "type_", metavar="TYPE", help="The type of every event.")
 @click.option("--time", "time_", metavar="COLUMN", help="When it happened.")
-@click.option("--time-format", metavar="FORMAT", help="iso (default), unix, unix_ms, unix_us, or such as %Y%m%d.")
+@click.option(
+    "--time-format", metavar="FORMAT", help="iso (default), unix, unix_ms, unix_us, or a pattern such as %Y%m%d."
+)
 @click.option("--zone", metavar="NAME", help="The zone of times that name none; default: UTC.")
 @click.option("--user-id", metavar="COLUMN", help="The user's id.")
 @click.option("--email", metavar="COLUMN", help="The user's e-mail address.")
 @click.option("--identifier", "identifiers", metavar="KIND=COLUMN", multiple=True, help="Any other identifier.")
 @click.option(
     "--property", "properties", metavar="NAME=COLUMN[:READING]", multiple=True,
-    help="A property; its reading is number, boolean or json, without one text.",
+    help="A property, read as number, boolean or json; by default as text.",
 )  # fmt: skip
 @click.option("--all-columns", is_flag=True, help="Every column that nothing else names becomes a property.")
 @click.option(
-    "--key", "keys", metavar="COLUMN", multiple=True, help="What names a row for ever; may be several columns."
+    "--key", "keys", metavar="COLUMN", multiple=True, help="A column that names a row for ever. May be repeated."
 )
 @click.option("--source", default="import", show_default=True, help="The source of the events.")
-@click.option("--delimiter", default="", metavar="SIGN", help="Of CSV; default: a comma, for .tsv a tab.")
+@click.option("--delimiter", default="", metavar="SIGN", help="The delimiter of CSV; default: a comma, for .tsv a tab.")
 @click.option("--dry-run", is_flag=True, help="Show what the first 5 rows would become, and record nothing.")
 @click.option("--again", is_flag=True, help="Read all rows, even those that an earlier run has settled.")
 @store_option
@@ -74,7 +76,7 @@ def command(
 ) -> None:
     """Import a CSV, JSONL (each .gz or not) or Parquet FILE as history.
 
-    Run it again after an interruption and it goes on where it was; run it twice and nothing is recorded twice.
+    Run it again after an interruption, and it continues from there; run it twice and nothing is recorded twice.
     Rows that cannot be recorded are kept in the rejected log with their numbers.
     """
     mapping = parse_mapping(declared_mapping(map_path, columns))
@@ -87,7 +89,7 @@ def command(
         with session.engine() as engine, _bar(path) as advance:
             summary = import_file(engine, plan, again=again, advance=advance)
     except KeyboardInterrupt:
-        terminal(stderr=True).print("Broken off. The same command goes on where it was.")
+        terminal(stderr=True).print("Interrupted. The same command continues from there.")
         raise
     _show(session.console, summary, time.monotonic() - began)
     if summary.futile:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.engine.engine import Engine
-from threadline.engine.wishes import short_hash
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event
+from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.typed import prepared
@@ -109,7 +109,7 @@ class Summary:
 def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Advance | None = None) -> Summary:
     """Import a file and answer what became of its rows.
 
-    Broken off at any instant and started again it goes on where it was: after each batch a checkpoint says how far it
+    Interrupted at any instant and started again, it continues from there: after each batch a checkpoint says how far it
     has come, and rows that were recorded after the last checkpoint are recognised by their keys. ``again`` ignores
     the checkpoint. A row that cannot be recorded is kept in the rejected log with its number and stops no other.
     Raises `InvalidDefinition` for a mapping that names a column which the file has not, before any row is read, and

@@ -21,4 +21,4 @@ def migrate(session: Session) -> None:
     for step in steps:
         click.echo(f"taken: {step}")
     if not steps:
-        click.echo(f"{without_secret(settings.store)} is up to date; nothing was to be done.")
+        click.echo(f"{without_secret(settings.store)} is up to date; there was nothing to do.")

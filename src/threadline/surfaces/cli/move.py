@@ -36,9 +36,9 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
     """Move everything FROM one store TO another, which must be empty, and verify that both hold the same.
 
     A store is a path, or a URL as THREADLINE_STORE takes it. Nothing is changed in the source. Run it again after an
-    interruption and it goes on where it was.
+    interruption, and it continues from there.
 
-    To move with little time off: run it with --follow beside the server, stop the server, run it without --follow,
+    To move with little downtime: run it with --follow beside the server, stop the server, run it without --follow,
     then start the server on the new store. Start nothing on the new store before: it would send what is due.
     """
     settings, into = _settings(session, source), _settings(session, target)

@@ -33,7 +33,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def trial_options(command: Command) -> Command:
     """The options that every what-if has: which history, and what becomes of the result."""
     options = (
-        click.option("--since", metavar="DURATION", help="So long before the end, such as 90d."),
+        click.option("--since", metavar="DURATION", help="Start this long before the end, such as 90d."),
         click.option("--start", metavar="TIME", help="From the events that became known at this instant on."),
         click.option("--stop", metavar="TIME", help="Up to this instant; without it up to now."),
         click.option("--people", metavar="PERSON", multiple=True, help="Only this person. May be repeated."),
@@ -42,10 +42,10 @@ def trial_options(command: Command) -> Command:
                      help="People who are shown with their first difference."),
         click.option("--changed-max", type=click.FloatRange(0, 1),
                      help="Exit with 1 for errors, or if a larger share of the answers changed."),
-        click.option("--save", is_flag=True, help="Keep the result in the store; an activation may ask for it."),
-        click.option("--note", default="", help="What it is for; kept with the result."),
+        click.option("--save", is_flag=True, help="Save the result in the store, where an activation can require it."),
+        click.option("--note", default="", help="What it is for; saved with the result."),
         click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path),
-                     help="Where to keep how far it is. If the file is there, it goes on from it."),
+                     help="A file for the progress; if it exists, the command continues from there."),
         click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON."),
         store_option,
         workspace_option,
@@ -56,9 +56,11 @@ def trial_options(command: Command) -> Command:
 
 
 @click.command("what-if")
-@click.option("--rule", help="Try a rule: its --version, or a --content that nobody has written yet.")
+@click.option("--rule", help="Try a rule: its --version, or a --content that is not written yet.")
 @click.option("--version", type=click.IntRange(1), help="The version of the rule.")
-@click.option("--content", type=click.File("rb"), help="A file with the content of the rule, as JSON; - is the input.")
+@click.option(
+    "--content", type=click.File("rb"), help="A file with the content of the rule, as JSON; - is standard input."
+)
 @click.option("--against", type=click.IntRange(1), help="Compare with this version, and not with what is in force.")
 @click.option("--definitions", type=click.File("r"), help="Try a file of definitions, section by section.")
 @click.option("--baseline", type=click.Choice(["reckoned", "recorded"]), help="Compare with what was recorded then.")
@@ -191,7 +193,7 @@ def _print(console: Console, found: WhatIfView) -> None:
         points = found.points
         console.print(f"\npoints of {points.people:,} people: {points.earned:+,} earned, {points.balance:+,} balance")
     if found.cut:
-        console.print(f"\nof {found.cut:,} events more came than may come of one: the rest of it was left out")
+        console.print(f"\n{found.cut:,} events led to more than is allowed; the rest of it was left out")
     for person, problem in found.failures.items():
         console.print(Text.assemble(("failed", "red"), "  ", visible(f"{person}: {problem}")))
 

@@ -34,9 +34,11 @@ _ON_DISK = Path("/var/tmp")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
 @click.option(
     "--file", "-f", "file", metavar="PATH", type=click.Path(path_type=Path),
-    help="Keep the store here; there must be none yet. Without it the store is removed in the end.",
+    help="Keep the store in this file, which must not exist yet. Otherwise it is removed in the end.",
 )  # fmt: skip
-@click.option("--exit", "exit_", is_flag=True, help="End after printing; so it does without a terminal, and in CI.")
+@click.option(
+    "--exit", "exit_", is_flag=True, help="End after printing, as it always does without a terminal or in CI."
+)
 @click.pass_obj
 def command(session: Session, port: int, file: Path | None, exit_: bool) -> None:
     """Start a server on an empty file, send it a shop's real history, and show what is known then.
@@ -106,7 +108,7 @@ def _show(console: Console, server: Server) -> None:
     console.print(showing.customer(person, then))
     showing.say(
         console,
-        "Both columns are one state read at two instants. The file tells days, no hours: midnight stands for the day.",
+        "Both columns are one state read at two instants. The file has no hours, so every order is at midnight.",
         "dim",
     )
 
@@ -124,7 +126,7 @@ def _show(console: Console, server: Server) -> None:
     assert (again["position"], again["features"]) == (then["position"], then["features"]), "a customer has changed"
     assert ranking["top"] == top["top"], "the best customers have changed"
     showing.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
-    showing.say(console, "Asked again, the customer and the ten best are what they were, to the cent.")
+    showing.say(console, "Asked again, the customer and the ten best are the same, to the cent.")
 
 
 def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[dict[str, int], float]:
