@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.capabilities.points_stage import Stage
 from threadline.capabilities.points.calendar import Calendar, day_text, month_of, month_text, week_of
 from threadline.capabilities.points.events import POINTS_ADJUSTED, POINTS_EARNED, POINTS_EXPIRED, POINTS_SPENT
 from threadline.capabilities.points.ledger import State, empty, fold, newest, next_expiry, overdue, spendable
@@ -175,3 +176,23 @@ def test_the_ends_of_time_can_be_folded_and_read(zone: str, at: str) -> None:
     state = folded([line(POINTS_EARNED, 5, parse_time(at))], calendar)
     assert spendable(state, calendar, None, LATEST) == 5
     assert next_expiry(state, calendar, 30 * DAY, parse_time(at) - DAY) is not None
+
+
+@pytest.mark.parametrize("type", ["points_earned", "points_adjusted", "points_spent", "points_expired"])
+def test_a_line_that_is_dated_ahead_is_dated_when_it_comes_in(type: str) -> None:
+    stage = Stage()
+    stage.ask("record", events=[{"type": "page", "key": "first", "identifiers": {"user_id": "ada"}}])
+    line = Event(
+        type=type, identifiers=(Identifier("user_id", "ada"),), occurred_at=stage.now + HOUR, key="line",
+        properties={"points": 100},
+    )  # fmt: skip
+    assert [each.status for each in stage.engine.record([line, line])] == ["accepted", "duplicate"]
+    view = stage.points()
+    assert view["balance"] == (100 if type in ("points_earned", "points_adjusted") else -100)
+    # What can be spent is what is told to be there.
+    assert stage.ask("points_spend", id="user_id:ada", points=60, request="r")["balance"] in (40, -100)
+    assert stage.points()["balance"] in (40, -100)
+    stage.now += 2 * HOUR
+    assert [each.status for each in stage.engine.record([line])] == ["duplicate"]
+    outside = stage.tell(type, at=stage.now + HOUR, properties={"points": 5})
+    assert stage.engine.event("default", outside.id).event.occurred_at == stage.now + HOUR

@@ -72,6 +72,7 @@ class Catalogue:
         self.index = {p.name: i for i, p in enumerate(self.projections)}
         self.with_rows = tuple(i for i, p in enumerate(self.projections) if p.rows is not None)
         self.ordered = tuple(i for i, p in enumerate(self.projections) if p.ordered)
+        self.never_ahead = frozenset().union(*(p.never_ahead for p in self.projections))
         self._plans: dict[str, Plan] = {}
         self._reactors: dict[str, tuple[Policy, ...]] = {}
         self.refuse_unread(read for policy in self.policies for read in policy.reads)

@@ -242,7 +242,7 @@ class Recorder:
         for index in todo:
             self.way.give()
             try:
-                checked = checked_request(requests[index], group.now)
+                checked = checked_request(requests[index], group.now, self.catalogue.never_ahead)
                 screened.append(screen(index, checked, self._names, group.now, requests[index].event.sent_time))
             except EventRejected as error:
                 refused[index] = error

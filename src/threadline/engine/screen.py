@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -55,7 +55,7 @@ class Screened(NamedTuple):
     """Who is meant, the strongest identifier first."""
 
 
-def checked_request(request: Request, now: int) -> Request:
+def checked_request(request: Request, now: int, never_ahead: Container[str] = ()) -> Request:
     """The request with a clamped time, or `EventRejected` for what no log may hold."""
     event = request.event
     if not is_workspace(event.workspace):
@@ -78,7 +78,8 @@ def checked_request(request: Request, now: int) -> Request:
         )
     if not EARLIEST <= event.occurred_at <= LATEST:
         raise EventRejected("invalid_time", "the time is outside the years 1 to 9999")
-    if event.occurred_at > now + limits.FUTURE_MAX_SECONDS * SECOND:
+    at_once = event.type in never_ahead and event.source_type != "external"
+    if event.occurred_at > now + (0 if at_once else limits.FUTURE_MAX_SECONDS * SECOND):
         return request._replace(event=_clamped(event, event.received_at or now))
     return request
 

@@ -76,6 +76,9 @@ class Projection:
     all_rows: bool = False
     """True: readers of its rows rely on everybody's being written and no others, and make sure of that themselves. The
     rows of other projections are brought up to date by a refold; see `engine/indexing.py`."""
+    never_ahead: frozenset[str] = frozenset()
+    """Event types that say what is so from now on: one that this process itself dates ahead of the clock counts at
+    once, and bears the time of its receipt."""
     due: Callable[[State, int], int | None] | None = None
     """The next instant after ``now`` at which the view changes through time alone; None: never."""
     ordered: bool = False

@@ -36,6 +36,7 @@ def points_projection(points: Points) -> Projection:
         empty=empty,
         fold=partial(fold, calendar),
         view=partial(_view, calendar, points.expires_after),
+        never_ahead=LEDGER,
         due=partial(_due, calendar, points.expires_after),
         fingerprint="" if points.timezone == "UTC" else points.timezone.replace(" ", "_"),
     )

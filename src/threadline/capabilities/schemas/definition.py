@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, Place, Plain, suggestion
+from threadline.capabilities.definitions import Definitions, Document, Place, Plain
 from threadline.capabilities.schemas.checking import Checker
 from threadline.capabilities.schemas.keywords import OUTERMOST, definition
 from threadline.capabilities.schemas.validating import Problem, Unfit, compile_schema, installed
@@ -18,6 +18,7 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event
 from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.limits import EVENT_SCHEMAS_MAX, EVENT_TYPE_LENGTH_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
