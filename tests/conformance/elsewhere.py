@@ -50,8 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
             """Say in the first run what else would only be seen when the seed draws the test."""
             raise TypeError(f"{cls.__name__}: a suite that runs on every store changes one it has made, not its class")
 
-        def __new__(cls) -> Any:
+        def __new__(cls, *, readonly: bool = False) -> Any:
             """Open one in a folder of its own."""
+            assert not readonly, "a store of one's own that cannot be written to stays empty"
             global _opened  # noqa: PLW0603 - a plugin has no other place between its hooks
             _opened += 1
             _open.append(backend.open(Path(tempfile.mkdtemp(dir=folder))))
