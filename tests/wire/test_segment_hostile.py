@@ -13,6 +13,7 @@ from tests.wire.segment_cases import one, refused, send, track
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENT_BYTES_MAX, JSON_DEPTH_MAX
+from threadline.wire import scan
 from threadline.wire.rejection import CODES, RAW_BYTES_MAX, Rejection
 from threadline.wire.scan import depth, split_array
 from threadline.wire.segment import encode
@@ -235,3 +236,39 @@ def test_a_megabyte_of_hostile_quotes_is_scanned_in_linear_time() -> None:
     # Were each quote tried as the beginning of a string, this would take minutes.
     with pytest.raises(MalformedBody):
         split_array(b'{"batch":["' + b'\\"' * 500_000, b"batch")
+
+
+def test_hostile_text_is_passed_over_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A step for each quote took seconds for the four megabytes that a request may have.
+    steps: list[int] = []
+
+    def counted(text: bytes, position: int) -> Any:
+        steps.append(position)
+        return to_bracket(text, position)
+
+    to_bracket = scan._to_bracket
+    monkeypatch.setattr(scan, "_to_bracket", counted)
+    for hostile in (b'"' * 500_000, b"[" + b'"",' * 100_000, b"[" * 500_000, b"[" + b"[]," * 200_000, b":" * 500_000):
+        steps.clear()
+        with pytest.raises(MalformedBody):
+            split_array(b'{"batch":[' + hostile, b"batch")
+        assert len(steps) <= scan._BRACKETS_MAX + 1
+    assert len(steps) < 10
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b'{"batch" : [NaN]}', [b"NaN"]),
+        (b'{"a\\"batch":[NaN]}', None),
+        (b'{"x":{"batch":[NaN]}}', None),
+        (b'[{"batch":[NaN]}]', None),
+        (b'{"x":"\\"batch\\":[1","batch":[[1,2],"],",{}]}', [b"[1,2]", b'"],"', b"{}"]),
+    ],
+)
+def test_the_batch_is_the_member_of_that_name(body: bytes, found: list[bytes] | None) -> None:
+    if found is None:
+        with pytest.raises(MalformedBody):
+            split_array(body, b"batch")
+    else:
+        assert split_array(body, b"batch")[0] == found

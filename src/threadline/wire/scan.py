@@ -9,9 +9,13 @@ from threadline.kernel.limits import REQUEST_MESSAGES_MAX
 
 # A string that never ends is one token up to the end of the text. Were it none, each quote inside it would be tried
 # as the beginning of a string again, which takes quadratic time on hostile text.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},:]', re.DOTALL)
-_NESTED_MAX = 250_000
-"""Brackets that may be open at once; text that is nested deeper is not looked into for messages."""
+_STRING = rb'"(?:[^"\\]++|\\.)*+"?'
+_TOKEN = re.compile(_STRING + rb"|[\[\]{},:]", re.DOTALL)
+_to_bracket = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])?", re.DOTALL).match
+_to_sign = re.compile(rb'(?:[^"\[\]{},]++|' + _STRING + rb")*+([\[\]{},])?", re.DOTALL).match
+_OBJECT, _ARRAY, _COMMA = b"{[,"
+_BRACKETS_MAX = 200_000
+"""Text with more brackets is not looked into for messages: each costs a step, and honest text has far fewer."""
 
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[{")
 
@@ -46,32 +50,42 @@ def split_array(text: bytes, member: bytes | None) -> tuple[list[bytes], bytes]:
     inside = 1 if member is None else 2
     elements: list[bytes] = []
     start = begin = end = -1
-    name = b""
-    for match in _TOKEN.finditer(text):
-        token = text[match.start()]
-        if token in b"[{":
-            stack.append(token)
-            if len(stack) > _NESTED_MAX:
+    position = brackets = 0
+    while brackets <= _BRACKETS_MAX:
+        within = len(stack) == inside and begin >= 0 > end
+        # Commas count between messages only. Whatever else stands between two brackets is passed over in one step.
+        match = (_to_sign if within else _to_bracket)(text, position)
+        assert match is not None, "it may match nothing at all, but match it does"
+        before, position = position, match.end()
+        if match.lastindex is None:
+            if stack or end < 0:
                 break
-            opened = len(stack) == inside and token == ord("[") and begin < 0
-            if opened and (member is None or (stack[0] == ord("{") and name == member)):
-                start = begin = match.end()
-        elif token in b"]}":
-            # "[" and "]", "{" and "}" stand two apart in ASCII.
-            if not stack or token - stack.pop() != 2:
-                break
-            if len(stack) == inside - 1 and begin >= 0 > end:
-                end = match.start()
-                _take(elements, text[start:end], last=True)
-        elif token == ord(",") and len(stack) == inside and begin >= 0 > end:
-            _take(elements, text[start : match.start()])
-            start = match.end()
-        elif token == ord('"') and len(stack) == 1:
-            name = match.group()[1:-1]
-    else:
-        if not stack and end >= 0:
             return elements, text[:begin] + text[end:]
+        sign = text[position - 1]
+        if sign == _COMMA:
+            _take(elements, text[start : position - 1])
+            start = position
+            continue
+        brackets += 1
+        if sign in b"[{":
+            opens = begin < 0 and sign == _ARRAY and len(stack) == inside - 1
+            if opens and (member is None or (stack[0] == _OBJECT and _names(text[before : position - 1], member))):
+                start = begin = position
+            stack.append(sign)
+            continue
+        # "[" and "]", "{" and "}" stand two apart in ASCII.
+        if not stack or sign - stack.pop() != 2:
+            break
+        if within:
+            end = position - 1
+            _take(elements, text[start:end], last=True)
     raise MalformedBody("the body is not a batch in JSON, and none can be made out in it")
+
+
+def _names(before: bytes, member: bytes) -> bool:
+    """Whether what stands before a value ends with the name of this member."""
+    name = before.rstrip().removesuffix(b":").rstrip()
+    return name.endswith(b'"' + member + b'"') and not name.endswith(b'\\"' + member + b'"')
 
 
 def check_count(messages: int) -> None:
