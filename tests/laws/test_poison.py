@@ -199,8 +199,9 @@ def test_a_join_that_no_batch_can_hold_is_set_aside_and_its_event_recorded() -> 
     assert (entry["identifiers"], "tags" in entry["reason"]) == (["user_id:u", "anonymous_id:a"], True)
     with pytest.raises(LimitExceeded):
         on.review("default", entry["id"], join=True)
-    with pytest.raises(LimitExceeded):
+    with pytest.raises(LimitExceeded) as refused:
         on.merge("default", "user_id:u", "anonymous_id:a", request="m")
+    assert refused.value.hint == "Take some tags off first."
     assert len(staging.whole(on)) == len(before)
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)

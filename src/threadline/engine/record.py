@@ -352,7 +352,8 @@ class Recorder:
                 except Overtaken:
                     continue
                 except Poisoned as poison:
-                    raise LimitExceeded(str(poison)) from poison
+                    hint = "Take some tags off first." if poison.code == TOO_MANY_CHANGES else ""
+                    raise LimitExceeded(str(poison), hint=hint) from poison
                 finally:
                     self._forget(group)
                 if not any(refusals):
