@@ -18,6 +18,7 @@ import pytest
 
 from threadline.kernel.errors import InvalidSetting, StoreBusy, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, Key, Span, Store, event_pages, feed_pages
+from threadline.stores import sqlite_rows
 from threadline.stores.sqlite import WAL_GROWTH_MAX, SqliteStore
 from threadline.stores.sqlite_file import refuse_network
 from threadline.testing.store_cases import at_once, entry, put, record
@@ -206,6 +207,17 @@ def test_damage_is_found(tmp_path: Path) -> None:
     with pytest.raises(StoreDamaged):
         list(feed_pages(store))
     store.close()
+
+
+def test_each_fault_that_sqlite_tells_is_one() -> None:
+    told = "*** in database main ***\nTree 4 page 4: btreeInitPage() returns error code 11\nPage 10: never used"
+    found = sqlite_rows.faults(lambda sql, values: [(told,), ("Page 11: never used",)])
+    assert found == [
+        "Tree 4 page 4: btreeInitPage() returns error code 11",
+        "Page 10: never used",
+        "Page 11: never used",
+    ]
+    assert sqlite_rows.faults(lambda sql, values: [("ok",)]) == []
 
 
 @pytest.mark.parametrize(

@@ -335,8 +335,7 @@ class SqliteStore:
         try:
             with self._reading() as db:
                 ask = asking(db)
-                found = [str(row[0]) for row in ask("PRAGMA quick_check(100)", ())]
-                return self._log.problems(ask) if found == ["ok"] else found
+                return sqlite_rows.faults(ask) or self._log.problems(ask)
         except StoreDamaged as error:
             return [str(error)]
 

@@ -29,6 +29,7 @@ from threadline.stores.sqlite_file import (
 )
 from threadline.stores.sqlite_log import EventLog
 from threadline.stores.sqlite_names import Names
+from threadline.stores.sqlite_rows import faults
 
 PAGES_PER_STEP = 1_000
 CHUNK_BYTES = 4_000_000
@@ -158,10 +159,8 @@ def _checked(copy: Path, named: Path) -> Copied:
             db.pragma("locking_mode", "exclusive")
             ask = asking(db)
             refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
-            found = [str(row[0]) for row in ask("PRAGMA quick_check(100)", ())]
-            if found == ["ok"]:
-                found = EventLog(Names(), 1, follow=False).problems(ask) or found
-            if found != ["ok"]:
+            found = faults(ask) or EventLog(Names(), 1, follow=False).problems(ask)
+            if found:
                 raise StoreDamaged(f"{named} is not whole: {found[0]}")
             with transaction(db):
                 # What a shared cache held of the store belongs to the time that came after this copy was made.

@@ -20,7 +20,7 @@ from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, store_option
 
 SHOWN_MAX = 20
-"""People that are listed by id; all of them are counted."""
+"""Faults of a kind that are listed; all of them are counted."""
 
 
 @click.command()
@@ -69,7 +69,7 @@ def verify(session: Session, jobs: int) -> None:
     """
     with session.engine(readonly=True) as engine:
         faults = engine.store.integrity()
-        for fault in faults:
+        for fault in faults[:SHOWN_MAX]:
             _tell(session.console, "file", "red", fault)
         try:
             with _counter(session.console, "people verified") as count:
