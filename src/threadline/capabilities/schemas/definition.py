@@ -18,10 +18,10 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event
 from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.kernel.suggestion import suggestion
 from threadline.kernel.limits import EVENT_SCHEMAS_MAX, EVENT_TYPE_LENGTH_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
+from threadline.kernel.suggestion import suggestion
 
 VIOLATION = "schema_violation"
 """The code of an event that does not fit."""
