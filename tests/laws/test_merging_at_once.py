@@ -1,0 +1,116 @@
+"""Law: engines that meet, join and part the same people at once know what is true."""
+
+from __future__ import annotations
+
+import threading
+from random import Random
+
+import pytest
+from hypothesis import given
+
+from tests.laws import staging
+from tests.laws.staging import Engine, event
+from tests.laws.test_refold import diary
+from threadline.kernel.event import Event
+from threadline.kernel.time import DAY
+from threadline.stores.memory import MemoryStore
+from threadline.testing import scenarios
+
+
+def at_once(engines: list[Engine], calls: list[list[Event]]) -> None:
+    """Each engine tells its calls, all of them at the same time."""
+    barrier = threading.Barrier(len(engines))
+    failures: list[BaseException] = []
+
+    def work(on: Engine, told: list[Event]) -> None:
+        barrier.wait()
+        try:
+            for one in told:
+                assert staging.statuses(on.record([one])) == ["accepted"]
+        except BaseException as error:  # noqa: BLE001 -- a thread can only hand its failure over
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(engines, calls, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+@pytest.mark.parametrize("engines", [1, 2, 4])
+def test_first_contacts_at_once_make_one_person(engines: int) -> None:
+    for attempt in range(20):
+        store = MemoryStore()
+        ons = [staging.engine(store) for _ in range(engines)]
+        calls = [
+            [
+                event("identify", {"user_id": f"u{attempt}", "anonymous_id": f"a{attempt}"}, f"{n}-{key}")
+                for key in range(3)
+            ]
+            for n in range(4)
+        ]
+        at_once([ons[n % engines] for n in range(4)], calls)
+        assert len(list(ons[0].all_people("default"))) == 1
+        staging.assert_log_is_whole(ons[0])
+        staging.assert_refold_changes_nothing(ons[0])
+
+
+def test_what_is_lost_for_who_has_gone_is_no_part_of_who_they_have_become() -> None:
+    store, clock = MemoryStore(), staging.ticking()
+    one, other = (staging.engine(store, clock, [diary()]) for _ in range(2))
+    stays, goes = {"user_id": "u"}, {"anonymous_id": "a"}
+    other.record([event("page", stays, "1")])
+    one.record([event("page", goes, "2")])
+    # One engine knows who goes as they were, and who stays as they are: what it places for the former is lost.
+    other.merge("default", "user_id:u", "anonymous_id:a", request="m")
+    told = [
+        event("tool_used", goes, "4", scenarios.NOW - 2 * DAY), event("tool_used", stays, "5", scenarios.NOW - 9 * DAY)
+    ]  # fmt: skip
+    seen = []
+
+    def look(batches: object) -> None:
+        staging.assert_refold_changes_nothing(other)
+        seen.append(batches)
+
+    one.recorder.watchers.append(look)
+    assert staging.statuses(one.record(told)) == ["accepted"] * 2
+    staging.assert_refold_changes_nothing(other)
+    assert seen
+
+
+def test_engines_at_once_on_one_store_know_what_is_true(seed: int) -> None:
+    history = scenarios.history(Random(seed), people=5, count=240)
+    store = MemoryStore()
+    at_once([staging.engine(store) for _ in range(3)], [history[n::3] for n in range(3)])
+    clean = staging.tell(MemoryStore(), [history])
+    on = staging.engine(store)
+    assert staging.timeless(on) == staging.timeless(clean)
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+
+
+@given(scenarios.histories(people=2, count_max=40), scenarios.randoms)
+def test_engines_that_merge_and_split_behind_each_other(history: list[Event], random: Random) -> None:
+    store = MemoryStore()
+    engines = [staging.engine(store) for _ in range(3)]
+    for number, told in enumerate(history):
+        assert staging.statuses(random.choice(engines).record([told])) == ["accepted"]
+        if random.random() < 0.2:
+            _meddle(random.choice(engines), random, str(number))
+    on = staging.engine(store)
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+    assert len({each.id for person in on.all_people("default") for each in on.events(person, limit=500)}) >= len(
+        history
+    )
+
+
+def _meddle(on: Engine, random: Random, request: str) -> None:
+    people = list(on.all_people("default"))
+    person = random.choice(people)
+    if len(person.heads) > 1 and random.random() < 0.5:
+        on.split("default", person.id, [str(random.choice(list(person.identifiers.values())))], request=request)
+    elif len(people) > 1:
+        one, other = random.sample(people, 2)
+        on.merge("default", one.id, other.id, request=request, force=True)
