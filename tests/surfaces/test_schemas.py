@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
 
 import threadline
+from tests.surfaces.appaction_stage import ACTION, USER, as_user, settings
 from tests.surfaces.conftest import Clock, Keys, client_of
-from tests.surfaces.test_http_appaction import ACTION, USER, as_user, settings
 from threadline.app import composition, open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidDefinition
