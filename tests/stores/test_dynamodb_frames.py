@@ -1,4 +1,4 @@
-"""Values told by their difference from a frame: nobody notices, whoever else writes, forgets, dies or comes late."""
+"""Frames in DynamoDB: nobody notices them but the bill."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.laws import staging
 from tests.servers.dynamodb import ministack
+from tests.stores.dynamodb_values import noise
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_WRITES_MAX
@@ -26,46 +26,13 @@ from threadline.stores import dynamodb_layout as layout
 from threadline.stores.dynamodb import DynamoStore, migrate
 from threadline.stores.dynamodb_address import parse
 from threadline.stores.dynamodb_client import Client
-from threadline.stores.dynamodb_difference import BLOCK_BYTES, SHIFT_BYTES_MAX, Frame, difference, restored, shape
+from threadline.stores.dynamodb_difference import Frame, shape
 from threadline.stores.dynamodb_frames import Frames
 from threadline.stores.memory import MemoryStore
 from threadline.testing.store_cases import at_once, put, verdicts
 from threadline.testing.world import World
 
 KEYS = [Key("person", "ada"), Key("person", "bea"), Key("other", "ada", "s")]
-
-
-def noise(seed: int, size: int) -> bytes:
-    """Bytes that deflate cannot shorten."""
-    return Random(seed).randbytes(size)
-
-
-# --- differences --------------------------------------------------------------------------------
-
-_EDITS = st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=40), st.integers(0, 40)), max_size=8)
-
-
-@given(st.integers(0, 200_000), st.integers(0, 9), _EDITS)
-def test_a_difference_gives_the_value_back(size: int, seed: int, edits: list[tuple[float, bytes, int]]) -> None:
-    frame = noise(seed, size)
-    value = frame
-    for where, new, gone in edits:
-        at = int(where * len(value))
-        value = value[:at] + new + value[at + gone :]
-    short = difference(value, frame)
-    assert restored(short, frame) == value
-    # What has not changed costs next to nothing, however large it is and however it has moved a little.
-    assert len(short) < 1_000 + len(value) // 50
-
-
-@given(st.binary(max_size=300), st.binary(max_size=300))
-def test_a_difference_from_anything_gives_the_value_back(value: bytes, frame: bytes) -> None:
-    assert restored(difference(value * 99, frame * 99), frame * 99) == value * 99
-
-
-def test_a_difference_reaches_as_far_as_it_says() -> None:
-    frame = noise(1, 6 * BLOCK_BYTES)
-    assert len(difference(noise(2, SHIFT_BYTES_MAX) + frame, frame)) < SHIFT_BYTES_MAX + 2_500
 
 
 # --- when a frame pays --------------------------------------------------------------------------
