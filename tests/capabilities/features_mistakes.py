@@ -1,0 +1,238 @@
+"""Mistakes in declarations of features: what is written, and the whole message."""
+
+from __future__ import annotations
+
+from threadline.capabilities.features.definition import AGGREGATES
+
+FILE = "threadline.yaml"
+
+# Each case: what is written, and the whole message.
+MISTAKES: dict[str, tuple[str, str]] = {
+    "unknown section": (
+        "feature: {}",
+        "1: top level: unknown key 'feature'; did you mean 'features'?",
+    ),
+    "unknown key": (
+        "features:\n  spend:\n    aggregate: count\n    events: buy\n    windw: 30d",
+        "5: feature 'spend': unknown key 'windw'; did you mean 'window'?",
+    ),
+    "misspelt aggregate key": (
+        "features:\n  spend:\n    agregate: sum",
+        "3: feature 'spend': unknown key 'agregate'; did you mean 'aggregate'?",
+    ),
+    "no aggregate": (
+        "features:\n  spend:\n    events: buy",
+        "3: feature 'spend' has no aggregate; add a line such as `aggregate: count`",
+    ),
+    "unknown aggregate": (
+        "features:\n  spend: {aggregate: summ, events: buy, of: total}",
+        "2: feature 'spend': unknown aggregate 'summ'; did you mean 'sum'?",
+    ),
+    "far from any aggregate": (
+        "features:\n  spend: {aggregate: kurtosis}",
+        "2: feature 'spend': unknown aggregate 'kurtosis'; choose from " + ", ".join(sorted(AGGREGATES)),
+    ),
+    "no events": (
+        "features:\n  visits: {aggregate: count}",
+        "2: feature 'visits' has no events; add `events: purchase_completed`, a list, or `events: any`",
+    ),
+    "no value": (
+        "features:\n  spend: {aggregate: sum, events: {buy: null}}",
+        "2: feature 'spend': 'sum' needs the path of a value; add `of: total`, or `value` under each event",
+    ),
+    "an option of others": (
+        "features:\n  visits:\n    aggregate: count\n    events: page\n    currency: currency",
+        "5: feature 'visits': 'count' takes no `currency`; remove it, or use one of sum, average, min, max",
+    ),
+    "a duration": (
+        "features:\n  visits: {aggregate: count, events: page, window: 30 days}",
+        "2: feature 'visits': `window`: '30 days' is not a duration; write it like 30d, 12h or 1y or lifetime",
+    ),
+    "a bare number of days": (
+        "features:\n  visits: {aggregate: count, events: page, stale_after: 30}",
+        "2: feature 'visits': `stale_after`: '30' is not a duration; write it like 30d, 12h or 1y",
+    ),
+    "a window too long": (
+        "features:\n  visits: {aggregate: count, events: page, window: 11y}",
+        "2: feature 'visits': a window is between 1m and 10y; write `lifetime` for all time",
+    ),
+    "unknown operator": (
+        "features:\n  visits: {aggregate: count, events: page, where: {price: {above: 3}}}",
+        (
+            "2: feature 'visits': `where` on 'price': unknown key 'above'; choose from "
+            "equals, exists, gt, gte, in, lt, lte, not"
+        ),
+    ),
+    "null in a condition": (
+        "features:\n  visits: {aggregate: count, events: page, where: {price: null}}",
+        "2: feature 'visits': `where` on 'price': compare with a value; for an absent one write `{exists: false}`",
+    ),
+    "a bound that is no number": (
+        "features:\n  visits: {aggregate: count, events: page, where: {price: {gt: true}}}",
+        "2: feature 'visits': `where` on 'price': `gt` takes a number or a text",
+    ),
+    "exists": (
+        "features:\n  visits: {aggregate: count, events: page, where: {price: {exists: 1}}}",
+        "2: feature 'visits': `where` on 'price': `exists` is true or false",
+    ),
+    "a ratio of one": (
+        "features:\n  rate: {aggregate: ratio, numerator: has_purchased}",
+        "2: feature 'rate': a ratio needs `denominator`: the name of a feature, or aggregate and events in place",
+    ),
+    "a ratio of something unknown": (
+        "features:\n  rate: {aggregate: ratio, numerator: has_purchased, denominator: recency_day}",
+        "2: feature 'rate' is built on 'recency_day', which is not declared; did you mean 'recency_days'?",
+    ),
+    "a ratio of texts": (
+        (
+            "features:\n  plan: {aggregate: last, events: page, of: plan}\n"
+            "  rate: {aggregate: ratio, numerator: plan, denominator: has_purchased}"
+        ),
+        "3: feature 'rate' is built on 'plan', which need not be a number; build it on a count or a sum",
+    ),
+    "a ratio of what is empty in words": (
+        (
+            "features:\n  spend: {aggregate: average, events: buy, of: v,\n    empty: none yet}\n"
+            "  rate: {aggregate: ratio, numerator: spend, denominator: has_purchased}"
+        ),
+        "3: feature 'rate' is built on 'spend', and computes with its `empty`; write a number or null",
+    ),
+    "a score of what is empty in words": (
+        (
+            "features:\n  spend: {aggregate: average, events: buy, of: v, empty: 1e3}\n"
+            "  score: {aggregate: score, parts: {spend: {weight: 1, half: 1}}}"
+        ),
+        "2: feature 'score' is built on 'spend', and computes with its `empty`; write a number or null",
+    ),
+    "a ratio in place that is empty in words": (
+        (
+            "features:\n  rate:\n    aggregate: ratio\n    numerator: has_purchased\n"
+            "    denominator: {aggregate: sum, events: buy, of: v, empty: '0'}"
+        ),
+        "5: feature 'rate' is built on 'rate.denominator', and computes with its `empty`; write a number or null",
+    ),
+    "a ratio of what is empty beyond all numbers": (
+        (
+            f"features:\n  spend: {{aggregate: average, events: buy, of: v, empty: {10**400}}}\n"
+            "  rate: {aggregate: ratio, numerator: spend, denominator: has_purchased}"
+        ),
+        "2: feature 'rate' is built on 'spend', and computes with its `empty`; write a smaller number or null",
+    ),
+    "a circle": (
+        (
+            "features:\n  a: {aggregate: ratio, numerator: b, denominator: has_purchased}\n"
+            "  b: {aggregate: score, parts: {a: {weight: 1, half: 1}}}"
+        ),
+        "2: features are built on each other in a circle: a → b → a; break it",
+    ),
+    "a ratio of itself": (
+        "features:\n  a: &a\n    aggregate: ratio\n    numerator: has_purchased\n    denominator: *a",
+        "5: feature 'a': a ratio cannot be its own `denominator`",
+    ),
+    "a ratio within itself": (
+        (
+            "features:\n  a: &a\n    aggregate: ratio\n    denominator: has_purchased\n    numerator:\n"
+            "      aggregate: ratio\n      numerator: has_purchased\n      denominator: *a"
+        ),
+        "8: feature 'a.numerator': a ratio cannot be its own `denominator`",
+    ),
+    "half a character in an event": (
+        'features:\n  a: {aggregate: count,\n    events: "\\ud800"}',
+        "3: this text holds half a character (\\ud800 to \\udfff); write the whole one",
+    ),
+    "half a character in what is empty": (
+        'features:\n  a: {aggregate: last, events: x, of: v, empty: "x\\udfff"}',
+        "2: this text holds half a character (\\ud800 to \\udfff); write the whole one",
+    ),
+    "half a character in a name": (
+        '"\\ud83d": {}',
+        "1: this text holds half a character (\\ud800 to \\udfff); write the whole one",
+    ),
+    "a feature that another needs": (
+        "features:\n  recency_days: false",
+        (
+            "shipped.yaml: feature 'engagement_score' needs 'recency_days', which threadline.yaml:2 leaves out; "
+            "leave out 'engagement_score' as well, or declare it anew"
+        ),
+    ),
+    "leaving out what does not ship": (
+        "features:\n  recency_day: false",
+        "2: feature 'recency_day' does not ship and cannot be left out; did you mean 'recency_days'?",
+    ),
+    "a name": (
+        "features:\n  Spend-30: {aggregate: count, events: page}",
+        "2: 'Spend-30' is not a valid feature name; use lower-case letters, digits and _, such as spend_30d",
+    ),
+    "a key twice": (
+        "features:\n  a: {aggregate: count, events: page}\n  a: {aggregate: any, events: page}",
+        "3: `features`: 'a' is listed twice; keep one",
+    ),
+    "no mapping": (
+        "features:\n  - spend",
+        "2: `features` must be a mapping, `key: value` on lines of its own",
+    ),
+    "no YAML": (
+        "features:\n  a: [1, 2",
+        "2: this is not YAML: expected ',' or ']', but got '<stream end>'",
+    ),
+    "an event of ours": (
+        "features:\n  a: {aggregate: count, events: threadline.timer_fired}",
+        "2: feature 'a': `events`: 'threadline.timer_fired' is an event of Threadline's own and feeds no features",
+    ),
+    "any beside others": (
+        "features:\n  a: {aggregate: count, events: [any, page]}",
+        "2: feature 'a': `any` stands alone; remove the other events, or remove any",
+    ),
+    "an unknown option of any": (
+        "features:\n  a: {aggregate: count, events: {any: {nonsense: 5}}}",
+        "2: feature 'a', event 'any': unknown key 'nonsense'; choose from sign, value, where",
+    ),
+    "any without a value": (
+        "features:\n  a: {aggregate: sum, events: {any: {sign: -1}}}",
+        "2: feature 'a': 'sum' needs the path of a value; add `of: total`, or `value` under each event",
+    ),
+    "any mapped beside others": (
+        "features:\n  a: {aggregate: count, events: {any: {where: {a: 1}}, page: null}}",
+        "2: feature 'a': `any` stands alone; remove the other events, or remove any",
+    ),
+    "except without any": (
+        "features:\n  a: {aggregate: count, events: page, except: [x]}",
+        "2: feature 'a': `except` goes with `events: any` only; remove it",
+    ),
+    "a sign": (
+        "features:\n  a: {aggregate: sum, of: total, events: {buy: {sign: -2}}}",
+        "2: feature 'a', event 'buy': `sign` is 1 or -1",
+    ),
+    "a sign on a text": (
+        "features:\n  a: {aggregate: last, of: total, events: {buy: {sign: -1}}}",
+        "2: feature 'a': 'last' takes no `sign`; remove it, or use sum",
+    ),
+    "a path": (
+        "features:\n  a: {aggregate: last, of: order..total, events: buy}",
+        "2: feature 'a': a path names a property, such as `total`, `order.total` or `context.ip`",
+    ),
+    "a part": (
+        "features:\n  a: {aggregate: score, parts: {recency_days: {weight: 3}}}",
+        "2: feature 'a', part 'recency_days' needs half, e.g. {weight: 30, half: 14}",
+    ),
+    "a rate": (
+        "currencies:\n  total_in: USD\n  rates:\n    EUR: dear",
+        '4: the rate of EUR must be a decimal above 0: how many USD 1 EUR is, such as "1.08"',
+    ),
+    "rates into nothing": (
+        "currencies:\n  rates: {}",
+        "2: `rates` need a currency to convert into; add `total_in: USD`",
+    ),
+    "a currency": (
+        "currencies: {total_in: usd}",
+        "1: 'usd' is not a currency code; write one in capitals, such as USD",
+    ),
+    "a zone": (
+        "timezone: Europe/Roma",
+        "1: 'Europe/Roma' is not a time zone; write an IANA name such as Europe/Rome",
+    ),
+    "a delay": (
+        "campaigns: {ignored_after: a week}",
+        "1: `ignored_after`: 'a week' is not a duration; write it like 30d, 12h or 1y",
+    ),
+}
