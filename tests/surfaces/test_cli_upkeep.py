@@ -1,0 +1,165 @@
+"""Commands that look after a store: refold, verify and the doctor."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import threadline
+from tests.surfaces.cli_stage import call, composed, store
+from threadline.kernel.time import DAY, system_clock
+
+__all__ = ["call", "composed", "store"]
+
+
+def test_refold_brings_people_up_to_changed_definitions(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    assert call("verify").code == 0
+    (store.parent / "threadline.yaml").write_text(
+        "features:\n  currencies: {aggregate: distinct, events: purchase_completed, of: currency}\n"
+    )
+    told = call("verify")
+    assert told.code == 1
+    assert "1 people who differ" in told.out
+    told = call("refold")
+    assert told.code == 0
+    assert "1 people refolded from 1 events" in told.out
+    assert "1 had changed" in told.out
+    assert call("verify").code == 0
+    vector = json.loads(call("features", "user_id:42", "--json").out)
+    assert vector["features"]["currencies"]["value"] == 1
+
+
+def test_verify_finds_lists_that_are_amiss_and_refold_writes_them_anew(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    assert call("tag", "user_id:42", "--add", "vip").code == 0
+    with threadline.open(store) as tl:
+        from threadline.kernel.store import Batch, Delete, Key, Put
+
+        (row,) = tl.engine.store.query("tag", "default/vip")
+        stray = Put(Key("tag", "default/early", row.key.sort), row.value)
+        assert tl.engine.store.commit([Batch(writes=[Delete(row.key), stray])]) == [None]
+    told = call("verify")
+    assert told.code == 1
+    assert "2 index rows amiss" in told.out
+    assert "tag default/vip" in told.out
+    assert "is missing" in told.out
+    assert "Index rows of profile were amiss" in call("refold").out
+    assert call("verify").code == 0
+    assert len(json.loads(call("people", "--tag", "vip", "--json").out)["people"]) == 1
+    assert json.loads(call("people", "--tag", "early", "--json").out)["people"] == []
+
+
+def test_verify_finds_what_was_tampered_with(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    with threadline.open(store) as tl:
+        person = tl.engine.person("default", "user_id:42")
+        from threadline.engine.person import pack_person, person_key
+        from threadline.kernel.store import Batch, Put
+
+        index = tl.engine.catalogue.index["activity"]
+        person.states[index] = tl.engine.catalogue.projections[index].empty()
+        put = Put(person_key(person.id), pack_person(person, tl.engine.catalogue))
+        assert tl.engine.store.commit([Batch(writes=[put])]) == [None]
+    told = call("verify")
+    assert told.code == 1
+    assert person.id in told.out
+
+
+def test_the_doctor_looks_at_everything(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call("doctor")
+    assert told.code == 0
+    for what in (
+        "versions",
+        "disk",
+        "clock",
+        "definitions",
+        "catalogue",
+        "store",
+        "content",
+        "log ahead",
+        "lock",
+        "last event",
+    ):
+        assert what in told.out
+    assert "fault" not in told.out
+    with threadline.open(store):
+        told = call("doctor")
+        assert (told.code, "is open for writing" in told.out) == (0, True)
+
+
+def test_the_doctor_finds_faults(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    store.write_bytes(b"this is no store at all, and long enough to be read as one" * 100)
+    told = call("doctor")
+    assert told.code == 1
+    assert "fault" in told.out
+    assert "a backup that is whole can be put in its place" in " ".join(told.out.split()), "what to do is told too"
+
+
+@pytest.mark.parametrize(
+    "command", [["doctor"], ["verify"], ["person", "user_id:1"], ["serve", "--port", "0"], ["backup", "new.db"]]
+)
+def test_what_is_no_file_of_ours_is_named_for_what_it_is(call, tmp_path: Path, command: list[str]) -> None:  # type: ignore[no-untyped-def]
+    folder, empty = tmp_path / "folder.db", tmp_path / "empty.db"
+    folder.mkdir()
+    empty.touch()
+    said = call(*command, "--file", str(folder))
+    assert (said.code, "folder.db is a folder; name a file in it" in _flat(said)) == (1, True)
+    if command[0] != "serve":  # who writes makes a store of it
+        said = call(*command, "--file", str(empty))
+        assert (said.code, "empty.db is an empty file, not a Threadline store" in _flat(said)) == (1, True)
+
+
+def _flat(told: Any) -> str:
+    return " ".join((told.out + told.err).split())
+
+
+def test_a_damaged_file_is_told_page_by_page_with_what_to_do(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "x.db"
+    with threadline.open(path) as tl:
+        for number in range(60):
+            tl.track(f"u{number}", "click", {"note": "x" * 2_000}, key=f"k{number}")
+    content = bytearray(path.read_bytes())
+    for page in range(len(content) // 8_192, len(content) // 4_096):
+        content[page * 4_096 : page * 4_096 + 64] = bytes(64)
+    path.write_bytes(content)
+    told = call("verify", "--file", str(path))
+    assert told.code == 1
+    assert "file " in told.out
+    assert "restore" in told.err
+    told = call("doctor", "--file", str(path))
+    assert told.code == 1
+    assert re.search(r"fault +(content|store)", told.out)
+
+
+def test_the_doctor_reads_definitions_where_there_is_no_store_yet(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "threadline.yaml").write_text("features:\n  clicks: {aggregate: cuont, events: click}\n")
+    told = call("doctor", "--file", str(tmp_path / "new.db"))
+    assert told.code == 1
+    assert re.search(r"fault +definitions", told.out)
+    assert told.out.count("cuont") == 1
+    assert "not looked at" in told.out
+    assert [each.name for each in tmp_path.iterdir()] == ["threadline.yaml"]
+
+
+def test_a_refold_of_a_store_that_is_not_there_makes_none(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    told = call("refold", "--file", str(tmp_path / "typo.db"))
+    assert told.code == 1
+    assert "there is no store at" in told.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_says_which_clock_may_be_wrong(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    with threadline.open(tmp_path / "x.db", clock=lambda: system_clock() + 2 * DAY) as tl:
+        tl.track("42", "click")
+    told = call("doctor", "--file", str(tmp_path / "x.db"))
+    assert told.code == 1
+    assert "which is still to come by this clock" in " ".join(told.out.split())
+
+
+def test_the_doctor_creates_nothing(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    told = call("doctor", "--file", str(tmp_path / "new.db"))
+    assert told.code == 0
+    assert "does not exist yet" in " ".join(told.out.split())  # however long the path is, and lines are wrapped
+    assert list(tmp_path.iterdir()) == []
