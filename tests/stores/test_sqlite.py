@@ -15,6 +15,7 @@ import pytest
 from tests.stores.sqlite_stage import FILE, python, store
 from threadline.kernel.errors import InvalidSetting, StoreBusy, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, Key, Span, Store, feed_pages
+from threadline.stores import sqlite_rows
 from threadline.stores.sqlite import SqliteStore
 from threadline.stores.sqlite_file import refuse_network
 from threadline.testing.store_cases import at_once, entry, put, record
