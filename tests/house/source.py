@@ -35,6 +35,13 @@ def sources() -> tuple[Source, ...]:
     return tuple(read(file) for file in sorted(PACKAGE.rglob("*.py")))
 
 
+@cache
+def sources_of_tests() -> tuple[Source, ...]:
+    """Every Python file of the tests, without what clients install beside them."""
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    return tuple(read(file) for file in files if "node_modules" not in file.parts)
+
+
 def read(file: Path, root: Path = ROOT) -> Source:
     """One file as data."""
     text = file.read_text()
