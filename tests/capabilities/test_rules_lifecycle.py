@@ -7,50 +7,13 @@ from typing import Any
 import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
+from tests.capabilities.lifecycle_stage import SCORE, activate, asked_with_set, decided, log, rule, write
 from threadline.capabilities.rules import versions
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Conflict, InvalidDefinition, NotFound
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.time import DAY, SECOND, format_time
-
-SCORE: dict[str, Any] = {
-    "name": "Score",
-    "conditions": {"field": "event.properties.score", "greater_than": 80},
-    "actions": [{"store_decision": {"result": "reject"}}],
-}
-
-
-def rule(above: int = 80, **more: Any) -> dict[str, Any]:
-    return {**SCORE, "conditions": {"field": "event.properties.score", "greater_than": above}, **more}
-
-
-def asked_with_set(definitions: str = "") -> Asked:
-    asked = Asked(definitions=definitions)
-    asked.ask("rule_set_write", name="apps", events=["applied"], rules=["score"])
-    return asked
-
-
-def write(asked: Asked, above: int = 80, **more: Any) -> int:
-    answer = asked.ask("rule_write", id="score", rule=rule(above), **more)
-    return int(answer["version"])
-
-
-def activate(asked: Asked, above: int = 80) -> int:
-    version = write(asked, above)
-    asked.ask("rule_activate", id="score", version=version, untested=True)
-    return version
-
-
-def decided(asked: Asked, score: int = 91, **fields: Any) -> list[tuple[str, int]]:
-    receipt = asked.tell("applied", user_id="ada", properties={"score": score}, **fields)
-    found = asked.ask("decisions", event=receipt["id"])["decisions"]
-    return [(each["status"], each["version"]) for each in found]
-
-
-def log(asked: Asked) -> list[tuple[int, str]]:
-    return [(each["version"], each["to"]) for each in asked.ask("rule_log", id="score")["log"]]
-
 
 # --- versions -----------------------------------------------------------------------------------
 
@@ -220,84 +183,6 @@ def test_who_asks_for_all_rules_is_not_answered_by_those_that_do_not_count() -> 
         why = asked.ask("rule_why", id="user_id:ada", rule="score")
         assert (why["matched"], why["effective"]) == (True, effective)
         asked.now = until
-
-
-def test_the_definitions_have_a_history_as_well() -> None:
-    text = "rules: {score: {version: 3, conditions: {field: tags, exists: true}}}"
-    asked = Asked(definitions=text)
-    opened = asked.now
-    asked.now += DAY
-    view = asked.ask("rule", id="score", at=format_time(asked.now))
-    assert (view["version"], view["declared"], view["since"]) == (3, True, format_time(opened))
-    asked.engine = Engine(asked.engine.store, Asked().engine.catalogue, lambda: asked.now)
-    gone = asked.now
-    with pytest.raises(NotFound, match="no version of rule 'score' was in force"):
-        asked.ask("rule", id="score", at=format_time(gone))
-    assert asked.ask("rule", id="score", at=format_time(gone - 1))["content"]["conditions"] == {
-        "field": "tags",
-        "exists": True,
-    }
-    told = asked.ask("rule_log", id="score")["declared"]
-    assert [(each["version"], each["to"]) for each in told] == [(3, "declared"), (3, "withdrawn")]
-
-
-# --- definitions and operations -----------------------------------------------------------------
-
-DECLARED = """
-rules: {score: {conditions: {field: event.properties.score, greater_than: 10}}}
-rule_sets: {apps: {events: [applied], rules: [score]}}
-"""
-
-
-def test_what_the_definitions_declare_is_changed_there() -> None:
-    asked = Asked(definitions=DECLARED)
-    for operation, params in (
-        ("rule_write", {"rule": rule()}),
-        ("rule_activate", {"version": 1}),
-        ("rule_retire", {"version": 1}),
-    ):
-        with pytest.raises(Conflict, match="is declared in the definitions"):
-            asked.ask(operation, id="score", **params)
-    with pytest.raises(Conflict, match="is declared in the definitions"):
-        asked.ask("rule_set_write", name="apps", events=["x"], rules=["score"])
-    with pytest.raises(Conflict, match="is declared in the definitions"):
-        asked.ask("rule_set_remove", name="apps")
-
-
-def test_the_definitions_stand_before_what_was_written() -> None:
-    written = asked_with_set()
-    activate(written, 90)
-    asked = Asked(definitions=DECLARED)
-    asked.engine = Engine(written.engine.store, asked.engine.catalogue, lambda: asked.now)
-    asked.now = written.now
-    assert decided(asked, 20, key="a") == [("Matched", 1)]
-    (line,) = asked.ask("rules")["rules"]
-    assert (line["declared"], line["active"], line["rule_sets"]) == (True, 1, ["apps"])
-
-
-def test_what_was_written_counts_again_when_the_definitions_declare_it_no_more() -> None:
-    asked = asked_with_set()
-    activate(asked, 90)
-    assert decided(asked, 95) == [("Rejected", 1)]
-    written, declared = asked.engine.catalogue, Asked(definitions=DECLARED).engine.catalogue
-    instants = [asked.now]
-    for catalogue, said in ((declared, [("Matched", 1)]), (written, [("Rejected", 1)])):
-        asked.now += DAY
-        asked.engine = Engine(asked.engine.store, catalogue, lambda: asked.now)
-        instants.append(asked.now)
-        assert decided(asked, 95) == said
-    found = [asked.ask("rule", id="score", at=format_time(at)) for at in instants]
-    assert [(each["declared"], each["content"]["conditions"]["greater_than"]) for each in found] == [
-        (False, 90), (True, 10), (False, 90),
-    ]  # fmt: skip
-    assert [each["since"] for each in found[1:]] == [format_time(at) for at in instants[1:]]
-    # Of one number there are two versions, and each decision is reckoned by the one that made it.
-    audits = [
-        asked.ask("audit", decision=each["decision_id"]) for each in asked.ask("decisions", rule="score")["decisions"]
-    ]
-    assert [(each["in_force"], each["problems"]) for each in audits] == [(True, [])] * 3
-    assert [each["rule"]["conditions"]["greater_than"] for each in audits] == [90, 10, 90]
-    assert asked.ask("decisions_verify")["breaches"] == []
 
 
 @pytest.mark.parametrize("operation", ["rule", "rule_log", "rule_versions", "rule_shadow_report"])

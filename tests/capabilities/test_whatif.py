@@ -1,4 +1,4 @@
-"""What-if as callers meet it: whole answers of small histories, candidates of every kind, errors, results, the gate."""
+"""What-if as callers meet it: whole answers of small histories, candidates of every kind, errors, results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
-from threadline.capabilities.whatif import gate
 from threadline.capabilities.whatif.tally import Tally
 from threadline.engine.wishes import CASCADE_CUT
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
@@ -317,92 +316,3 @@ def test_who_asks_the_same_while_it_runs_waits_for_it_and_has_it_kept(
     second = shop.ask("what_if", **asked, save=True, wait=True, note="for both")
     assert (second["id"], second["state"], second["saved"]) == (first["id"], "done", True)
     assert [(each["id"], each["note"]) for each in shop.ask("what_ifs")["saved"]] == [(first["id"], "for both")]
-
-
-# --- the gate ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def gated() -> Tried:
-    tried = Tried(yaml({"segments": {}}))
-    tried.ask("rule_set_write", name="paid", events=["paid"], rules=["big"])
-    for above in (80, 70):
-        content = {"conditions": {"field": "event.properties.total", "greater_than": above}}
-        tried.ask("rule_write", id="big", rule=content)
-    tried.ask("rule_activate", id="big", version=1, untested=True)
-    for total in range(0, 100, 4):
-        tried.tell("paid", user_id=f"u{total}", properties={"total": total})
-    return tried
-
-
-def activate(tried: Tried, changed_max: float | None = 1.0, version: int = 2) -> Any:
-    return tried.ask("rule_activate", id="big", version=version, untested=True, changed_max=changed_max)
-
-
-def test_the_gate_opens_for_exactly_what_was_tried(gated: Tried) -> None:
-    with pytest.raises(Conflict, match="no what-if of it was saved"):
-        activate(gated)
-    gated.what_if(rule="big", version=2)
-    with pytest.raises(Conflict, match="no what-if of it was saved"):
-        activate(gated)
-    answer = gated.what_if(rule="big", version=2, save=True)
-    # 72, 76 and 80 of 25.
-    assert (answer["changed"], answer["decisions"]) == (3, 25)
-    with pytest.raises(Conflict, match=r"changed 12.00% of 25 answers, and 10.00% may be changed"):
-        activate(gated, 0.1)
-    assert activate(gated, 0.12)["active"] == 2
-
-
-def test_the_gate_asks_for_everybody_against_what_is_active(gated: Tried) -> None:
-    gated.what_if(rule="big", version=2, save=True, people=["user_id:u4"])
-    with pytest.raises(Conflict, match="looked at a part"):
-        activate(gated)
-    gated.what_if(rule="big", version=2, save=True)
-    gated.ask("rule_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
-    gated.ask("rule_activate", id="big", version=3, untested=True)
-    with pytest.raises(Conflict, match="was against version 1, and version 3 is active now"):
-        activate(gated)
-
-
-def test_the_gate_looks_at_what_is_active_when_the_version_is_activated(
-    gated: Tried, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gated.what_if(rule="big", version=2, save=True)
-    gated.ask("rule_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
-    newest, once = gate.newest, [True]
-
-    def overtaken(*asked: Any) -> Any:
-        found = newest(*asked)
-        if once:
-            once.clear()
-            gated.ask("rule_activate", id="big", version=3, untested=True)
-        return found
-
-    monkeypatch.setattr(gate, "newest", overtaken)
-    with pytest.raises(Conflict, match="was against version 1, and version 3 is active now"):
-        activate(gated)
-
-
-def test_the_gate_refuses_errors_and_what_says_nothing(gated: Tried) -> None:
-    broken = {
-        "conditions": {"field": "event.properties.total", "greater_than": 70},
-        "actions": [{"award_points": {"points": "${event.properties.missing}"}}],
-    }
-    gated.ask("rule_write", id="big", rule=broken)
-    gated.what_if(rule="big", version=3, save=True)
-    with pytest.raises(Conflict, match="had 7 errors"):
-        activate(gated, 1.0, 3)
-    gated.what_if(rule="big", version=2, save=True, start=format_time(gated.now), stop=format_time(gated.now + 1))
-    with pytest.raises(Conflict, match="asked it of no event"):
-        activate(gated)
-
-
-def test_the_setting_asks_for_the_same(gated: Tried) -> None:
-    gated.engine.activation_changed_max = 0.1
-    with pytest.raises(Conflict, match="no what-if"):
-        activate(gated, None)
-    gated.what_if(rule="big", version=2, save=True)
-    with pytest.raises(Conflict, match="may be changed"):
-        activate(gated, 0.5)
-    gated.engine.activation_changed_max = 0.5
-    assert activate(gated, None)["active"] == 2

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.surfaces.conftest import Keys, client_of
+from tests.surfaces.segment_stage import basic, track
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
 from threadline.surfaces.http import rate
@@ -164,3 +165,55 @@ def test_what_can_be_no_event_is_counted_however_often_it_is_told(limited: TestC
         return limited.post("/v1/batch", json={"batch": twice}, headers={"authorization": f"Bearer {keys.write}"})
 
     assert [nobody(f"n{number}").status_code for number in range(4)] == [200] * 3 + [429]
+
+
+# --- what counts -----------------------------------------------------------------------------------
+
+
+def test_a_rate_limit_counts_new_events_only(engine: Engine, keys: Keys) -> None:
+    settings = Settings(source_events_per_second=0.005, source_burst_events=3, access_log=False)
+    with client_of(engine, settings) as client:
+        batch = {"batch": [track(f"m{i}") for i in range(4)]}
+        assert client.post("/v1/batch", json=batch, headers=basic(keys.write)).json()["accepted"] == 4
+        refused = client.post("/v1/t", json=track("new"), headers=basic(keys.write))
+        assert refused.status_code == 429
+        assert refused.headers["retry-after"] == refused.headers["x-ratelimit-reset"]
+        assert 1 <= int(refused.headers["retry-after"]) <= 500
+        again = client.post("/v1/batch", json=batch, headers=basic(keys.write))
+        assert (again.status_code, again.json()["duplicates"]) == (200, 4)
+        other = client.post("/v1/t", json=track("other"), headers=keys.bearer("writer"))
+        assert other.json()["accepted"] == 1, "another source has its own limit"
+        assert client.post("/v1/t", json=track("new"), headers=basic(keys.write)).status_code == 429
+    assert engine.event_of_key("default", "shop", "new") is None
+
+
+def test_a_rate_limit_counts_conflicts(engine: Engine, keys: Keys) -> None:
+    settings = Settings(source_events_per_second=0.001, source_burst_events=3, access_log=False)
+    with client_of(engine, settings) as client:
+
+        def send(*messages: dict[str, Any]) -> int:
+            return client.post("/v1/batch", json={"batch": list(messages)}, headers=basic(keys.write)).status_code
+
+        assert send(track("m"), track("m")) == 200
+        assert send(track("m", event="other"), track("m")) == 200
+        assert send(track("m", event="third"), track("m", event="third")) == 200
+        assert send(track("m", event="fourth")) == 429
+        assert send(track("m"), track("m")) == 200
+
+
+def test_so_does_one_for_events_in_our_own_form(engine: Engine, keys: Keys) -> None:
+    settings = Settings(source_events_per_second=0.001, source_burst_events=2, access_log=False)
+    with client_of(engine, settings) as client:
+
+        def send(type: str) -> int:
+            event = {"type": type, "key": "m", "identifiers": {"user_id": "1"}}
+            return client.post("/v1/events", json={"events": [event]}, headers=keys.bearer("writer")).status_code
+
+        assert [send(type) for type in ("a", "a", "b", "c", "a")] == [200, 200, 200, 429, 200]
+
+
+def test_a_rate_limit_by_address_spans_sources(engine: Engine, keys: Keys) -> None:
+    settings = Settings(address_events_per_second=0.001, address_burst_events=1, access_log=False)
+    with client_of(engine, settings) as client:
+        assert client.post("/v1/t", json=track("a"), headers=basic(keys.write)).status_code == 200
+        assert client.post("/v1/t", json=track("b"), headers=keys.bearer("writer")).status_code == 429

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.surfaces.conftest import NOW, Clock, Keys, client_of, keys_of
+from tests.surfaces.segment_stage import basic
 from threadline.app import open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier
 from threadline.kernel.time import SECOND, format_time
 from threadline.settings import Settings
 from threadline.surfaces.http.ingest import REPEATS_AT_ONCE_MAX
-
-
-def basic(secret: str) -> dict[str, str]:
-    return {"Authorization": f"Basic {b64encode(f'{secret}:'.encode()).decode()}"}
 
 
 def entries(client: TestClient, keys: Keys, **params: str) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from base64 import b64encode
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,13 +14,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.surfaces.conftest import NOW, Clock, Keys, client_of
+from tests.surfaces.segment_stage import basic, track
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import StoreFull, Unavailable
 from threadline.kernel.event import CLAIMED_HISTORY
 from threadline.kernel.limits import REQUEST_BYTES_MAX, REQUEST_MESSAGES_MAX
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import SECOND
-from threadline.settings import Settings
 from threadline.surfaces.http.body import MEMBERS_MAX
 from threadline.surfaces.http.segment import BATCHES, LETTERS
 
@@ -35,14 +34,6 @@ MESSAGES: dict[str, dict[str, Any]] = {
     "group": {"userId": "1", "groupId": "g"},
     "alias": {"userId": "1", "previousId": "a"},
 }
-
-
-def basic(secret: str) -> dict[str, str]:
-    return {"Authorization": f"Basic {b64encode(f'{secret}:'.encode()).decode()}"}
-
-
-def track(key: str, **more: Any) -> dict[str, Any]:
-    return {"type": "track", "userId": "1", "event": "click", "messageId": key, **more}
 
 
 def rejected(client: TestClient, keys: Keys) -> list[dict[str, Any]]:
@@ -315,55 +306,6 @@ def test_a_store_that_cannot_write_is_503_and_recovers(
     monkeypatch.undo()
     outcome = client.post("/v1/batch", json={"batch": [track("b"), track("c")]}, headers=basic(keys.write)).json()
     assert outcome["accepted"] == 2
-
-
-def test_a_rate_limit_counts_new_events_only(engine: Engine, keys: Keys) -> None:
-    settings = Settings(source_events_per_second=0.005, source_burst_events=3, access_log=False)
-    with client_of(engine, settings) as client:
-        batch = {"batch": [track(f"m{i}") for i in range(4)]}
-        assert client.post("/v1/batch", json=batch, headers=basic(keys.write)).json()["accepted"] == 4
-        refused = client.post("/v1/t", json=track("new"), headers=basic(keys.write))
-        assert refused.status_code == 429
-        assert refused.headers["retry-after"] == refused.headers["x-ratelimit-reset"]
-        assert 1 <= int(refused.headers["retry-after"]) <= 500
-        again = client.post("/v1/batch", json=batch, headers=basic(keys.write))
-        assert (again.status_code, again.json()["duplicates"]) == (200, 4)
-        other = client.post("/v1/t", json=track("other"), headers=keys.bearer("writer"))
-        assert other.json()["accepted"] == 1, "another source has its own limit"
-        assert client.post("/v1/t", json=track("new"), headers=basic(keys.write)).status_code == 429
-    assert engine.event_of_key("default", "shop", "new") is None
-
-
-def test_a_rate_limit_counts_conflicts(engine: Engine, keys: Keys) -> None:
-    settings = Settings(source_events_per_second=0.001, source_burst_events=3, access_log=False)
-    with client_of(engine, settings) as client:
-
-        def send(*messages: dict[str, Any]) -> int:
-            return client.post("/v1/batch", json={"batch": list(messages)}, headers=basic(keys.write)).status_code
-
-        assert send(track("m"), track("m")) == 200
-        assert send(track("m", event="other"), track("m")) == 200
-        assert send(track("m", event="third"), track("m", event="third")) == 200
-        assert send(track("m", event="fourth")) == 429
-        assert send(track("m"), track("m")) == 200
-
-
-def test_so_does_one_for_events_in_our_own_form(engine: Engine, keys: Keys) -> None:
-    settings = Settings(source_events_per_second=0.001, source_burst_events=2, access_log=False)
-    with client_of(engine, settings) as client:
-
-        def send(type: str) -> int:
-            event = {"type": type, "key": "m", "identifiers": {"user_id": "1"}}
-            return client.post("/v1/events", json={"events": [event]}, headers=keys.bearer("writer")).status_code
-
-        assert [send(type) for type in ("a", "a", "b", "c", "a")] == [200, 200, 200, 429, 200]
-
-
-def test_a_rate_limit_by_address_spans_sources(engine: Engine, keys: Keys) -> None:
-    settings = Settings(address_events_per_second=0.001, address_burst_events=1, access_log=False)
-    with client_of(engine, settings) as client:
-        assert client.post("/v1/t", json=track("a"), headers=basic(keys.write)).status_code == 200
-        assert client.post("/v1/t", json=track("b"), headers=keys.bearer("writer")).status_code == 429
 
 
 def test_the_clock_of_the_client_is_corrected(client: TestClient, keys: Keys, engine: Engine, clock: Clock) -> None:
