@@ -118,7 +118,7 @@ def test_options_aggregates_and_sources_are_in_the_page() -> None:
     assert {name for row in aggregates for name in re.findall(r"`(\w+)`", row["aggregate"])} == set(AGGREGATES)
     (sources,) = tables(section("Sources and confidence"))
     shown = [
-        (row["source"].strip("`"), float(row["confidence if none is told"]), float(row["at most, for one voice"]))
+        (row["source"].strip("`"), float(row["default confidence"]), float(row["at most, for one voice"]))
         for row in sources
     ]
     assert shown == [(source, usual / SCALE, most / SCALE) for source, (usual, most) in CERTAINTY.items()]

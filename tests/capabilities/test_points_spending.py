@@ -76,7 +76,7 @@ def test_a_request_is_the_same_wish_whoever_sends_it() -> None:
 def test_one_request_cannot_stand_for_two_wishes() -> None:
     stage = rich(100)
     spend(stage, 10, "one")
-    with pytest.raises(Conflict, match="another wish"):
+    with pytest.raises(Conflict, match="used for something else"):
         spend(stage, 20, "one")
     with pytest.raises(NotFound):
         spend(stage, 20, "two", who="user_id:nobody")

@@ -112,7 +112,7 @@ def test_the_past_is_read_as_it_was(stage: Callable[..., Stage]) -> None:
     on = stage()
     on.days(1, 2, 3, 6)
     assert [on.streak(at=f"2026-03-0{day}T13:00:00Z")["current"] for day in (1, 2, 3, 4, 5, 6)] == [1, 2, 3, 3, 0, 1]
-    with pytest.raises(InvalidValue, match="ahead"):
+    with pytest.raises(InvalidValue, match="in the future"):
         on.app.streaks("user_id:ada", as_of="2027-01-01T00:00:00Z")
     with pytest.raises(NotFound):
         on.app.streaks("user_id:nobody")

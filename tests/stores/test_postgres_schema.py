@@ -141,7 +141,7 @@ def test_workspaces_of_a_server_are_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["postgresql://[::1/x", "postgresql://[::1]x/y", "postgresql://h/x?no_such_option=1"])
 def test_a_url_that_is_none_is_told_without_its_password(wrong: str) -> None:
-    with pytest.raises(InvalidSetting, match="no URL") as caught:
+    with pytest.raises(InvalidSetting, match="not the URL of") as caught:
         PostgresStore(wrong.replace("://", "://me:geheim@"))
     assert "geheim" not in str(caught.value)
 
