@@ -99,8 +99,7 @@ class RedisLimits:
         self._unreachable_until = float("-inf")
 
     def take(self, limits: Sequence[tuple[str, float, int]], events: int) -> float | None:
-        """Count events under all of these (name, events per second, burst) and answer 0.0; or count none under any,
-        and answer the seconds until they may come again. None: Redis does not answer, and nothing limits."""
+        """See `SharedLimits.take`; None where Redis does not answer."""
         taken = self.take_of_people(limits, events, (0.0, 0), ())
         return None if taken is None else taken[0]
 
@@ -111,9 +110,7 @@ class RedisLimits:
         person: tuple[float, int],
         people: Sequence[tuple[str, int]],
     ) -> tuple[float, list[float]] | None:
-        """The same, and with it count the events of people (name, events), each under a limit (events per second,
-        burst) of their own; answers the seconds to wait, and those of each. It counts none either if everybody has
-        to wait, and of those who have to nothing."""
+        """See `SharedLimits.take_of_people`."""
         if self._seconds() < self._unreachable_until:
             return None
         waits: list[float] = []
