@@ -63,23 +63,7 @@ def _most(counts: list[int]) -> int:
 
 def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencies) -> Finish:
     cell = place["money" if aggregate in ("sum", "average") else "range"]
-    one: Callable[[list[Any]], Fraction]
-    match aggregate:
-        case "sum":
-            one = _units
-        case "average":
-
-            def one(held: list[Any]) -> Fraction:
-                return Fraction(int(held[1]), held[0])
-        case "min":
-
-            def one(held: list[Any]) -> Fraction:
-                return Fraction(held[0])
-        case _:
-
-            def one(held: list[Any]) -> Fraction:
-                return Fraction(held[1])
-
+    one = _ONE_CURRENCY[aggregate]
     rates = {code: Fraction(rate) for code, rate in currencies.rates.items()}
     if currencies.total_in:
         rates[currencies.total_in] = Fraction(1)
@@ -98,6 +82,15 @@ def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencie
 
 def _units(held: list[Any]) -> Fraction:
     return Fraction(int(held[1]))
+
+
+_ONE_CURRENCY: dict[str, Callable[[list[Any]], Fraction]] = {
+    "sum": _units,
+    "average": lambda held: Fraction(int(held[1]), held[0]),
+    "min": lambda held: Fraction(held[0]),
+    "max": lambda held: Fraction(held[1]),
+}
+"""What a cell says of the amounts in one currency, by aggregate, in millionths."""
 
 
 def _renamed(amounts: dict[str, list[Any]], default: str, aggregate: str) -> dict[str, list[Any]]:

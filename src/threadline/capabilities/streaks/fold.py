@@ -192,7 +192,7 @@ def _note(state: State, day: int, at: int) -> None:
 def _new_part(state: State, number: int) -> list[int] | None:
     """A part for records of these 32 days; None if they are too far back to be kept."""
     numbers = [int(name[1:]) for name in state if name[0] == "d"]
-    oldest = max([number, *numbers]) - RECORDED_PARTS_MAX + 1
+    oldest = max(number, max(numbers, default=number)) - RECORDED_PARTS_MAX + 1
     for old in numbers:
         if old < oldest:
             del state[f"d{old}"]
