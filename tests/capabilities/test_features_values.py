@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadline.capabilities.features import projection, read_definitions
-from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
+from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CELLS, CURRENCIES_MAX, ledger
 from threadline.capabilities.features.values import read_key
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed, to_fixed
@@ -288,3 +288,36 @@ def test_a_window_keeps_a_bounded_number_of_buckets(window: str) -> None:
         state = known.fold(state, record(n * step, {}))
     names = [name for name in state if len(msgspec.msgpack.encode(state[name])) > 4_000]
     assert len(msgspec.msgpack.encode(state)) < 16_000, names
+
+
+SHAPES = {
+    "clock": ("n", "hours", "days"),
+    "number": ("n", "sum", "min", "max"),
+    "money": ("n", "money", "range"),
+    "scalar": ("n", "first", "last"),
+    "key": ("n", "keys"),
+}
+UNITS = st.integers(-(2**63) + 1, 2**63 - 1)
+BEHIND = {
+    "clock": (st.integers(0, 167),),
+    "number": (UNITS,),
+    "money": (UNITS, st.sampled_from(["", "EUR", "USD"])),
+    "scalar": (st.uuids().map(str), st.text(max_size=3)),
+    "key": (st.integers(0, 2**63 - 1),),
+}
+
+
+def test_every_cell_is_told_of_here() -> None:
+    assert set().union(*SHAPES.values()) == set(CELLS)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(data=st.data())
+def test_entries_taken_together_come_to_what_they_come_to_one_by_one(shape: str, data: st.DataObject) -> None:
+    entry = st.tuples(st.integers(T0, T0 + DAY), *BEHIND[shape]).map(list)
+    entries = data.draw(st.lists(entry, min_size=1, max_size=20))
+    cells = ledger(SHAPES[shape])
+    one_by_one = cells.start(entries[0])
+    for each in entries[1:]:
+        cells.absorb(one_by_one, each)
+    assert cells.of(entries) == one_by_one

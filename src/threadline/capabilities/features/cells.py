@@ -19,6 +19,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
+from operator import itemgetter
 from typing import Any
 
 from threadline.kernel.limits import DISTINCT_VALUES_MAX
@@ -47,6 +48,8 @@ class Cell:
     """A sorted list that the tally of a bucket cuts to `BUCKET_KEYS_MAX` and one more."""
     small: bool = False
     """One number."""
+    together: Callable[[Sequence[Entry]], Any] | None = None
+    """What absorbing them all one after the other comes to, at once; None: there is no shorter way."""
 
 
 def add_units(total: int | str, units: int) -> int | str:
@@ -123,19 +126,22 @@ def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Cal
     return partial(reduce, merge)
 
 
+_second = itemgetter(1)
+
 CELLS: Mapping[str, Cell] = {
-    "n": Cell(lambda e: 1, lambda c, e: c + 1, sum, small=True),
+    "n": Cell(lambda e: 1, lambda c, e: c + 1, sum, small=True, together=len),
     "sum": Cell(
         lambda e: e[1],
         lambda c, e: add_units(c, e[1]),
         lambda held: add_units(sum(map(int, held)), 0),
         small=True,
+        together=lambda es: add_units(sum(map(_second, es)), 0),
     ),
-    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min, small=True),
-    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max, small=True),
+    "min": Cell(lambda e: e[1], lambda c, e: min(c, e[1]), min, small=True, together=lambda es: min(map(_second, es))),
+    "max": Cell(lambda e: e[1], lambda c, e: max(c, e[1]), max, small=True, together=lambda es: max(map(_second, es))),
     # Entries of one slot differ in their event id at the latest, so values are never compared.
-    "first": Cell(lambda e: e, min, min),
-    "last": Cell(lambda e: e, max, max),
+    "first": Cell(lambda e: e, min, min, together=min),
+    "last": Cell(lambda e: e, max, max, together=max),
     "keys": Cell(lambda e: [e[1]], lambda c, e: add_key(c, e[1]), partial(reduce, _merge_keys), limited=True),
     "hours": Cell(lambda e: _started(24, e[1] % 24), lambda c, e: _add_at(c, e[1] % 24), partial(reduce, _add_lists)),
     "days": Cell(lambda e: _started(7, e[1] // 24), lambda c, e: _add_at(c, e[1] // 24), partial(reduce, _add_lists)),
@@ -167,6 +173,10 @@ class Ledger:
         """The tally of one entry."""
         return [cell.start(entry) for cell in self.cells]
 
+    def of(self, entries: Sequence[Entry]) -> Tally:
+        """The tally of these entries, at least one."""
+        return [_of(cell, entries) for cell in self.cells]
+
     def absorb(self, tally: Tally, entry: Entry) -> None:
         """Add one entry to a tally, in place."""
         for at, cell in enumerate(self.cells):
@@ -180,6 +190,13 @@ class Ledger:
         """Whether one of these, the tallies of buckets, has had more different values than it keeps."""
         limited = [at for at, cell in enumerate(self.cells) if cell.limited]
         return bool(limited) and any(len(tally[at]) > BUCKET_KEYS_MAX for tally in tallies for at in limited)
+
+
+def _of(cell: Cell, entries: Sequence[Entry]) -> Any:
+    if cell.together is not None:
+        return cell.together(entries)
+    first, *others = entries
+    return reduce(cell.absorb, others, cell.start(first))
 
 
 @lru_cache(maxsize=1_024)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, Entry, Ledger, Tally
@@ -189,16 +190,16 @@ class Series:
                 if needed < PARTS:
                     tallies += (part for part in bucket[3][needed:] if part is not None)
         if entries:
-            leaves.append(min(map(self.time_of, entries)))
+            leaves.append(min(entries if self.timed else map(_time, entries)))
         return Gathered(self._total(entries, tallies), min(leaves, default=None), self.ledger.capped(tallies))
 
     def _total(self, entries: list[Entry], tallies: list[Tally]) -> Tally | None:
         if entries:
-            of_entries = self.ledger.start(entries[0])
-            for entry in entries[1:]:
-                self.ledger.absorb(of_entries, entry)
-            tallies = [of_entries, *tallies]
+            tallies = [self.ledger.of(entries), *tallies]
         return self.ledger.total(tallies) if tallies else None
+
+
+_time = itemgetter(0)
 
 
 def _index(bucket: Bucket) -> int:
