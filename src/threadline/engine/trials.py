@@ -123,25 +123,27 @@ class Trials:
 
         Raises `TooManyRequests` while another one runs.
         """
-        with self._lock:
-            known = self._kept.get(running.id)
-            joins = known is not None and known.state == "running"
-            if not joins:
-                self._take_turn()
-                self._kept[running.id] = running
-                while len(self._kept) > KEPT_MAX:
-                    del self._kept[next(id for id in self._kept if self._kept[id].state != "running")]
-                running.state = "running"
-        if joins:
-            assert known is not None
-            known.join(running)
+        begun = self._begun(running)
+        if begun is not running:
+            begun.join(running)
             if wait:
-                known.wait_for_end()
-            return known
-        if wait:
+                begun.wait_for_end()
+        elif wait:
             running.work()
         else:
             running.begin()
+        return begun
+
+    def _begun(self, running: Running) -> Running:
+        """The one of this id that runs already, or else this one, whose turn it is from now on."""
+        with self._lock:
+            known = self._kept.get(running.id)
+            if known is not None and known.state == "running":
+                return known
+            self._take_turn()
+            self._kept[running.id] = running
+            while len(self._kept) > KEPT_MAX:
+                del self._kept[next(id for id in self._kept if self._kept[id].state != "running")]
         return running
 
     def resume(self, workspace: str, id: str) -> Running:
