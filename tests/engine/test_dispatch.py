@@ -10,15 +10,15 @@ import pytest
 
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
-from threadline.engine.dispatch import EFFECT_RETRIED, Dispatcher
+from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.packing import unpack_event
 from threadline.engine.parking import parked, redrive
-from threadline.engine.wishes import EFFECT_PARKED, EFFECT_REDRIVEN, OUTBOX, TIMER
+from threadline.engine.wishes import OUTBOX, TIMER
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish
-from threadline.kernel.sender import Outcome
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, Outcome
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY, SECOND
 from threadline.stores.memory import MemoryStore

@@ -17,11 +17,19 @@ from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.lanes import standing_of
 from threadline.engine.outbox import RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
-from threadline.engine.wishes import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, OUTBOX, PARKED
+from threadline.engine.wishes import OUTBOX, PARKED
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Effect, Policy, Wish
-from threadline.kernel.sender import REST_SECONDS_FIRST, REST_SECONDS_MAX, Lane, Outcome
+from threadline.kernel.sender import (
+    EFFECT_PARKED,
+    EFFECT_REDRIVEN,
+    EFFECT_RETRIED,
+    REST_SECONDS_FIRST,
+    REST_SECONDS_MAX,
+    Lane,
+    Outcome,
+)
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, system_clock
 from threadline.stores.memory import MemoryStore
 

@@ -15,10 +15,11 @@ from hypothesis import given
 from tests.laws import staging
 from tests.laws.staging import Crash, event
 from threadline.engine import moving
-from threadline.engine.dispatch import LEASE, Dispatcher
+from threadline.engine.dispatch import Dispatcher
 from threadline.engine.dump import dump
 from threadline.engine.engine import Engine
 from threadline.engine.indexing import MARKS
+from threadline.engine.leases import LEASE
 from threadline.engine.moving import NOT_MOVED, Move, fingerprint
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Recorded

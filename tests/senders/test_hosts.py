@@ -8,12 +8,14 @@ import pytest
 
 from tests.engine.test_dispatch import NOW, Clock
 from threadline.kernel.policy import Effect
+from threadline.kernel.sender import EFFECT_DONE as DONE
+from threadline.kernel.sender import EFFECT_RETRIED as RETRIED
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import SECOND
 from threadline.senders import hosts
 from threadline.senders.hosts import TEST_SECONDS, Hosts
 from threadline.senders.http_call import Answer, Failed
-from threadline.senders.webhook import DONE, RETRIED, WebhookSender
+from threadline.senders.webhook import WebhookSender
 
 
 class Net:

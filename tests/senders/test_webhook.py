@@ -18,11 +18,14 @@ import pytest
 from tests.senders.receiver import OK, Answer, Call, Receiver, is_signed
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.policy import Effect
+from threadline.kernel.sender import EFFECT_DONE as DONE
+from threadline.kernel.sender import EFFECT_PARKED as PARKED
+from threadline.kernel.sender import EFFECT_RETRIED as RETRIED
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import SECOND
 from threadline.senders import http_call
 from threadline.senders.http_call import HttpCaller, read_networks
-from threadline.senders.webhook import DONE, PARKED, RETRIED, Target, WebhookSender, read_secret, signatures, written
+from threadline.senders.webhook import Target, WebhookSender, read_secret, signatures, written
 
 NOW = 1_800_000_000 * SECOND
 ID = "0123456789abcdef0123456789abcdef"

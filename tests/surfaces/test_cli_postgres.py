@@ -19,7 +19,7 @@ import pytest
 import threadline
 from tests.servers import postgres
 from threadline.app import composition, open_engine
-from threadline.engine.dispatch import LEASE
+from threadline.engine.leases import LEASE
 from threadline.engine.packing import unpack
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY, system_clock

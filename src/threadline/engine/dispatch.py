@@ -9,18 +9,16 @@ from zlib import crc32
 
 from threadline.engine.engine import Engine
 from threadline.engine.lanes import LaneWork, lanes_to_work
-from threadline.engine.leases import LEASE, Leases
+from threadline.engine.leases import Leases
 from threadline.engine.outbox import Outbox, due_of
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import unpack
 from threadline.engine.resting import Resting
 from threadline.engine.screen import Request
-from threadline.engine.wishes import EFFECT_RETRIED, OUTBOX, SHARDS, TIMER
+from threadline.engine.wishes import OUTBOX, SHARDS, TIMER
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Lane, Sender
 from threadline.kernel.store import Check, Delete, Item
-
-__all__ = ["EFFECT_RETRIED", "LEASE", "Dispatcher"]
 
 _OTHERS = Lane("")
 """All effects that are in no lane."""

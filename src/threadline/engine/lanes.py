@@ -13,10 +13,10 @@ from threadline.engine.leases import Leases
 from threadline.engine.outbox import Outbox, due_of, left_of, waiting
 from threadline.engine.packing import time_key
 from threadline.engine.resting import Resting
-from threadline.engine.wishes import EFFECT_PARKED, OUTBOX, lane_partition
+from threadline.engine.wishes import OUTBOX, lane_partition
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.sender import Lane, Outcome, Sender, rest_seconds
+from threadline.kernel.sender import EFFECT_PARKED, Lane, Outcome, Sender, rest_seconds
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store, beyond
 from threadline.kernel.time import SECOND, Clock
 from threadline.kernel.typed import prepared

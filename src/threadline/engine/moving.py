@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.dispatch import LEASE
 from threadline.engine.draft import index_rows
 from threadline.engine.dump import dump_lines
 from threadline.engine.indexing import MARKS
+from threadline.engine.leases import LEASE
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
 from threadline.engine.wishes import timer_item
 from threadline.kernel.errors import Conflict

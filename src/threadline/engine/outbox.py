@@ -14,11 +14,11 @@ from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import pack, time_key, unpack
 from threadline.engine.rejected import as_text, writable
 from threadline.engine.screen import Request
-from threadline.engine.wishes import EFFECT_PARKED, EFFECT_RETRIED, PARKED, effect_fields, untold_key
+from threadline.engine.wishes import PARKED, effect_fields, untold_key
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import Lane, Outcome, Sender
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put
 from threadline.kernel.time import SECOND, format_time
 

@@ -11,7 +11,8 @@ from threadline.engine.outbox import Waiting, pack_waiting, waiting
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import time_key, unpack
 from threadline.engine.screen import Request
-from threadline.engine.wishes import EFFECT_REDRIVEN, OUTBOX, PARKED, lane_partition, outbox_partition, untold_key
+from threadline.engine.wishes import OUTBOX, PARKED, lane_partition, outbox_partition, untold_key
+from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, beyond
 
 if TYPE_CHECKING:

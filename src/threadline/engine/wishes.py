@@ -13,6 +13,7 @@ from threadline.engine.person import Person
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.ids import short_hash
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
 from threadline.kernel.store import Delete, Key, Put, Store, query_pages
 
 if TYPE_CHECKING:
@@ -125,12 +126,6 @@ def _put_effect(group: Group, person: Person, cause: Recorded, policy: str, wish
 
 DISPATCH = "threadline.dispatch"
 """The source of what comes of timers and effects."""
-EFFECT_RETRIED = "threadline.effect_retried"
-"""Type of the event that says an effect did not happen yet and when it is tried again."""
-EFFECT_PARKED = "threadline.effect_parked"
-"""Type of the event that says an effect was given up on, and why, until somebody drives it again."""
-EFFECT_REDRIVEN = "threadline.effect_redriven"
-"""Type of the event that says a parked effect is due again."""
 _WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
 
 

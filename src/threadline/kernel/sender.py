@@ -14,6 +14,15 @@ PLACE_FAILURES_MAX = 5
 REST_SECONDS_FIRST = 10
 REST_SECONDS_MAX = 600
 
+EFFECT_DONE = "threadline.effect_done"
+"""Type of the event that says an effect happened."""
+EFFECT_RETRIED = "threadline.effect_retried"
+"""Type of the event that says an effect did not happen yet and when it is tried again."""
+EFFECT_PARKED = "threadline.effect_parked"
+"""Type of the event that says an effect was given up on, and why, until somebody drives it again."""
+EFFECT_REDRIVEN = "threadline.effect_redriven"
+"""Type of the event that says a parked effect is due again."""
+
 
 def rest_seconds(times: int) -> int:
     """How long something is left alone that was so many times in a row before: longer and longer, to a bound."""
@@ -24,7 +33,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an effect. It becomes an event in the person's thread."""
 
     type: str
-    """The event's type, e.g. ``threadline.effect_done``."""
+    """The event's type, e.g. `EFFECT_DONE`."""
     properties: dict[str, Any] = {}
     retry_after_seconds: float | None = None
     """Set when the effect did not happen and should be tried again after this long."""

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import Outcome
+from threadline.kernel.sender import EFFECT_DONE, Outcome
 
 
 class _Stream(Protocol):
@@ -27,4 +27,4 @@ class ConsoleSender:
         line = {"effect": effect_id, "thread": person, "kind": effect.kind, "data": effect.data}
         self._stream.write(msgspec.json.encode(line).decode() + "\n")
         self._stream.flush()
-        return Outcome(type="threadline.effect_done", properties={})
+        return Outcome(type=EFFECT_DONE)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import Outcome
+from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, Outcome
 from threadline.kernel.time import SECOND, Clock, from_datetime
 from threadline.senders.hosts import Hosts
 from threadline.senders.http_call import Answer, Failed, HttpCaller, Refused
@@ -28,10 +28,6 @@ RETRY_AFTER_MAX_SECONDS = 3_600.0
 GONE = 410
 _ILL = frozenset({408, 425, 429})
 _SHOWN_MAX = 200
-
-DONE = "threadline.effect_done"
-RETRIED = "threadline.effect_retried"
-PARKED = "threadline.effect_parked"
 
 
 class Target(NamedTuple):
@@ -83,13 +79,13 @@ class WebhookSender:
         target = self._targets.get(name) if name is not None else Target(str(effect.data.get("url")), self._secrets)
         told = {"host": _host(str(effect.data.get("url")))} if name is None else {"destination": name}
         if target is None:
-            return Outcome(type=PARKED, properties=told, parked=f"no destination {name!r} is declared")
+            return Outcome(type=EFFECT_PARKED, properties=told, parked=f"no destination {name!r} is declared")
         if name is not None:
             return self._called(target, effect, effect_id, told, named=True)
         place = _place(target.url)
         if wait := self._hosts.wait(place):
             told["error"] = "its host fails, and is left alone for a while"
-            return Outcome(type=RETRIED, properties=told, retry_after_seconds=wait)
+            return Outcome(type=EFFECT_RETRIED, properties=told, retry_after_seconds=wait)
         outcome = self._called(target, effect, effect_id, told, named=False)
         self._hosts.heard(place, ill=outcome.place == "ill")
         return outcome
@@ -100,10 +96,10 @@ class WebhookSender:
             told |= {"withheld": withheld} if withheld else {}
             answer = self._caller.post(target.url, self._headers(target, effect_id, body), body, target.timeout_seconds)
         except (Refused, InvalidValue) as error:
-            return Outcome(type=PARKED, properties=told, parked=str(error))
+            return Outcome(type=EFFECT_PARKED, properties=told, parked=str(error))
         except Failed as error:
             told["error"] = str(error)
-            return Outcome(type=RETRIED, properties=told, retry_after_seconds=0.0, place="ill")
+            return Outcome(type=EFFECT_RETRIED, properties=told, retry_after_seconds=0.0, place="ill")
         return self._outcome(answer, {**told, "status": answer.status}, named=named)
 
     def _headers(self, target: Target, id: str, body: bytes) -> dict[str, str]:
@@ -120,16 +116,16 @@ class WebhookSender:
 
     def _outcome(self, answer: Answer, told: dict[str, Any], *, named: bool) -> Outcome:
         if 200 <= answer.status < 300:
-            return Outcome(type=DONE, properties=told)
+            return Outcome(type=EFFECT_DONE, properties=told)
         if answer.status == GONE:
             # An address in a rule shares its lane with others, which have nothing to do with it.
             return Outcome(
-                type=PARKED, properties=told, parked="it answered 410, gone", place="gone" if named else "well"
+                type=EFFECT_PARKED, properties=told, parked="it answered 410, gone", place="gone" if named else "well"
             )
         shown = answer.body[:_SHOWN_MAX].decode("utf-8", "replace")
         ill = answer.status >= 500 or answer.status in _ILL
         return Outcome(
-            type=RETRIED,
+            type=EFFECT_RETRIED,
             properties={**told, "answer": shown} if shown else told,
             retry_after_seconds=self._asked_to_wait(answer.retry_after),
             place="ill" if ill else "well",
