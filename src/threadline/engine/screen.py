@@ -11,7 +11,7 @@ from threadline.engine.identity import Named, Names
 from threadline.engine.packing import nested_beyond, pack_body, payload_digest, unpack_body
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
-from threadline.kernel.event import WORKSPACE_FORM, Event, event_id, is_workspace, thread_id
+from threadline.kernel.event import CLAMPED, WORKSPACE_FORM, Event, event_id, is_workspace, thread_id
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
@@ -87,7 +87,7 @@ def checked_request(request: Request, now: int, never_ahead: Container[str] = ()
 def _clamped(event: Event, received_at: int) -> Event:
     """The event at the time of its receipt, marked: its own time lies too far ahead to be believed."""
     sent = event.sent_time if event.sent_time is not None else event.occurred_at
-    return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=(*event.marks, "clamped"))
+    return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=(*event.marks, CLAMPED))
 
 
 def thread_of(event: Event, names: Names) -> str:

@@ -22,6 +22,10 @@ def is_workspace(name: str) -> bool:
     return 0 < len(name) <= WORKSPACE_LENGTH_MAX and name.isprintable() and "/" not in name
 
 
+CLAMPED = "clamped"
+"""The mark of an event whose own time lay too far ahead to be believed: the time of receipt stands in its place."""
+CLOCK_CORRECTED = "clock_corrected"
+"""The mark of an event whose time was shifted by what the producer's clock was off."""
 CLAIMED_HISTORY = "claimed_history"
 """The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 
@@ -59,7 +63,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
     sent_time: int | None = None
     """The time as the producer gave it, before any correction; None if it gave none. Part of the payload."""
     marks: tuple[str, ...] = ()
-    """What was done to it on the way in, e.g. ``clock_corrected``, ``clamped``, `CLAIMED_HISTORY`."""
+    """What was done to it on the way in, e.g. `CLOCK_CORRECTED`, `CLAMPED`, `CLAIMED_HISTORY`."""
     historical: bool = False
     """True for back-filled history: it counts as known from `occurred_at` where that is before `recorded_at`."""
     schema_version: str = ""

@@ -8,7 +8,7 @@ import msgspec
 
 from threadline.kernel.canonical import format_number
 from threadline.kernel.errors import EventRejected, InvalidValue
-from threadline.kernel.event import Identifier
+from threadline.kernel.event import CLAMPED, CLOCK_CORRECTED, Identifier
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import (
     EVENT_BYTES_MAX,
@@ -19,11 +19,6 @@ from threadline.kernel.limits import (
 )
 from threadline.kernel.time import EARLIEST, SECOND, parse_time
 from threadline.wire.scan import depth, depth_bound
-
-CLAMPED = "clamped"
-"""Mark: the time was further ahead than a clock can be wrong, so the time of receipt stands in its place."""
-CLOCK_CORRECTED = "clock_corrected"
-"""Mark: the time was shifted by what the producer's clock was off."""
 
 _FUTURE_MAX = FUTURE_MAX_SECONDS * SECOND
 _decode = msgspec.json.Decoder().decode

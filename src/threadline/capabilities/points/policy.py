@@ -22,15 +22,13 @@ from threadline.capabilities.points.events import (
 )
 from threadline.capabilities.points.ledger import State, is_jump, is_spike, lot_ends, overdue, spendable
 from threadline.capabilities.points.used import earned_in_hour, earned_on_day, is_cooling, is_flagged
-from threadline.kernel.event import CLAIMED_HISTORY, Recorded
+from threadline.kernel.event import CLAIMED_HISTORY, CLAMPED, Recorded
 from threadline.kernel.identity import SPLIT
 from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish
 from threadline.kernel.time import HOUR, format_time
 
 POLICY = "points"
 _SOURCE = f"policy:{POLICY}"
-CLAMPED = "clamped"
-"""The mark of an event whose own time lay too far ahead to be believed."""
 
 
 def points_policy(points: Points) -> Policy:
