@@ -18,6 +18,7 @@ from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
 from threadline.kernel.sender import Sender
 from threadline.kernel.store import Store
@@ -143,10 +144,9 @@ def _webhooks(engine: Engine, settings: Settings) -> WebhookSender:
             there = lane.place
             secrets = [_secret_of(there, name) for name in there.secrets]
             targets[there.name] = Target(there.url, tuple(secrets), there.timeout_seconds, there.payload)
-    own = filter(None, (part.strip() for part in settings.webhook_secrets.split(",")))
     return WebhookSender(
         targets,
-        tuple(read_secret(part, "webhook_secrets") for part in own),
+        tuple(read_secret(part, "webhook_secrets") for part in comma_separated(settings.webhook_secrets)),
         HttpCaller(read_networks(settings.webhook_private_addresses), plain=settings.webhook_http),
         engine.clock,
     )
@@ -298,7 +298,7 @@ def _need_redis() -> None:
 def _credentials(text: str, default: str, setting: str) -> list[tuple[str, str]]:
     """(name, secret) of ``secret`` and ``name=secret``, separated by commas. Raises `InvalidSetting`."""
     pairs = []
-    for number, part in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
+    for number, part in enumerate(comma_separated(text), 1):
         name, equals, secret = part.partition("=")
         if not equals or not _NAME.fullmatch(name) or _is_padded(part):
             name, secret = default, part

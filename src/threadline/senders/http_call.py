@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.lists import comma_separated
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -46,7 +47,7 @@ class Answer(NamedTuple):
 def read_networks(text: str) -> tuple[Network, ...]:
     """The networks of a list separated by commas; ``*`` is every one. Raises `InvalidSetting`."""
     found: list[Network] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in comma_separated(text):
         try:
             found += _EVERYWHERE if part == "*" else (ipaddress.ip_network(part),)
         except ValueError as error:

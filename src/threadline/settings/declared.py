@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.lists import comma_separated
 from threadline.kernel.section import Section
 from threadline.kernel.typed import prepared
 
@@ -357,7 +358,7 @@ def without_secret(url: str) -> str:
 def cache_lifetimes(settings: Settings) -> dict[str, float]:
     """Which tables the cache keeps, and for how many seconds."""
     lifetimes: dict[str, float] = {}
-    for part in filter(None, (part.strip() for part in settings.cache_tables.split(","))):
+    for part in comma_separated(settings.cache_tables):
         table, _, seconds = part.partition("=")
         try:
             lifetimes[table.strip()] = float(seconds)

@@ -24,6 +24,7 @@ from threadline.capabilities.events.forms import (
 )
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENTS_PAGE_MAX
+from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
 
 # --- record -----------------------------------------------------------------------------------
@@ -151,8 +152,7 @@ def _events(context: Context, params: EventsParams) -> EventsPage:
 
 def _types(params: EventsParams) -> frozenset[str]:
     """The types asked for. Any text can be a type: one with commas in it is taken as a list of them and as itself."""
-    listed = {name.strip() for name in params.type.split(",")}
-    return frozenset({*params.types, params.type, *listed} - {""})
+    return frozenset({*params.types, params.type, *comma_separated(params.type)} - {""})
 
 
 EVENTS = Operation(

@@ -15,6 +15,7 @@ from threadline.capabilities.features.definition import Feature, FeatureSet
 from threadline.capabilities.features.training import ReadVector, Row, Vector, read_labels, training_rows
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import TRAINING_ROWS_MAX
+from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import format_duration
 
@@ -84,7 +85,7 @@ def _vector(context: Context, person: Any, at: int, known_at: int | None = None)
 
 def _chosen(vector: Vector, names: str | Collection[str]) -> Vector:
     """The features of these names, in their order; all of them for none. Raises `NotFound` for an unknown one."""
-    wanted = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
+    wanted = comma_separated(names) if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in vector:
             raise NotFound(f"there is no feature {name[:100]!r}", hint="`feature_definitions` lists them all")

@@ -24,6 +24,7 @@ from threadline.capabilities.memory.sorting import RETRACTIONS
 from threadline.capabilities.memory.variables import resolve
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import EVENTS_PAGE_MAX, FACT_KEY_LENGTH_MAX
+from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import format_duration
 
@@ -211,7 +212,7 @@ class VariablesResult(msgspec.Struct, kw_only=True):
 def _variables(context: Context, params: VariablesParams) -> VariablesResult:
     person = context.engine.person(context.workspace, params.id)
     facts = memory_of(context, person)
-    names = list(dict.fromkeys(name.strip() for name in params.names.split(",") if name.strip()))
+    names = list(dict.fromkeys(comma_separated(params.names)))
     values = {name: resolve(facts, name) for name in names}
     return VariablesResult(person=person.id, values=values, missing=[name for name in names if values[name] is None])
 

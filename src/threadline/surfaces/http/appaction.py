@@ -18,6 +18,7 @@ from threadline.engine.credentials import Credential, fresh_key
 from threadline.kernel.errors import Forbidden, InvalidValue, NotFound, Unauthorized
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import EVENT_BYTES_MAX
+from threadline.kernel.lists import comma_separated
 from threadline.settings import Settings
 from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
@@ -103,7 +104,7 @@ class AppActions:
         self._shared = shared
         self._workspace = settings.workspace
         self._credential = Credential(id=SOURCE, kind="write_key", name=SOURCE, workspace=settings.workspace)
-        names = {name.strip() for name in settings.anonymous_applications.split(",") if name.strip()}
+        names = set(comma_separated(settings.anonymous_applications))
         self._applications = None if EVERY_APPLICATION in names else names
         self._window = Window(settings.anonymous_actions_per_minute, self._engine.clock)
         self._ranking = shown(self._engine.catalogue.operations, "http")["interests"]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.lists import comma_separated
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -28,7 +29,7 @@ class ClientAddress:
     """
 
     def __init__(self, trusted: str) -> None:
-        names = [name.strip() for name in trusted.split(",") if name.strip()]
+        names = comma_separated(trusted)
         self._everybody = EVERYBODY in names
         self._networks = tuple(_network(name) for name in names if name != EVERYBODY)
 
