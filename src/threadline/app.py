@@ -199,7 +199,7 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
         return MemoryStore(readonly=readonly)
     scheme, elsewhere, _ = settings.store.partition("://")
     if scheme in POSTGRES:
-        _need_psycopg()
+        _need("psycopg", "store", "PostgreSQL", "postgres")
         from threadline.stores.postgres import PostgresStore
 
         return PostgresStore(
@@ -210,7 +210,7 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
             readonly=readonly,
         )
     if scheme == DYNAMODB:
-        _need_botocore()
+        _need("botocore", "store", "DynamoDB", "aws")
         from threadline.stores.dynamodb import DynamoStore
 
         return DynamoStore(settings.store, system_clock, readonly=readonly, patience_seconds=settings.retry_seconds)
@@ -236,28 +236,23 @@ def migrate(settings: Settings) -> Sequence[str]:
     if not elsewhere:
         return ()
     if scheme in POSTGRES:
-        _need_psycopg()
+        _need("psycopg", "store", "PostgreSQL", "postgres")
         from threadline.stores.postgres import migrate as migrate_postgres
 
         return migrate_postgres(settings.store, settings)
     if scheme == DYNAMODB:
-        _need_botocore()
+        _need("botocore", "store", "DynamoDB", "aws")
         from threadline.stores.dynamodb import migrate as migrate_dynamodb
 
         return migrate_dynamodb(settings.store)
     raise InvalidSetting(f"store: {scheme}:// is not a store we know; give a path or {MEMORY!r}")
 
 
-def _need_psycopg() -> None:
-    if find_spec("psycopg") is None:
-        raise InvalidSetting(
-            "store: the driver of PostgreSQL is not installed", hint="pip install 'threadline[postgres]'"
-        )
-
-
-def _need_botocore() -> None:
-    if find_spec("botocore") is None:
-        raise InvalidSetting("store: the driver of DynamoDB is not installed", hint="pip install 'threadline[aws]'")
+def _need(module: str, setting: str, server: str, extra: str) -> None:
+    """Raise `InvalidSetting` where the module is missing with which a server is spoken to that a setting names."""
+    if find_spec(module) is None:
+        hint = f"pip install 'threadline[{extra}]'"
+        raise InvalidSetting(f"{setting}: the driver of {server} is not installed", hint=hint)
 
 
 def _with_cache(store: Store, settings: Settings, readonly: bool) -> Store:
@@ -265,7 +260,7 @@ def _with_cache(store: Store, settings: Settings, readonly: bool) -> Store:
     if not settings.cache or readonly:
         return store
     try:
-        _need_redis()
+        _need("redis", "cache", "Redis", "redis")
         from threadline.stores.cached import CachedStore, redis_connections
 
         return CachedStore(
@@ -284,15 +279,10 @@ def open_limits(settings: Settings) -> SharedLimits | None:
     """The rate limits that all processes with the same cache share; None without a cache."""
     if not settings.cache:
         return None
-    _need_redis()
+    _need("redis", "cache", "Redis", "redis")
     from threadline.stores.redis_limits import RedisLimits
 
     return RedisLimits(settings.cache, settings.cache_timeout_seconds, settings.cache_retry_seconds)
-
-
-def _need_redis() -> None:
-    if find_spec("redis") is None:
-        raise InvalidSetting("cache: the driver of Redis is not installed", hint="pip install 'threadline[redis]'")
 
 
 def _credentials(text: str, default: str, setting: str) -> list[tuple[str, str]]:
