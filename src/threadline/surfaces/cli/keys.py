@@ -6,11 +6,9 @@ from typing import Any
 
 import click
 
-from threadline.engine.context import Context
-from threadline.engine.engine import Engine
 from threadline.surfaces.calling import call
 from threadline.surfaces.cli.printing import answer
-from threadline.surfaces.cli.session import Session, store_option, workspace_option
+from threadline.surfaces.cli.session import Session, json_option, store_option, workspace_option
 
 
 @click.group()
@@ -28,7 +26,7 @@ def keys() -> None:
 @click.option(
     "--scope", multiple=True, help="What a token may do: read, write or admin; default: read. May be repeated."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 @store_option
 @workspace_option
 @click.pass_obj
@@ -45,7 +43,7 @@ def create(session: Session, name: str, token: bool, scope: tuple[str, ...], as_
 
 
 @keys.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 @store_option
 @workspace_option
 @click.pass_obj
@@ -56,7 +54,7 @@ def list_(session: Session, as_json: bool) -> None:
 
 @keys.command()
 @click.argument("id")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 @store_option
 @workspace_option
 @click.pass_obj
@@ -66,8 +64,6 @@ def revoke(session: Session, id: str, as_json: bool) -> None:
 
 
 def _run(session: Session, name: str, values: dict[str, Any], as_json: bool, readonly: bool = False) -> None:
-    engine: Engine
     with session.engine(readonly=readonly) as engine:
-        context = Context(engine, session.settings().workspace, engine.clock(), "cli")
-        result = call(engine.catalogue.operation(name), context, values, strict=True)
+        result = call(engine.catalogue.operation(name), session.context(engine), values, strict=True)
     answer(result, session.console, as_json=as_json)

@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from threadline.engine.context import Context
 from threadline.settings import Described, describe, without_secret
 from threadline.surfaces.calling import call
 from threadline.surfaces.cli.printing import answer, show
-from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.cli.session import Session, json_option, store_option
 from threadline.surfaces.cli.tables import errors_table, operations_table, settings_table
 
 
@@ -39,7 +38,7 @@ def settings(session: Session, as_json: bool, markdown: bool) -> None:
 
 @click.command()
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 @click.option("--markdown", is_flag=True, help="Print the tables of the documentation: operations, then codes.")
 @click.pass_obj
 def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
@@ -50,8 +49,8 @@ def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
     with session.engine(readonly=True) as engine:
         found = engine.catalogue
         if as_json:
-            context = Context(engine, session.settings().workspace, engine.clock(), "cli")
-            answer(call(found.operation("catalogue"), context, {}, strict=True), session.console, as_json=True)
+            told = call(found.operation("catalogue"), session.context(engine), {}, strict=True)
+            answer(told, session.console, as_json=True)
             return
     kinds = found.rules.kinds.values()
     show(

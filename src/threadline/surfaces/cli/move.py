@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import click
@@ -48,8 +48,8 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
     if "://" not in settings.store and not Path(settings.store).exists():
         raise InvalidSetting(f"there is no store at {settings.store}")
     with (
-        _opened(session, settings, readonly=follow) as old,
-        _opened(session, into, readonly=False) as new,
+        closing(session.composition.open_engine(settings, follow)) as old,
+        closing(session.composition.open_engine(into, False)) as new,
         _bar(old) as told,
     ):
         begun = Move(old.store, new.store, old.catalogue, _name(settings), told)
@@ -76,15 +76,6 @@ def _settings(session: Session, store: str) -> Settings:
 def _name(settings: Settings) -> str:
     """What the source is called where a move is resumed: the same, however it was written."""
     return without_secret(settings.store) if "://" in settings.store else str(Path(settings.store).resolve())
-
-
-@contextmanager
-def _opened(session: Session, settings: Settings, *, readonly: bool) -> Iterator[Engine]:
-    engine = session.composition.open_engine(settings, readonly)
-    try:
-        yield engine
-    finally:
-        engine.close()
 
 
 def _stopped() -> threading.Event:

@@ -11,15 +11,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import click
 import msgspec
 
-from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, path_names
 from threadline.surfaces.cli.printing import answer
-from threadline.surfaces.cli.session import Session, store_parameters
-
-SOURCE = "cli"
-"""The source of events that are recorded through the command line."""
+from threadline.surfaces.cli.session import Session, shared_parameters
 
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
 
@@ -56,8 +52,7 @@ def render(operation: Operation) -> click.Command:
     for name, field in fields.items():
         if name not in names:
             parameters.append(_option(name, hints[field.name], field.required, _default(field)))
-    parameters += store_parameters()
-    parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the answer as JSON."))
+    parameters += shared_parameters()
 
     @click.pass_obj
     def run(session: Session, /, as_json: bool, **given: Any) -> None:
@@ -67,9 +62,8 @@ def render(operation: Operation) -> click.Command:
         except InvalidValue as error:
             raise click.UsageError(str(error)) from None
         with session.engine(readonly=operation.method == "GET") as engine:
-            context = Context(engine, session.settings().workspace, engine.clock(), SOURCE)
             # The command was made from what ships, before there were definitions: they shape some operations.
-            result = engine.catalogue.operation(operation.name).run(context, params)
+            result = engine.catalogue.operation(operation.name).run(session.context(engine), params)
         answer(result, session.console, as_json=as_json)
         if operation.refused(result):
             raise click.exceptions.Exit(1)

@@ -10,7 +10,6 @@ import msgspec
 import yaml
 
 from threadline.capabilities.rules.model_import import rule_of_file
-from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidDefinition
 from threadline.surfaces.calling import call
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
@@ -36,10 +35,9 @@ def import_(session: Session, files: tuple[Path, ...], draft: bool) -> None:
         click.echo(yaml.safe_dump({"rules": contents}, sort_keys=False, allow_unicode=True, width=120), nl=False)
         return
     with session.engine() as engine:
-        operations = {each.name: each for each in engine.catalogue.operations}
+        write = engine.catalogue.operation("rule_write")
         for id, content in contents.items():
-            context = Context(engine, session.settings().workspace, engine.clock(), "cli")
             del content["version"]
             values = {"id": id, "rule": content}
-            said: Any = msgspec.to_builtins(call(operations["rule_write"], context, values, strict=True))
+            said: Any = msgspec.to_builtins(call(write, session.context(engine), values, strict=True))
             click.echo(f"{id}: version {said['version']} is {said['state']}")

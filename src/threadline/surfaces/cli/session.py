@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -11,12 +11,15 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
+from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, load
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.composition import Composition
 
 PIPED_COLUMNS = 120
+SOURCE = "cli"
+"""The source of events that are recorded through the command line."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -43,14 +46,13 @@ class Session:
         """The settings in force. Raises `InvalidSetting`."""
         return load(self.given)
 
-    @contextmanager
-    def engine(self, *, readonly: bool = False) -> Iterator[Engine]:
+    def engine(self, *, readonly: bool = False) -> AbstractContextManager[Engine]:
         """The engine on the chosen store, closed afterwards. A reader works beside a running server."""
-        engine = self.composition.open_engine(self.settings(), readonly)
-        try:
-            yield engine
-        finally:
-            engine.close()
+        return closing(self.composition.open_engine(self.settings(), readonly))
+
+    def context(self, engine: Engine) -> Context:
+        """What an operation of the chosen workspace is handed, now."""
+        return Context(engine, self.settings().workspace, engine.clock(), SOURCE)
 
     def opener(self) -> Callable[[], Engine]:
         """What opens the chosen store for reading in another process; it can be sent there."""
@@ -69,11 +71,16 @@ def workspace_option(command: Decorated) -> Decorated:
     return _option("workspace", "--workspace", "-w", metavar="NAME", help="The workspace; default: default.")(command)
 
 
-def store_parameters() -> list[click.Option]:
-    """Both as parameters, for commands that are made and not written."""
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+"""Adds ``--json`` to a command."""
+
+
+def shared_parameters() -> list[click.Option]:
+    """All three as parameters, for commands that are made and not written."""
 
     @workspace_option
     @store_option
+    @json_option
     def bearer() -> None: ...
 
     return [parameter for parameter in click.command()(bearer).params if isinstance(parameter, click.Option)]

@@ -18,13 +18,11 @@ from rich.text import Text
 from threadline.capabilities.whatif.operations import keep
 from threadline.capabilities.whatif.showing import WhatIfView, view
 from threadline.capabilities.whatif.trying import SAMPLES_MAX, Asked, Checkpoint, Trying, prepare
-from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Key
 from threadline.surfaces.cli.printing import json_of, terminal, visible
-from threadline.surfaces.cli.rendering import SOURCE
-from threadline.surfaces.cli.session import Session, store_option, workspace_option
+from threadline.surfaces.cli.session import Session, json_option, store_option, workspace_option
 
 INTERRUPTED = 130
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -46,7 +44,7 @@ def trial_options(command: Command) -> Command:
         click.option("--note", default="", help="What it is for; saved with the result."),
         click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path),
                      help="A file for the progress; if it exists, the command continues from there."),
-        click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON."),
+        json_option,
         store_option,
         workspace_option,
     )  # fmt: skip
@@ -87,7 +85,7 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
     except msgspec.ValidationError as error:
         raise click.UsageError(str(error)) from None
     with session.engine(readonly=not given["save"]) as engine:
-        context: Any = Context(engine, session.settings().workspace, engine.clock(), SOURCE)
+        context: Any = session.context(engine)
         shown = _run(engine, context, asked, given["checkpoint"])
         if shown is None:
             raise click.exceptions.Exit(INTERRUPTED)
