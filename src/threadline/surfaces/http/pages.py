@@ -97,7 +97,7 @@ def _landing() -> str:
 
 
 def _docs(described: dict[str, Any]) -> str:
-    by_tag: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+    by_tag: dict[str, list[Entry]] = {}
     for path, methods in described["paths"].items():
         for method, body in methods.items():
             by_tag.setdefault(body["tags"][0], []).append((method.upper(), path, body))
@@ -161,9 +161,9 @@ def _table(rows: Sequence[tuple[str, str, str, str, bool]]) -> str:
     if not rows:
         return ""
     cells = "".join(
-        f"<tr><td><code>{html.escape(name)}</code>{'' if optional is False else ' *'}</td><td>{place}</td>"
+        f"<tr><td><code>{html.escape(name)}</code>{' *' if required else ''}</td><td>{place}</td>"
         f"<td>{html.escape(kind)}</td><td>{_text(meaning)}</td></tr>"
-        for name, place, kind, meaning, optional in rows
+        for name, place, kind, meaning, required in rows
     )
     return f"<table><tr><th>parameter</th><th>in</th><th>type</th><th>meaning (* needed)</th></tr>{cells}</table>"
 
