@@ -13,7 +13,6 @@ from starlette.requests import Request
 
 from threadline.engine.credentials import Credential, Credentials
 from threadline.kernel.errors import Forbidden, Unauthorized
-from threadline.kernel.operation import Operation
 
 SECRETS_MAX = 8
 """Secrets of one request that are looked up; each may cost a read of the store."""
@@ -42,12 +41,8 @@ class Access:
         found = await self._find(in_body) if in_body else None
         return found if found is not None and found.kind == "write_key" else None
 
-    async def reader(self, request: Request, operation: Operation) -> Credential:
-        """The token that lets a request ask for an operation. Raises `Unauthorized` or `Forbidden`."""
-        return await self.token(request, operation.scope)
-
     async def token(self, request: Request, scope: str) -> Credential:
-        """The token of a request, if it holds a scope."""
+        """The token of a request, if it holds a scope. Raises `Unauthorized` or `Forbidden`."""
         for secret in secrets_of(request):
             found = await self._find(secret)
             if found is None:

@@ -24,7 +24,7 @@ from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
 from threadline.surfaces.http.appaction_window import Window
 from threadline.surfaces.http.body import read_body
-from threadline.surfaces.http.client_address import limited_name
+from threadline.surfaces.http.client_address import client_host, limited_name
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.http.problem import RateLimited
@@ -230,7 +230,7 @@ async def _action(request: Request) -> AppAction:
 
 
 def _address(request: Request) -> str:
-    return request.client.host if request.client else "unknown"
+    return client_host(request) or "unknown"
 
 
 def _answer(values: list[Any], weighed: bool) -> list[Any]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from starlette.requests import Request
+
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.lists import comma_separated
 
@@ -57,6 +59,11 @@ class ClientAddress:
         return address is not None and any(
             address in network for network in self._networks if network.version == address.version
         )
+
+
+def client_host(request: Request) -> str:
+    """The address that a request came from, as `ClientAddress` has found it; "" where the server told none."""
+    return request.client.host if request.client else ""
 
 
 def limited_name(host: str) -> str:

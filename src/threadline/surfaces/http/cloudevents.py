@@ -13,6 +13,7 @@ from starlette.responses import Response
 from threadline.kernel.errors import MalformedBody
 from threadline.surfaces.http.access import Access, no_sender, secrets_of
 from threadline.surfaces.http.body import read_body, without_mark
+from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.problem import UnsupportedFormat
 from threadline.surfaces.http.routing import PREFLIGHT, Route
@@ -42,7 +43,7 @@ class CloudEvents:
         if credential is None:
             raise no_sender()
         secrets = tuple(secrets_of(request))
-        address = request.client.host if request.client else ""
+        address = client_host(request)
         content_type = request.headers.get("content-type", "").strip()
         structured = cloudevents.is_structured(content_type)
         if structured and not cloudevents.is_readable(content_type):

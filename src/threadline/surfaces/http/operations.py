@@ -26,6 +26,7 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body, without_mark
+from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import RateLimits, admitted, merged
 from threadline.surfaces.http.routing import Route
@@ -54,7 +55,7 @@ class Operations:
     async def _answer(
         self, operation: Operation, many: frozenset[str], request: Request, names: Mapping[str, str]
     ) -> Response:
-        credential = await self._access.reader(request, operation)
+        credential = await self._access.token(request, operation.scope)
         in_query = read_query(request.scope["query_string"], many)
         values: dict[str, Any]
         if operation.method == "POST":
@@ -71,7 +72,7 @@ class Operations:
         context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
         refused: Mapping[int, Receipt] = {}
         if isinstance(params, RecordParams):
-            address = request.client.host if request.client else ""
+            address = client_host(request)
             told = partial(events_of, params, context.workspace, context.source, context.now)
             refused = await self._limits.charge(told, credential, address)
             params = RecordParams(events=admitted(params.events, refused))

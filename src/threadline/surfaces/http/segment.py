@@ -15,6 +15,7 @@ from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event
 from threadline.surfaces.http.access import Access, no_sender, secrets_of
 from threadline.surfaces.http.body import read_body, without_mark
+from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.routing import Route
 from threadline.wire import segment
@@ -46,7 +47,7 @@ class Segment:
     async def call(self, kind: str | None, request: Request, names: Mapping[str, str]) -> Response:
         """Answer one request: 200 when all that can be recorded is durable, with an outcome for each message."""
         body = without_mark(await read_body(request))
-        address = request.client.host if request.client else ""
+        address = client_host(request)
         credential = await self._access.sender(request)
         try:
             decoded = await self._decode(body, kind, credential)
