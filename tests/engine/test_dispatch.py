@@ -13,7 +13,6 @@ from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.packing import unpack_event
-from threadline.engine.parking import parked, redrive
 from threadline.engine.wishes import OUTBOX, TIMER
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX
@@ -234,10 +233,10 @@ def test_an_effect_whose_outcome_cannot_be_recorded_is_sent_once_and_parked(engi
     assert dispatcher.run_once() == 0
     assert len(box.sent) == 1
     assert types(engine) == ["write"]
-    [waits] = parked(engine, "default", "", "", 10)
+    [waits] = engine.parked("default")
     assert waits.one.id == box.sent[0]
     assert waits.why.startswith("what came of it could not be recorded: invalid_type")
-    assert redrive(engine, [waits], "ada") == 1
+    assert engine.redrive([waits], "ada") == 1
     assert dispatcher.run_once() == 1
     assert types(engine) == ["write", EFFECT_REDRIVEN, "mail_sent"]
 

@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from zlib import crc32
 
 from threadline.engine.engine import Engine
-from threadline.engine.lanes import LaneWork, lanes_to_work
+from threadline.engine.lane_work import LaneWork
+from threadline.engine.lanes import lanes_to_work
 from threadline.engine.leases import Leases
-from threadline.engine.outbox import Outbox, due_of
+from threadline.engine.outbox import Outbox
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import unpack
 from threadline.engine.resting import Resting
 from threadline.engine.screen import Request
+from threadline.engine.waiting import due_of
 from threadline.engine.wishes import OUTBOX, SHARDS, TIMER
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Lane, Sender
@@ -82,7 +84,7 @@ class Dispatcher:
 
     def _all_lanes(self) -> list[LaneWork]:
         if self._lanes is None:
-            lanes = lanes_to_work(self.engine)
+            lanes = lanes_to_work(self.engine.store, self.engine.catalogue.lanes)
             self._lanes = [LaneWork(self.engine, self.senders, lane, self._new_leases(), self.page) for lane in lanes]
         return self._lanes
 
@@ -93,7 +95,7 @@ class Dispatcher:
         timers, requests = [], []
         for item in due:
             workspace, thread, policy, key, data = unpack(item.value)
-            identifier = identifier_of(self.engine, thread)
+            identifier = identifier_of(self.engine.asker, thread)
             if identifier is None:
                 self._cannot_fire(item, "nobody has its thread")
                 continue
@@ -101,7 +103,7 @@ class Dispatcher:
             event = internal(workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), properties)
             timers.append(item)
             requests.append(Request(event, writes=(Delete(item.key, item.version), check), known=True))
-        settled = settle(self.engine, requests)
+        settled = settle(self.engine.recorder, requests)
         for place, why in settled.unfit:
             self._cannot_fire(timers[place], why)
         return settled.done

@@ -22,7 +22,7 @@ from threadline.engine.shared import SharedValues
 from threadline.engine.sources import sources_of
 from threadline.engine.trials import Running, Trials
 from threadline.engine.whatif import Done, Way, run, trial
-from threadline.engine.wishes import Standing, effect_of, pending_timers
+from threadline.engine.wishes import EffectStatus, effect_of, pending_timers
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.policy import Known
@@ -215,17 +215,17 @@ class Engine:
         """The event of an entry of the feed."""
         return unpack_event(entry)
 
-    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> Standing:
+    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
         """The effect that a policy wished for because of an event, and what became of it."""
         return effect_of(self.store, self.catalogue, workspace, policy, cause, key, at)
 
     def parked(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[parking.Parked]:
         """A page of the effects that were given up on; see `parking.parked`."""
-        return parking.parked(self, workspace, lane, after, limit)
+        return parking.parked(self.store, workspace, lane, after, limit)
 
     def redrive(self, found: Sequence[parking.Parked], by: str) -> int:
         """Make parked effects due again; returns how many are."""
-        return parking.redrive(self, found, by)
+        return parking.redrive(self.recorder, self.asker, found, by)
 
     def lane_states(self) -> list[lanes.LaneState]:
         """The declared lanes of the outbox, with the state of each and what waits in it."""

@@ -5,73 +5,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from msgspec.structs import replace
 
+from threadline.engine.engine import Engine
 from threadline.engine.outcomes import identifier_of, internal, settle
-from threadline.engine.packing import pack, time_key, unpack
+from threadline.engine.packing import pack, time_key
 from threadline.engine.rejected import as_text, writable
 from threadline.engine.screen import Request
-from threadline.engine.wishes import PARKED, effect_fields, untold_key
+from threadline.engine.waiting import Waiting, pack_waiting, waiting
+from threadline.engine.wishes import PARKED, untold_key
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
-from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put
 from threadline.kernel.time import SECOND, format_time
-
-if TYPE_CHECKING:
-    from threadline.engine.engine import Engine
 
 RETRY_SECONDS_FIRST = 5.0
 RETRY_SECONDS_MAX = 3_600.0
 _DOUBLINGS_MAX = 20
 
 log = logging.getLogger("threadline.work")
-
-
-class Waiting(NamedTuple):
-    """An effect in the outbox."""
-
-    item: Item
-    workspace: str
-    thread: str
-    policy: str
-    cause: str
-    attempts: int
-    """How many times the thread was told of it: the number of what it is told next."""
-    effect: Effect
-    """Its lane is told only where it waits elsewhere, because nobody has declared that."""
-    since: int
-    """When it was first due, or due again because somebody has driven it again."""
-    began: int = 0
-    """How many attempts there were before that."""
-
-    @property
-    def id(self) -> str:
-        """The same for ever, whatever becomes of it."""
-        return self.item.key.sort.partition(".")[2]
-
-
-def due_of(item: Item) -> int:
-    """The instant at which an item is due."""
-    return int(item.key.sort.partition(".")[0], 16) - (1 << 62)
-
-
-def waiting(item: Item) -> Waiting:
-    """The effect of an item of the outbox."""
-    workspace, thread, policy, cause, attempts, (kind, key, due_at, data, *lane), *rest = unpack(item.value)
-    effect = Effect(kind=kind, key=key, due_at=due_at, data=data, lane=lane[0] if lane else "")
-    since, began = rest or (due_of(item), 0)
-    return Waiting(item, workspace, thread, policy, cause, attempts, effect, since, began)
-
-
-def pack_waiting(one: Waiting) -> bytes:
-    """The item of an effect that waits again, or is parked."""
-    effect = effect_fields(one.effect, one.effect.lane)
-    return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))
 
 
 class Able(NamedTuple):
@@ -110,7 +66,7 @@ class Outbox:
         """Those that can be settled: somebody has their thread."""
         found = []
         for one in map(waiting, items):
-            identifier = identifier_of(self._engine, one.thread)
+            identifier = identifier_of(self._engine.asker, one.thread)
             if identifier is not None:
                 found.append(Able(one, identifier))
         return found
@@ -135,7 +91,7 @@ class Outbox:
         An effect whose outcome the person's thread cannot take is parked without it: were it left, it would be sent
         again and again.
         """
-        settled = settle(self._engine, [self._request(each, outcome, check) for each, outcome in done])
+        settled = settle(self._engine.recorder, [self._request(each, outcome, check) for each, outcome in done])
         batches = [self._parking(*done[place], why, check) for place, why in settled.unfit]
         refusals = self._engine.store.commit(batches) if batches else []
         return settled.done + refusals.count(None)

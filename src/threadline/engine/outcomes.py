@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from threadline.engine.record import FENCED
+from threadline.engine.ask import Asker
+from threadline.engine.record import FENCED, Recorder
 from threadline.engine.screen import Request
 from threadline.engine.wishes import DISPATCH
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.store import Batch
 
-if TYPE_CHECKING:
-    from threadline.engine.engine import Engine
-
 _KNOWN = ("duplicate", "conflict")
 
 
-def identifier_of(engine: Engine, thread: str) -> Identifier | None:
+def identifier_of(asker: Asker, thread: str) -> Identifier | None:
     """The identifier that a thread is the thread of; None if nobody has it."""
-    person = engine.asker.by_thread(thread)
+    person = asker.by_thread(thread)
     return None if person is None else person.identifiers[thread]
 
 
@@ -32,12 +30,12 @@ class Settled(NamedTuple):
     """Which of the requests cannot be recorded, now or at the next attempt, and why. Their items are still there."""
 
 
-def settle(engine: Engine, requests: Sequence[Request]) -> Settled:
+def settle(recorder: Recorder, requests: Sequence[Request]) -> Settled:
     """Record what came of items that were due, each in the commit that takes its item off the table."""
-    receipts = engine.recorder.record(requests)
+    receipts = recorder.record(requests)
     # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
     again = [each for each, receipt in zip(requests, receipts, strict=True) if receipt.status in _KNOWN]
-    refusals = engine.store.commit([Batch(writes=each.writes) for each in again]) if again else []
+    refusals = recorder.store.commit([Batch(writes=each.writes) for each in again]) if again else []
     unfit = [
         (place, f"{receipt.code}: {receipt.message}")
         for place, receipt in enumerate(receipts)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from threadline.engine.outbox import Waiting, pack_waiting, waiting
+from threadline.engine.ask import Asker
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import time_key, unpack
+from threadline.engine.record import Recorder
 from threadline.engine.screen import Request
+from threadline.engine.waiting import Waiting, pack_waiting, waiting
 from threadline.engine.wishes import OUTBOX, PARKED, lane_partition, outbox_partition, untold_key
 from threadline.kernel.sender import EFFECT_REDRIVEN
-from threadline.kernel.store import Delete, Item, Key, Put, beyond
-
-if TYPE_CHECKING:
-    from threadline.engine.engine import Engine
+from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 
 
 class Parked(NamedTuple):
@@ -43,20 +42,20 @@ class Parked(NamedTuple):
         return self.item.key.sort
 
 
-def parked(engine: Engine, workspace: str, lane: str, after: str, limit: int) -> list[Parked]:
+def parked(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[Parked]:
     """A page of what is parked in a workspace, by lane and time; ``lane`` "" is all of them, "-" those of none."""
     start = beyond(after) if after else f"{lane}!" if lane else ""
     stop = f'{lane}"' if lane else None  # the sign after "!"
-    return [_parked(item) for item in engine.store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
+    return [_parked(item) for item in store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
 
 
-def redrive(engine: Engine, found: Sequence[Parked], by: str) -> int:
+def redrive(recorder: Recorder, asker: Asker, found: Sequence[Parked], by: str) -> int:
     """Make parked effects due again, each with an event that says so; answers how many are.
 
     Their ids stay, so that whoever has had one after all can tell. Two who drive the same one do it once.
     """
-    requests = [request for each in found if (request := _request(engine, each, by)) is not None]
-    return settle(engine, requests).done
+    requests = [request for each in found if (request := _request(recorder, asker, each, by)) is not None]
+    return settle(recorder, requests).done
 
 
 def _parked(item: Item) -> Parked:
@@ -66,16 +65,16 @@ def _parked(item: Item) -> Parked:
     return Parked(item, waiting(Item(place, 0, waits)), partition, why, at, told)
 
 
-def _request(engine: Engine, each: Parked, by: str) -> Request | None:
+def _request(recorder: Recorder, asker: Asker, each: Parked, by: str) -> Request | None:
     one = each.one
-    identifier = identifier_of(engine, one.thread)
+    identifier = identifier_of(asker, one.thread)
     if identifier is None:
         return None
-    now = engine.clock()
+    now = recorder.clock()
     properties = {"effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, "by": by}
     event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
     # The lane may have gone out of the definitions meanwhile, or come into them.
-    partition = outbox_partition(engine.catalogue, each.lane, one.id)
+    partition = outbox_partition(recorder.catalogue, each.lane, one.id)
     effect = replace(one.effect, lane="" if partition == lane_partition(each.lane) else each.lane)
     told = one.attempts + 1
     again = pack_waiting(one._replace(effect=effect, since=now, attempts=told, began=told))

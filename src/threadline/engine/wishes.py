@@ -134,7 +134,7 @@ def untold_key(workspace: str, id: str) -> Key:
     return Key(PARKED, f"{workspace}/{id}", "-")
 
 
-class Standing(NamedTuple):
+class EffectStatus(NamedTuple):
     """An effect that was wished for, and what became of it."""
 
     id: str
@@ -149,7 +149,7 @@ class Standing(NamedTuple):
 
 def effect_of(
     store: Store, catalogue: Catalogue, workspace: str, policy: str, cause: str, key: str, at: int
-) -> Standing:
+) -> EffectStatus:
     """An effect that was wished for at an instant, to be sent at once."""
     id = short_hash("effect", policy, cause, key)
     outcomes: list[Recorded] = []
@@ -157,12 +157,12 @@ def effect_of(
         outcomes.append(unpack_event(entry))
     last = outcomes[-1].event.type if outcomes else ""
     if store.get([untold_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
-        return Standing(id, False, True, outcomes)
+        return EffectStatus(id, False, True, outcomes)
     if outcomes:
-        return Standing(id, last in _WAITING, False, outcomes)
+        return EffectStatus(id, last in _WAITING, False, outcomes)
     partitions = [shard_of(id), *map(lane_partition, catalogue.lanes)]
     items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
-    return Standing(id, any(item is not None for item in items), False, [])
+    return EffectStatus(id, any(item is not None for item in items), False, [])
 
 
 def timer_item(thread: str, policy: str, key: str, due_at: int) -> Key:
