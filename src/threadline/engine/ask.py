@@ -9,7 +9,7 @@ from typing import Any
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import seldom_collected
-from threadline.engine.history import StoredHistory, occurred_order
+from threadline.engine.history import StoredHistory, occurred_order, ties_sorted
 from threadline.engine.instants import due_at, next_ahead, states_at, view_at
 from threadline.engine.packing import unpack_event
 from threadline.engine.past import Past
@@ -150,7 +150,7 @@ class Asker:
         past: Callable[[Recorded], bool] = _past(after, reverse)
         span = Span(start, stop, types, None, min(limit + 1, EVENTS_PAGE_MAX), reverse)
         pages = self.store.spans([thread for thread, head in person.heads.items() if head], span)
-        streams = [self._ties(thread, person.heads[thread], span, page) for thread, page in pages.items()]
+        streams = [self._thread(thread, person.heads[thread], span, page) for thread, page in pages.items()]
         merged = heapq.merge(*streams, key=occurred_order, reverse=reverse)
         page: list[Recorded] = []
         for recorded in merged:
@@ -160,17 +160,10 @@ class Asker:
                     break
         return page
 
-    def _ties(self, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
-        """A thread's events in the order of reading, from the first page on, with ties by id."""
-        ties: list[Recorded] = []
-        for entry in chain(page, following_pages(self.store, thread, span, page)):
-            if entry.sequence > head:
-                continue
-            if ties and entry.occurred_at != ties[0].event.occurred_at:
-                yield from sorted(ties, key=occurred_order, reverse=span.reverse)
-                ties = []
-            ties.append(unpack_event(entry))
-        yield from sorted(ties, key=occurred_order, reverse=span.reverse)
+    def _thread(self, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
+        """A thread's events up to its head in the order of reading, from the first page on."""
+        entries = chain(page, following_pages(self.store, thread, span, page))
+        return ties_sorted((unpack_event(entry) for entry in entries if entry.sequence <= head), span.reverse)
 
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by its id; raises `NotFound`."""

@@ -117,7 +117,7 @@ def in_occurred_order(
     store: Store, heads: Mapping[str, int], start: int | None = None, stop: int | None = None
 ) -> Iterator[Recorded]:
     """The same events as `thread_events`, all threads together, in occurred order, page by page."""
-    streams = [_ties_sorted(thread_events(store, {thread: head}, start, stop)) for thread, head in heads.items()]
+    streams = [ties_sorted(thread_events(store, {thread: head}, start, stop)) for thread, head in heads.items()]
     return heapq.merge(*streams, key=occurred_order)
 
 
@@ -133,12 +133,15 @@ def next_occurred(store: Store, heads: Mapping[str, int], start: int) -> int | N
     return min((at for at in found if at is not None), default=None)
 
 
-def _ties_sorted(events: Iterator[Recorded]) -> Iterator[Recorded]:
-    # A store orders ties by sequence, that is by arrival; the order of folding must not depend on arrival.
+def ties_sorted(events: Iterable[Recorded], reverse: bool = False) -> Iterator[Recorded]:
+    """Events of one thread as its store gives them, those of one instant by id; ``reverse``: the newest come first.
+
+    A store orders ties by sequence, that is by arrival; the order of reading and folding must not depend on arrival.
+    """
     ties: list[Recorded] = []
     for recorded in events:
         if ties and recorded.event.occurred_at != ties[0].event.occurred_at:
-            yield from sorted(ties, key=occurred_order)
+            yield from sorted(ties, key=occurred_order, reverse=reverse)
             ties = []
         ties.append(recorded)
-    yield from sorted(ties, key=occurred_order)
+    yield from sorted(ties, key=occurred_order, reverse=reverse)
