@@ -159,8 +159,7 @@ class Engine:
 
     def event_of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
         """The event that a source sent under an idempotency key; None if there is none."""
-        id = event_id(workspace, source, key)
-        return self.asker.event(workspace, id) if self.store.seen([id]) else None
+        return self.event_of_keys(workspace, [source], [key])
 
     def event_of_keys(self, workspace: str, sources: Sequence[str], keys: Sequence[str]) -> Recorded | None:
         """The event that the first of these sources sent under one of these keys; None if there is none."""
