@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +173,8 @@ def _bar(path: Path) -> Iterator[Callable[[Summary, int], None]]:
 def _total(path: Path) -> int:
     from threadline.surfaces.cli.rows import open_rows
 
-    file = open_rows(path)
-    file.close()
-    return file.size
+    with closing(open_rows(path)) as file:
+        return file.size
 
 
 def _show_preview(console: Console, plan: Plan) -> None:

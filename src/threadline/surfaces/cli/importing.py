@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.engine.engine import Engine
+from threadline.engine.rejected import writable
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event
 from threadline.kernel.ids import short_hash
@@ -45,7 +47,7 @@ class Plan(NamedTuple):
     @property
     def name(self) -> str:
         """The file as keys and messages name it; wherever it lies, it is the same import."""
-        return _unicode(self.path.name)  # the bytes of a file's name need not be text; what is recorded must
+        return writable(self.path.name)  # the bytes of a file's name need not be text; what is recorded must
 
 
 class Problem(NamedTuple):
@@ -120,8 +122,7 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
     summary = Summary(skipped=checkpoint.rows if checkpoint else 0, earlier=checkpoint)
     if checkpoint is not None and checkpoint.done:
         return summary
-    file = open_rows(plan.path, plan.delimiter)
-    try:
+    with closing(open_rows(plan.path, plan.delimiter)) as file:
         sparse = _sparse(plan, file)
         rows = file.rows(summary.skipped)
         while batch := list(islice(rows, BATCH_ROWS)):
@@ -130,22 +131,17 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
             if advance is not None:
                 advance(summary, file.done())
         _write(engine, key, plan, summary, done=True)
-    finally:
-        file.close()
     return summary
 
 
 def preview(plan: Plan, received_at: int, count: int = 5) -> list[Event | Rejection | BadRow]:
     """What the first rows would become. Records nothing."""
-    file: RowFile = open_rows(plan.path, plan.delimiter)
-    try:
+    with closing(open_rows(plan.path, plan.delimiter)) as file:
         sparse = _sparse(plan, file)
         return [
             row if isinstance(row, BadRow) else _decoded(plan, row, number, received_at, sparse)
             for number, row in enumerate(islice(file.rows(), count), 1)
         ]
-    finally:
-        file.close()
 
 
 def _digest(plan: Plan) -> str:
@@ -240,14 +236,14 @@ def _screened(
 def _entry(plan: Plan, number: int, refusal: Rejection | BadRow, now: int) -> RejectedEntry:
     raw = refusal.raw if isinstance(refusal, BadRow) else refusal.raw.decode("utf-8", "backslashreplace")
     payload: dict[str, Any] = {"file": plan.name, "row": number, "cells": _cells(raw)}
-    key = _unicode(refusal.key) if isinstance(refusal, Rejection) else ""
+    key = writable(refusal.key) if isinstance(refusal, Rejection) else ""
     if key:
         payload["key"] = key
     # The same row rejected for the same reason is the same entry, however often the import is run.
     id = short_hash("row", plan.workspace, plan.source, plan.name, str(number), refusal.code, raw)
     return RejectedEntry(
         id=id, workspace=plan.workspace, source=plan.source, code=refusal.code,
-        message=f"row {number}: {_unicode(refusal.message)}", received_at=now, payload=payload, form=ROW_FORM,
+        message=f"row {number}: {writable(refusal.message)}", received_at=now, payload=payload, form=ROW_FORM,
         key=key[:KEY_LENGTH_MAX],
     )  # fmt: skip
 
@@ -256,12 +252,7 @@ def _written(row: Row) -> bytes:
     try:
         return msgspec.json.encode(dict(row), enc_hook=str)
     except (UnicodeEncodeError, ValueError, RecursionError):
-        return _unicode(repr(row)).encode()
-
-
-def _unicode(text: str) -> str:
-    """Text that can be written down: bytes of the file that are not UTF-8 show as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode()
+        return writable(repr(row)).encode()
 
 
 def _cells(raw: str) -> Any:
