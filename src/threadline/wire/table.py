@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX, JSON_DEPTH_MAX
 from threadline.kernel.time import EARLIEST, LATEST, format_time, from_datetime, parse_time, to_datetime
 from threadline.wire.message import check_identifiers, check_type, place_in_time, read_json
@@ -165,7 +165,7 @@ def _key(row: Row, columns: tuple[str, ...], file: str, number: int) -> str:
         key = _encode_json([_text(_needed(row, column), column) for column in columns]).decode()
     if len(key) <= EVENT_KEY_LENGTH_MAX:
         return key
-    return "row:" + hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+    return f"row:{short_hash(key)}"
 
 
 def _type(row: Row, rule: TypeRule) -> str:
