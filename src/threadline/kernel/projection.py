@@ -63,7 +63,7 @@ class Projection:
     handles: frozenset[str] | None
     """The event types folded; None for every type. System types (``threadline.``) only if named."""
     empty: Callable[[], State]
-    fold: Callable[[State, Recorded], State]
+    fold: Fold
     view: Callable[[State, int, list[Recorded]], Any]
     edges: Callable[[State, int], list[Edge]] | None = None
     rows: Callable[[State, str, str], Iterable[Row]] | None = None
@@ -95,7 +95,7 @@ class Projection:
     feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None
     """The event types that can change the value at a path of the view, apart from time. Empty: there is nothing at
     that path and never will be. None, as without this function: any type that is handled."""
-    compile: Callable[[str], Callable[[State, Recorded], State] | None] | None = None
+    compile: Callable[[str], Fold | None] | None = None
     """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""
     look: Callable[[frozenset[str]], Look] | None = None
     """An optional faster view that need only give what is under these names, where it equals `view`."""
