@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from threadline.capabilities.features.definition import ANY, Condition, Source
 from threadline.capabilities.features.values import matches
@@ -14,12 +12,9 @@ from threadline.capabilities.streaks import days, told
 from threadline.capabilities.streaks.civil import first_day, period_of
 from threadline.capabilities.streaks.definition import StreakSet, Tally, counts
 from threadline.capabilities.streaks.events import OURS
+from threadline.capabilities.streaks.parts import State, part
 from threadline.capabilities.streaks.whereabouts import NEWEST, empty_head, enter, settled
 from threadline.kernel.event import Event, Recorded
-
-State = dict[str, Any]
-"""Parts by name: `HEAD` (see whereabouts.py), a record of 32 days (``d625``), the sets of a tally (``t0``), and what
-others have told of streaks (see told.py)."""
 
 HEAD = "head"
 
@@ -29,8 +24,6 @@ RECORDED_PARTS_MAX = 13
 
 RECORD_SIZE = 3
 """A day's record is [day, first event, events]; records of a part follow each other in the order of days."""
-
-_unpack = msgspec.msgpack.Decoder().decode
 
 Conditions = tuple[Condition, ...]
 
@@ -76,7 +69,7 @@ class Plan:
     def compile(self, type: str) -> Callable[[State, Recorded], State] | None:
         """The fold for events of one type; None if they count for nothing."""
         if type in OURS:
-            return partial(told.fold, self)
+            return partial(told.fold, self.streaks)
         counted = self.counted(type)
         if counted.active is None and not counted.feeds:
             return None
@@ -159,14 +152,6 @@ def _conditions(source: Source, type: str) -> Conditions | None:
     if not counts(source, type):
         return None
     return next(feed.where for feed in source.feeds if feed.type in (type, ANY))
-
-
-def part(state: State, name: str) -> Any:
-    """A part of the state, unpacked; None if there is none."""
-    value = state.get(name)
-    if value.__class__ is msgspec.Raw:
-        value = state[name] = _unpack(value)
-    return value
 
 
 def _note(state: State, day: int, at: int) -> None:

@@ -14,7 +14,8 @@ from threadline.capabilities.events.instants import AsOf, Known, then
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
-from threadline.capabilities.streaks.fold import DAYS_PER_PART, HEAD, RECORD_SIZE, Plan, State, part
+from threadline.capabilities.streaks.fold import DAYS_PER_PART, HEAD, RECORD_SIZE, Plan
+from threadline.capabilities.streaks.parts import State, part
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.view import Reader
 from threadline.capabilities.streaks.whereabouts import Head, empty_head, enter, head_before, held_within, zone_at

@@ -11,7 +11,8 @@ from threadline.capabilities.streaks.civil import days_left_out
 from threadline.capabilities.streaks.days import pairs
 from threadline.capabilities.streaks.definition import Streak, StreakSet
 from threadline.capabilities.streaks.events import OURS, STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED
-from threadline.capabilities.streaks.fold import HEAD, Plan, State, part
+from threadline.capabilities.streaks.fold import HEAD, Plan
+from threadline.capabilities.streaks.parts import State, part
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.told import AMNESTY, HOPS, MILESTONES
 from threadline.capabilities.streaks.whereabouts import (

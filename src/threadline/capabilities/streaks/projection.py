@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.streaks.definition import StreakSet
-from threadline.capabilities.streaks.fold import Plan, State
+from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.parts import State
 from threadline.capabilities.streaks.told import HOPS, MILESTONES
 from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.projection import Projection

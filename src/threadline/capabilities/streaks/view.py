@@ -17,7 +17,8 @@ from threadline.capabilities.streaks.course import Course, Run, Walk, run_course
 from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 from threadline.capabilities.streaks.done import reckon_done
-from threadline.capabilities.streaks.fold import HEAD, Plan, State, part
+from threadline.capabilities.streaks.fold import HEAD, Plan
+from threadline.capabilities.streaks.parts import State, part
 from threadline.capabilities.streaks.told import AMNESTY, FREEZES, MILESTONES, UNDATED
 from threadline.capabilities.streaks.whereabouts import CHANGES, LEAPS, ZONES, Head, empty_head, zone_at
 from threadline.kernel.event import Recorded
