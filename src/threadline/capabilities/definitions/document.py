@@ -76,6 +76,17 @@ class Document:
             if name not in allowed:
                 self.fail(key, f"{what}: unknown key {name!r}; {suggestion(name, allowed)}")
 
+    def once(self, node: yaml.Node, what: str, places: dict[str, str]) -> bool:
+        """Whether this is declared for the first time; the second time is a problem, told with the place of the first.
+
+        ``places`` tells where each thing was declared before, in whichever file, and is told where this one is.
+        """
+        if what in places:
+            self.fail(node, f"{what} is already declared at {places[what]}; keep one")
+            return False
+        places[what] = self.place(node)
+        return True
+
     def literal(self, node: yaml.Node) -> Any:
         """The plain value of a scalar node; the node itself if it is none."""
         if not isinstance(node, yaml.ScalarNode):

@@ -83,16 +83,8 @@ def _read(definitions: Definitions, declared: _Declared) -> None:
         _read_features(document, value, declared)
     for section, read in _SECTION_READERS.items():
         for document, key, value in definitions.section(section):
-            if _once(document, key, f"section {section!r}", declared):
+            if document.once(key, f"section {section!r}", declared.places):
                 read(document, value, declared)
-
-
-def _once(document: Document, node: yaml.Node, what: str, declared: _Declared) -> bool:
-    if what in declared.places:
-        document.fail(node, f"{what} is already declared at {declared.places[what]}; keep one")
-        return False
-    declared.places[what] = document.place(node)
-    return True
 
 
 def _read_features(document: Document, node: yaml.Node, declared: _Declared) -> None:
@@ -102,7 +94,7 @@ def _read_features(document: Document, node: yaml.Node, declared: _Declared) -> 
                 key, f"{name!r} is not a valid feature name; use lower-case letters, digits and _, such as spend_30d"
             )
             continue
-        if not _once(document, key, f"feature {name!r}", declared):
+        if not document.once(key, f"feature {name!r}", declared.places):
             continue
         if document.literal(value) is False:
             _disable(document, key, name, declared)

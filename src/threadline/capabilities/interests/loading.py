@@ -52,11 +52,11 @@ def read_interests(definitions: Definitions) -> Interests:
         document.known(keys, (*TOPIC_KEYS, "topics", "events"), "`interests`")
         for name in TOPIC_KEYS:
             if name in keys:
-                _once(document, keys[name][0], f"`{name}`", declared)
+                document.once(keys[name][0], f"`{name}`", declared.places)
         declared.default = _read_topic(document, keys, value, declared.default, "`interests`")
         if "topics" in keys:
             for name, (key, body) in document.mapping(keys["topics"][1], "`topics`").items():
-                if _once(document, key, f"topic {name!r}", declared):
+                if document.once(key, f"topic {name!r}", declared.places):
                     found.append((document, name, body))
         if "events" in keys:
             _read_sources(document, keys["events"][1], declared)
@@ -69,14 +69,6 @@ def read_interests(definitions: Definitions) -> Interests:
         document.known(keys, TOPIC_KEYS, what)
         topics[name] = _read_topic(document, keys, body, declared.default, what)
     return Interests(declared.default, topics, declared.sources)
-
-
-def _once(document: Document, node: yaml.Node, what: str, declared: _Declared) -> bool:
-    if what in declared.places:
-        document.fail(node, f"{what} is already declared at {declared.places[what]}; keep one")
-        return False
-    declared.places[what] = document.place(node)
-    return True
 
 
 # --- how a topic is scored ----------------------------------------------------------------------
@@ -155,7 +147,7 @@ def _window(document: Document, node: yaml.Node, what: str) -> int:
 def _read_sources(document: Document, node: yaml.Node, declared: _Declared) -> None:
     for name, (key, value) in document.mapping(node, "`events`").items():
         what = f"event {name!r}"
-        if not _once(document, key, what, declared):
+        if not document.once(key, what, declared.places):
             continue
         if name.startswith(SYSTEM_PREFIX):
             document.fail(key, f"{what}: names that start with {SYSTEM_PREFIX!r} are Threadline's own")

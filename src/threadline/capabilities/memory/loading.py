@@ -60,15 +60,14 @@ def _read(definitions: Definitions, found: dict[str, Derivation | None], shipped
                 document.fail(
                     key, f"{name!r} is not a valid name; use lower-case letters, digits and _, such as shoe_size"
                 )
-            elif name in places:
-                document.fail(key, f"memory {name!r} is already declared at {places[name]}; keep one")
+            elif not document.once(key, f"memory {name!r}", places):
+                continue
             elif name in shipped and name in PERMANENT:
                 document.fail(key, f"memory {name!r} is what `remember` is read by; take another name")
             elif document.literal(value) is False:
                 _leave_out(document, key, name, found, shipped)
             else:
                 found[name] = reader.read(name, value)
-            places.setdefault(name, document.place(key))
 
 
 def _leave_out(

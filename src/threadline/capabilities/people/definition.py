@@ -41,10 +41,8 @@ def rules(definitions: Definitions | None = None) -> IdentityRules:
     places: dict[str, str] = {}
     for document, _, node in definitions.section("identifiers") if definitions is not None else ():
         for name, (key, value) in document.mapping(node, "`identifiers`").items():
-            if name in places:
-                document.fail(key, f"`identifiers`: {name!r} is already declared at {places[name]}; keep one")
+            if not document.once(key, f"`identifiers`: {name!r}", places):
                 continue
-            places[name] = document.place(key)
             if name == "junk":
                 junk |= {text.casefold() for _, text in _texts(document, value, name)}
             elif name == "blocked":

@@ -60,10 +60,7 @@ def read_schemas(definitions: Definitions) -> list[Requirement]:
         for type_, (key, node) in types.items():
             if type_.startswith(SYSTEM_PREFIX) or not 0 < len(type_) <= EVENT_TYPE_LENGTH_MAX:
                 document.fail(key, f"{type_[:80]!r} cannot be the type of an event; {_FORM}")
-            elif type_ in places:
-                document.fail(key, f"the schema of {type_!r} is already declared at {places[type_]}; keep one")
-            else:
-                places[type_] = document.place(key)
+            elif document.once(key, f"the schema of {type_!r}", places):
                 if document.literal(node) == SHIPPED:
                     requirement = _shipped(document, type_, node)
                 else:
