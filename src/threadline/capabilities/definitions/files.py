@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +55,12 @@ class Definitions:
             except (OSError, UnicodeDecodeError) as error:
                 raise InvalidDefinition(f"{file}:1: the file cannot be read as UTF-8 text: {error}") from None
         return cls(texts)
+
+    @classmethod
+    def shipped(cls, package: str) -> Definitions:
+        """The definitions that ship with a capability, in the file ``shipped.yaml`` of its package."""
+        text = resources.files(package).joinpath("shipped.yaml").read_text(encoding="utf-8")
+        return cls([("shipped.yaml", text)])
 
     def with_candidate(self, name: str, text: str, aside: Collection[str] = ()) -> Definitions:
         """The same with a candidate: each section that it holds stands in the place of all there is of that section.

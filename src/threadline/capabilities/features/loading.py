@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from importlib import resources
 from pathlib import Path
 
 import yaml
@@ -63,8 +62,7 @@ def _alone(definitions: Definitions) -> FeatureSet:
 def read_features(definitions: Definitions) -> FeatureSet:
     """The shipped features with what these definitions declare. Problems are noted in them, not raised."""
     declared = _Declared(definitions.problems)
-    shipped = resources.files("threadline.capabilities.features").joinpath("shipped.yaml").read_text(encoding="utf-8")
-    ours = Definitions([("shipped.yaml", shipped)])
+    ours = Definitions.shipped("threadline.capabilities.features")
     _read(ours, declared)
     ours.refuse()
     declared.shipped = set(declared.features)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 
 import yaml
@@ -36,8 +35,7 @@ def _alone(definitions: Definitions) -> DerivationSet:
 
 def derivations_of(definitions: Definitions) -> DerivationSet:
     """The shipped derivations with what these definitions declare. Problems are noted in them, not raised."""
-    text = resources.files("threadline.capabilities.memory").joinpath("shipped.yaml").read_text(encoding="utf-8")
-    ours = Definitions([("shipped.yaml", text)])
+    ours = Definitions.shipped("threadline.capabilities.memory")
     shipped: dict[str, Derivation | None] = {}
     _read(ours, shipped, frozenset())
     ours.refuse()

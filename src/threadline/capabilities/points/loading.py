@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from importlib import resources
 from typing import Any
 
 import yaml
@@ -36,8 +35,7 @@ def read_points(definitions: Definitions) -> Points | None:
 
     Problems are noted in the definitions, not raised.
     """
-    text = resources.files("threadline.capabilities.points").joinpath("shipped.yaml").read_text(encoding="utf-8")
-    ours = Definitions([("shipped.yaml", text)])
+    ours = Definitions.shipped("threadline.capabilities.points")
     [shipped] = ours.section("points")
     points = _Reader(shipped.document, Points((Table("0", {}),))).read(shipped.value)
     ours.refuse()

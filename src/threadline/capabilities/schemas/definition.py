@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import yaml
@@ -77,8 +76,7 @@ def read_schemas(definitions: Definitions) -> list[Requirement]:
 @lru_cache(maxsize=1)
 def shipped_schemas() -> dict[str, Requirement]:
     """The schemas that ship, by type; none of them is asked until a file of definitions says so."""
-    text = resources.files("threadline.capabilities.schemas").joinpath("shipped.yaml").read_text(encoding="utf-8")
-    ours = Definitions([("shipped.yaml", text)])
+    ours = Definitions.shipped("threadline.capabilities.schemas")
     found = {each.name: each for each in read_schemas(ours)}
     ours.refuse()
     return found

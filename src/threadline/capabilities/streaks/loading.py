@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 import yaml
 
 from threadline.capabilities.definitions import Definitions, Document, Found
@@ -21,8 +19,7 @@ _NONE = Source(())
 
 def read_streaks(definitions: Definitions) -> StreakSet:
     """The shipped streaks with what these definitions declare. Problems are noted in them, not raised."""
-    shipped = resources.files("threadline.capabilities.streaks").joinpath("shipped.yaml").read_text(encoding="utf-8")
-    ours = Definitions([("shipped.yaml", shipped)])
+    ours = Definitions.shipped("threadline.capabilities.streaks")
     calendar = _read_calendar(ours.section("calendar"), Calendar(active=_NONE))
     streaks: dict[str, Streak] = {}
     for found in ours.section("streaks"):
