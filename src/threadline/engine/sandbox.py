@@ -17,7 +17,7 @@ from threadline.engine.sides import Folded, Side, Verdicts
 from threadline.engine.states import States
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.limits import BATCH_WRITES_MAX
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish, source_of
 from threadline.kernel.projection import Edge, Look, State
 
 TIMERS_MAX = 100_000
@@ -138,7 +138,7 @@ class Life:
         if isinstance(wish, Emit):
             if not self._side.matters(wish.type):
                 return None
-            recorded = self._made(cause.thread, f"policy:{policy}", cause.id, wish)
+            recorded = self._made(cause.thread, source_of(policy), cause.id, wish)
             self._append(recorded)
             return recorded
         if isinstance(wish, Timer):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.catalogue import Catalogue, Plan
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, Wish
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, Wish, policy_of
 from threadline.kernel.projection import Look, State
 
 Verdicts = Mapping[str, Any]
@@ -178,7 +178,7 @@ class Side:
             return False
         if event.type == TIMER_FIRED:
             return event.properties.get("policy") in self.replayed
-        policy = event.source.removeprefix("policy:") if event.source.startswith("policy:") else ""
+        policy = policy_of(event.source)
         return policy in self.replayed or (judging and policy in self._judged)
 
 

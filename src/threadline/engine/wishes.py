@@ -12,7 +12,7 @@ from threadline.engine.packing import pack, time_key, unpack, unpack_event
 from threadline.engine.person import Person
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.ids import short_hash
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish, source_of
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
 from threadline.kernel.store import Delete, Key, Put, Store, query_pages
 
@@ -66,7 +66,7 @@ def writes_of(catalogue: Catalogue, wish: Wish) -> int:
 
 
 def _emit(group: Group, person: Person, cause: Recorded, policy: str, wish: Emit) -> Recorded:
-    event = event_of(person, cause.thread, f"policy:{policy}", cause.id, wish, group.now)
+    event = event_of(person, cause.thread, source_of(policy), cause.id, wish, group.now)
     return group.emit(person, cause.thread, event, cause.id)
 
 

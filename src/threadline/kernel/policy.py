@@ -61,6 +61,19 @@ TIMER_FIRED = "threadline.timer_fired"
 """Type of the event a due timer puts in the thread; properties: policy, key, data."""
 
 
+_BY_POLICY = "policy:"
+
+
+def source_of(policy: str) -> str:
+    """The source of the events that the policy of this name adds."""
+    return f"{_BY_POLICY}{policy}"
+
+
+def policy_of(source: str) -> str:
+    """The name of the policy that adds the events of a source; "" if none does."""
+    return source.removeprefix(_BY_POLICY) if source.startswith(_BY_POLICY) else ""
+
+
 class Known(Protocol):
     """What a policy sees of the person, as it is right after the event it reacts to was folded.
 

@@ -27,7 +27,7 @@ from threadline.capabilities.points.events import (
     amount_of,
     is_trusted,
 )
-from threadline.capabilities.points.policy import POLICY
+from threadline.capabilities.points.policy import SOURCE
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.operation import Context, Operation
@@ -218,7 +218,7 @@ class SpendResult(msgspec.Struct, kw_only=True):
 def _spend(context: Context, params: SpendParams) -> SpendResult:
     person, id = _tell(context, params.id, POINTS_SPEND_REQUESTED, params.points, params.request, params.reason)
     for outcome in ("spent", "refused"):
-        answer: Recorded | None = context.engine.event_of_key(context.workspace, f"policy:{POLICY}", f"{id}/{outcome}")
+        answer: Recorded | None = context.engine.event_of_key(context.workspace, SOURCE, f"{id}/{outcome}")
         if answer is not None:
             balance = answer.event.properties["balance"]
             return SpendResult(

@@ -24,11 +24,12 @@ from threadline.capabilities.points.ledger import State, is_jump, is_spike, lot_
 from threadline.capabilities.points.used import earned_in_hour, earned_on_day, is_cooling, is_flagged
 from threadline.kernel.event import CLAIMED_HISTORY, CLAMPED, Recorded
 from threadline.kernel.identity import SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish, source_of
 from threadline.kernel.time import HOUR, format_time
 
 POLICY = "points"
-_SOURCE = f"policy:{POLICY}"
+SOURCE = source_of(POLICY)
+"""The source of the events that the policy adds."""
 
 
 def points_policy(points: Points) -> Policy:
@@ -52,7 +53,7 @@ def _react(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
         return [*_expire(points, calendar, known), *again, *_await_next(points, calendar, known)]
     if type == SPLIT:
         return [*_expire(points, calendar, known), *_await_next(points, calendar, known)]
-    if type == POINTS_EARNED and (recorded.event.source == _SOURCE or not is_trusted(recorded.event)):
+    if type == POINTS_EARNED and (recorded.event.source == SOURCE or not is_trusted(recorded.event)):
         return ()  # its timer was set with it, or it moves nothing
     if type in (POINTS_ADJUSTED, POINTS_EARNED):
         return _arm(points, calendar, calendar.day(recorded.event.occurred_at), known)

@@ -20,11 +20,11 @@ from threadline.capabilities.rules.templates import OUTPUT, Look
 from threadline.capabilities.rules.tracing import Traced
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded, event_id
-from threadline.kernel.policy import Emit, Wish
+from threadline.kernel.policy import Emit, Wish, source_of
 from threadline.kernel.time import format_time
 
 POLICY = "rules"
-SOURCE = f"policy:{POLICY}"
+SOURCE = source_of(POLICY)
 """The source of the events that the policy adds."""
 
 LIVE, REPLAY, DRY = "live", "replay", "dry"
