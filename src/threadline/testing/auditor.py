@@ -8,7 +8,6 @@ made twice. Amounts and means are exact fractions until the last step.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import re
 import zoneinfo
 from collections import Counter
@@ -20,17 +19,9 @@ from typing import Any
 from threadline.testing.audits.interests import attribution, interests
 from threadline.testing.audits.memory import memory
 from threadline.testing.audits.streaks import streaks
+from threadline.testing.audits.told import DAY, PASSIVE, Told, event_id
 
-Told = dict[str, Any]
-"""An event as it was told: workspace, source, key, type, identifiers, occurred_at, properties, context, object_ref."""
-
-_DAY = 86_400_000_000
 _NOBODY = {"null", "undefined", "anonymous", "-1", "[object object]", ""}
-_PASSIVE = (
-    "campaign_delivered", "campaign_ignored", "tag_added", "tag_removed", "fact_remembered", "fact_computed",
-    "fact_retracted", "fact_restored", "agent_insight",
-)  # fmt: skip
-"""What only happens to a person, or is noted of them."""
 _PURCHASE, _REFUND = "purchase_completed", "purchase_refunded"
 
 
@@ -47,12 +38,6 @@ def audit(told: Iterable[Told], now: int) -> list[dict[str, Any]]:
     return sorted(found, key=lambda person: (person["workspace"], person["identifiers"]))
 
 
-def event_key(event: Told) -> str:
-    """The id of an event: a hash of what makes it unique."""
-    text = event["workspace"] + "\0" + event["source"] + "\0" + event["key"]
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
 def _distinct(told: Iterable[Told]) -> list[Told]:
     first: dict[tuple[str, str, str], Told] = {}
     for event in told:
@@ -61,7 +46,7 @@ def _distinct(told: Iterable[Told]) -> list[Told]:
 
 
 def _order(event: Told) -> tuple[int, str]:
-    return event["occurred_at"], event_key(event)
+    return event["occurred_at"], event_id(event)
 
 
 # --- who is who -----------------------------------------------------------------------------
@@ -106,7 +91,7 @@ def _picture(workspace: str, identifiers: frozenset[str], events: list[Told], no
     return {
         "workspace": workspace,
         "identifiers": sorted(identifiers),
-        "events": [event_key(event) for event in events],
+        "events": [event_id(event) for event in events],
         "traits": _last_words(events, "identify", lambda event: event["properties"]),
         "tags": sorted(_last_words(events, "tag", _tag_word)),
         "groups": _last_words(events, "group", _group_word),
@@ -150,13 +135,13 @@ def _features(events: list[Told], now: int) -> dict[str, Answer]:
     """Every feature that ships, by its formula in the documentation."""
 
     def of(*types: str, days: int | None = None) -> list[Told]:
-        start = -(10**30) if days is None else now - days * _DAY
+        start = -(10**30) if days is None else now - days * DAY
         return [event for event in events if event["type"] in types and event["occurred_at"] >= start]
 
     def count(type: str, days: int | None = None) -> Answer:
         return len(of(type, days=days)), bool(of(type))
 
-    active = [event for event in events if event["type"] not in _PASSIVE]
+    active = [event for event in events if event["type"] not in PASSIVE]
     answers: dict[str, Answer] = {
         "recency_days": _days_since(active, now),
         "preferred_hour_of_day": (_favourite(_local(event).hour for event in active), bool(active)),
@@ -185,7 +170,7 @@ def _features(events: list[Told], now: int) -> dict[str, Answer]:
 
 
 def _days_since(events: list[Told], now: int) -> Answer:
-    return ((now - max(event["occurred_at"] for event in events)) // _DAY, True) if events else (None, False)
+    return ((now - max(event["occurred_at"] for event in events)) // DAY, True) if events else (None, False)
 
 
 def _local(event: Told) -> dt.datetime:

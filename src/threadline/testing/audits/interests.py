@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import parse_qs
 
-Told = dict[str, Any]
+from threadline.testing.audits.told import Told
+
 Action = tuple[dt.date, str, str, str]
 """The UTC day, the topic, the scope and the value; an action with three scopes is three of these."""
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from threadline.testing.audits.points import Line, points
 from threadline.testing.audits.segments import Tree, segments
+from threadline.testing.audits.told import DAY
 
 Audited = tuple[str, Mapping[str, Any], list[Line]]
 """A person: a name, what `threadline.testing.auditor.audit` says, all their events as `audits.points` wants them."""
 
 _EPOCH = dt.date(1970, 1, 1)
-_DAY = 86_400_000_000
 
 
 def standings(
@@ -64,7 +64,7 @@ def _score(score: str, picture: Mapping[str, Any], lines: list[Line], now: int) 
 
 def _period(period: str, at: int) -> str:
     """The day, the Monday of the week or the month of an instant in UTC; the same for every instant if it is all."""
-    day = _EPOCH + dt.timedelta(days=at // _DAY)
+    day = _EPOCH + dt.timedelta(days=at // DAY)
     if period == "week":
         day -= dt.timedelta(days=day.weekday())
     return {"day": day.isoformat(), "week": day.isoformat(), "month": day.isoformat()[:7], "all": "all"}[period]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -11,10 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-Told = dict[str, Any]
+from threadline.testing.audits.told import DAY, Told, event_id
+
 FactId = tuple[str, str]
 
-_DAY = 86_400_000_000
 _SOURCES = ["user_declared", "event_derived", "system_computed", "agent_inferred"]
 _USUAL = {"user_declared": 1.0, "event_derived": 0.95, "system_computed": 0.7, "agent_inferred": 0.5}
 _MOST = {"user_declared": 1.0, "event_derived": 0.95, "system_computed": 0.9, "agent_inferred": 0.8}
@@ -101,11 +100,6 @@ def memory(events: list[Told], now: int) -> dict[str, Any]:
             }
         )  # fmt: skip
     return {**view, "retracted": gone}
-
-
-def _id(event: Told) -> str:
-    text = event["workspace"] + "\0" + event["source"] + "\0" + event["key"]
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _time(at: int) -> str:
@@ -274,13 +268,13 @@ def _claim(newest: dict[str, Any], of_kind: list[dict[str, Any]], voice: str) ->
         value |= {newest[name]: _time(pick(times)) for name, pick in (("first", min), ("last", max)) if name in newest}
         value = dict(sorted(value.items()))
     days, until = newest.get("days"), newest.get("until")
-    expires_at = None if days is None else at + days * _DAY
+    expires_at = None if days is None else at + days * DAY
     if isinstance(until, str):
         expires_at = round(dt.datetime.fromisoformat(until).timestamp() * 1_000_000)
     sure: Any = newest.get("sure")
     told = isinstance(sure, int | float) and not isinstance(sure, bool)
     return {
-        "source": source, "voice": voice, "value": value, "at": at, "id": _id(newest["event"]),
+        "source": source, "voice": voice, "value": value, "at": at, "id": event_id(newest["event"]),
         "expires_at": expires_at, "premises": newest.get("premises", []),
         "sure": Fraction(str(min(max(sure, 0), _MOST[source]) if told else _USUAL[source])),
     }  # fmt: skip
@@ -296,7 +290,7 @@ def _product(of_kind: list[dict[str, Any]], times: list[int]) -> dict[str, Any]:
     return {
         "total_spent": 0.0 if not amounts else next(iter(amounts.values())) if len(amounts) == 1 else None,
         "total_spent_by_currency": amounts,
-        "average_interval_days": float(Fraction(max(times) - min(times), gaps * _DAY)) if gaps else None,
+        "average_interval_days": float(Fraction(max(times) - min(times), gaps * DAY)) if gaps else None,
         "first_at": _time(min(times)),
         "last_at": _time(max(times)),
     }
@@ -321,7 +315,7 @@ def _shown(fact: FactId, claims: list[dict[str, Any]], sayings: list[dict[str, A
     kinds = {saying["by"]: saying.get("tail", 3) for saying in sayings}
     ids: list[tuple[int, str]] = []
     for by, size in kinds.items():
-        ids += sorted((s["event"]["occurred_at"], _id(s["event"])) for s in sayings if s["by"] == by)[-size:]
+        ids += sorted((s["event"]["occurred_at"], event_id(s["event"])) for s in sayings if s["by"] == by)[-size:]
     return {
         "type": fact[0], "key": fact[1], **words[0], "events": len(sayings),
         "source_event_ids": [id for _, id in sorted(set(ids), reverse=True)[:3]],
@@ -355,8 +349,8 @@ def _retractions(events: list[Told]) -> dict[FactId, tuple[int, str]]:
         told = event["properties"]
         fact = (told.get("type"), told.get("key"))
         named = fact[0] in _TYPES and isinstance(fact[1], str) and 0 < len(fact[1]) <= 128
-        if event["type"] == "fact_retracted" and named and _id(event) not in undone:
-            standing[fact] = max(standing.get(fact, (-(10**30), "")), (event["occurred_at"], _id(event)))
+        if event["type"] == "fact_retracted" and named and event_id(event) not in undone:
+            standing[fact] = max(standing.get(fact, (-(10**30), "")), (event["occurred_at"], event_id(event)))
     return standing
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from threadline.testing.audits.told import DAY
+
 Line = dict[str, Any]
 """An event with id, cause, thread, type, source_type, occurred_at, recorded_at, marks, historical and properties."""
 
@@ -17,7 +19,6 @@ EARNS = {
     "DAILY_OPEN": 1, "Application Opened": 1, "result_shared": 15, "SHARE_RESULT": 15,
 }  # fmt: skip
 _ONCE_A_DAY = ("app_opened", "DAILY_OPEN", "Application Opened")
-_DAY = 86_400_000_000
 _HOUR = 3_600_000_000
 
 
@@ -63,7 +64,7 @@ def problems(lines: list[Line]) -> list[str]:
             found.append(f"{line['id']} earns for what was told too late or lies too far ahead")
         elif cause["type"] in _ONCE_A_DAY:
             # By thread: two people who were joined afterwards may each have had their own.
-            days[line["thread"], line["occurred_at"] // _DAY] += 1
+            days[line["thread"], line["occurred_at"] // DAY] += 1
     found += [f"{id} earned {times} times" for id, times in causes.items() if times > 1]
     found += [f"day {day} was opened {times} times" for day, times in days.items() if times > 1]
     for line in lines:
@@ -83,4 +84,4 @@ _ANSWERS = ("points_spent", "points_refused")
 def _is_in_time(line: Line) -> bool:
     believed = line["historical"] and "claimed_history" not in line["marks"]
     age = 0 if believed else line["recorded_at"] - line["occurred_at"]
-    return age <= 7 * _DAY and "clamped" not in line["marks"]
+    return age <= 7 * DAY and "clamped" not in line["marks"]

@@ -6,12 +6,8 @@ import datetime as dt
 import zoneinfo
 from typing import Any
 
-Told = dict[str, Any]
+from threadline.testing.audits.told import PASSIVE, Told
 
-_PASSIVE = (
-    "campaign_delivered", "campaign_ignored", "tag_added", "tag_removed", "fact_remembered", "fact_computed",
-    "fact_retracted", "fact_restored", "agent_insight",
-)  # fmt: skip
 _OWN = ("streak_milestone_reached", "zone_hopping_detected", "streak_freeze_granted", "streak_amnesty_granted")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _HOURS_24 = 24 * 3_600_000_000
@@ -33,7 +29,7 @@ def streaks(events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT) -
         event
         for event in events
         if event["occurred_at"] < now
-        and event["type"] not in (*_PASSIVE, *_OWN)
+        and event["type"] not in (*PASSIVE, *_OWN)
         and not event["type"].startswith("threadline.")
         and event.get("source_type") != "internal"
     ]
@@ -64,7 +60,7 @@ def streaks(events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT) -
 def days(events: list[Told], day_start: dt.timedelta = _MIDNIGHT) -> dict[str, int]:
     """How many active events each local day has."""
     counts: dict[str, int] = {}
-    active = [event for event in events if event["type"] not in (*_PASSIVE, *_OWN)]
+    active = [event for event in events if event["type"] not in (*PASSIVE, *_OWN)]
     for _, day in _dated(active, day_start)[0]:
         counts[day.isoformat()] = counts.get(day.isoformat(), 0) + 1
     return counts
