@@ -258,11 +258,13 @@ def beyond(sort: str) -> str:
     return f"{sort}\0" if sort else ""
 
 
-def query_pages(store: Store, table: str, partition: str, after: str = "", stop: str | None = None) -> Iterator[Item]:
-    """All items of a partition after a sort key and before ``stop``, page by page."""
-    while page := store.query(table, partition, beyond(after), stop, PAGE_ITEMS_MAX):
+def query_pages(
+    store: Store, table: str, partition: str, after: str = "", stop: str | None = None, size: int = PAGE_ITEMS_MAX
+) -> Iterator[Item]:
+    """All items of a partition after a sort key and before ``stop``, in pages of ``size``."""
+    while page := store.query(table, partition, beyond(after), stop, size):
         yield from page
-        if len(page) < PAGE_ITEMS_MAX:
+        if len(page) < size:
             return
         after = page[-1].key.sort
 

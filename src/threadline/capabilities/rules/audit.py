@@ -41,10 +41,13 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.store import query_pages
 
 LOOKED_AT_MAX = 10_000
 """Index rows or events looked at for one page, where a filter leaves few of them."""
 CAUSES_MAX = 64
+_PAGE_ROWS = 100
+"""Read at a time of each shard: the newest rows of all of them make a page."""
 
 
 # --- finding ----------------------------------------------------------------------------------
@@ -135,13 +138,13 @@ _SORT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 
 def _of_rule(context: Context, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
     assert params.rule is not None
-    start = "" if wanted.stop is None else sort_of(wanted.stop - 1)
+    after = "" if wanted.stop is None else sort_of(wanted.stop - 1)
     stop = None if wanted.start is None else sort_of(wanted.start - 1)
     if params.cursor:
-        start = _read_sort(params.cursor) + "0"
+        after = _read_sort(params.cursor)
     shown: list[DecisionView] = []
     last = ""
-    for looked_at, (sort, told) in enumerate(_marks(context, params.rule, start, stop), 1):
+    for looked_at, (sort, told) in enumerate(_marks(context, params.rule, after, stop), 1):
         last = sort
         version, _, status = told.partition(" ")
         if wanted.fits(int(version), status):
@@ -152,19 +155,12 @@ def _of_rule(context: Context, params: DecisionsParams, wanted: _Wanted) -> Deci
     return DecisionsPage(decisions=shown)
 
 
-def _marks(context: Context, rule: str, start: str, stop: str | None) -> Iterator[tuple[str, str]]:
+def _marks(context: Context, rule: str, after: str, stop: str | None) -> Iterator[tuple[str, str]]:
     """The index rows of a rule's decisions, the newest first."""
-
-    def shard(where: str) -> Iterator[tuple[str, str]]:
-        begin = start
-        while True:
-            rows = context.engine.store.query(TABLE, where, start=begin, stop=stop, limit=100)
-            yield from ((row.key.sort, row.value.decode()) for row in rows)
-            if len(rows) < 100:
-                return
-            begin = rows[-1].key.sort + "0"
-
-    return heapq.merge(*(shard(partition(context.workspace, rule, each)) for each in SHARDS))
+    store, named = context.engine.store, (partition(context.workspace, rule, each) for each in SHARDS)
+    shards = (query_pages(store, TABLE, where, after, stop, _PAGE_ROWS) for where in named)
+    for row in heapq.merge(*shards, key=lambda row: row.key.sort):
+        yield row.key.sort, row.value.decode()
 
 
 def _written_sort(sort: str) -> str:

@@ -15,8 +15,8 @@ from threadline.capabilities.rules.operations import RuleId, Version
 from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
 from threadline.capabilities.rules.shadowing import TABLE
 from threadline.capabilities.rules.showing import DecisionView, recorded_view
-from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.store import query_pages
 
 ROWS_MAX = 100_000
 """Decisions of one version that are counted for an answer."""
@@ -115,16 +115,11 @@ def _report(context: Context, params: ReportParams) -> Report:
 
 def _rows(context: Context, params: ReportParams) -> Iterator[tuple[str, str]]:
     begin, end = time_param(params.stop), time_param(params.start)
-    stop = None if end is None else sort_of(end - 1)
+    after, stop = "" if begin is None else sort_of(begin - 1), None if end is None else sort_of(end - 1)
     for shard in SHARDS:
-        start = "" if begin is None else sort_of(begin - 1)
-        while True:
-            where = partition(context.workspace, params.id, shard)
-            page = context.engine.store.query(TABLE, where, start=start, stop=stop, limit=PAGE_ITEMS_MAX)
-            yield from ((item.key.sort, item.value.decode()) for item in page)
-            if len(page) < PAGE_ITEMS_MAX:
-                break
-            start = page[-1].key.sort + "0"
+        where = partition(context.workspace, params.id, shard)
+        for item in query_pages(context.engine.store, TABLE, where, after, stop):
+            yield item.key.sort, item.value.decode()
 
 
 def _told(

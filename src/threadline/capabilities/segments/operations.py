@@ -20,6 +20,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.store import beyond
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import YEAR, parse_duration
 
@@ -179,7 +180,7 @@ class MembersResult(msgspec.Struct, kw_only=True):
 def _members(segments: Segments, context: Context, params: MembersParams) -> MembersResult:
     segment = _found(segments, params.name)
     # The row at `after` was on the page before; one more than asked for tells whether there is a further page.
-    start, wanted = f"{params.after}0" if params.after else "", params.limit + 1
+    start, wanted = beyond(params.after), params.limit + 1
     rows: list[Any] = []
     for shard in SHARDS[SHARDS.find(params.after[:1]) if params.after else 0 :]:
         if len(rows) < wanted:
