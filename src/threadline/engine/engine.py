@@ -25,6 +25,7 @@ from threadline.engine.whatif import Done, Way, run, trial
 from threadline.engine.wishes import EffectStatus, effect_of, pending_timers
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
+from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.policy import Known
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.store import FeedEntry, Key, LogEntry, Store
@@ -152,6 +153,19 @@ class Engine:
     ) -> list[Recorded]:  # fmt: skip
         """A page of a person's events; see `Asker.events`."""
         return self.asker.events(person, start=start, stop=stop, types=types, after=after, limit=limit, reverse=reverse)
+
+    def all_events(
+        self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
+        after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX,
+    ) -> Iterator[Recorded]:  # fmt: skip
+        """The same to the end, however many there are, in pages of ``size``."""
+        while page := self.events(
+            person, start=start, stop=stop, types=types, after=after, limit=size, reverse=reverse
+        ):
+            yield from page
+            if len(page) < size:
+                return
+            after = (page[-1].event.occurred_at, page[-1].id)
 
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by id; raises `NotFound`."""

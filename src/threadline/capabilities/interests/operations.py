@@ -19,7 +19,6 @@ from threadline.capabilities.interests.state import NAME, TOPICS
 from threadline.capabilities.interests.summary import Total, totals
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
-from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import DAY, format_duration, parse_duration
 
@@ -191,15 +190,8 @@ def _summary(interests: Interests, context: Context, params: SummaryParams) -> S
 
 
 def _events(context: Context, person: Any, types: frozenset[str], since: int | None, until: int) -> Iterator[Recorded]:
-    after: tuple[int, str] | None = None
-    while types:  # where no event tells an interest, none is asked for: without types it would be all
-        page: list[Recorded] = context.engine.events(
-            person, start=since, stop=until, types=types, after=after, limit=EVENTS_PAGE_MAX
-        )
-        yield from page
-        if len(page) < EVENTS_PAGE_MAX:
-            return
-        after = page[-1].event.occurred_at, page[-1].id
+    if types:  # where no event tells an interest, none is asked for: without types it would be all
+        yield from context.engine.all_events(person, start=since, stop=until, types=types)
 
 
 def _row(interests: Interests, total: Total) -> SummaryRow:

@@ -13,7 +13,6 @@ from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.points.ledger import DAYS_KEPT
 from threadline.kernel.fixed import SCALE
-from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.ranking import Place
 
@@ -56,15 +55,8 @@ def _earned(context: Context, person: Any, period: Period, at: int, calendar: Ca
         days = context.engine.views(person, context.now, names=["points"])["points"]["days"]
         return sum(day["earned"] for day in days if first <= day["day"] <= last)
     stop = at if stop is None else stop
-    total, after = 0, None
-    while True:
-        page = context.engine.events(
-            person, start=start, stop=stop, types=frozenset({POINTS_EARNED}), after=after, limit=EVENTS_PAGE_MAX
-        )
-        total += sum(amount_of(each.event) or 0 for each in page if is_trusted(each.event))
-        if len(page) < EVENTS_PAGE_MAX:
-            return total
-        after = (page[-1].event.occurred_at, page[-1].id)
+    earned = context.engine.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
+    return sum(amount_of(each.event) or 0 for each in earned if is_trusted(each.event))
 
 
 class Past:

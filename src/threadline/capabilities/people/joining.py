@@ -93,20 +93,11 @@ def _told(context: Context, people: list[Any], type_: str, request: str, **prope
     """The event of a request that was carried out: the newest of these people's of a type that it caused, or None."""
     if request:
         for person in people:
-            for recorded in _all_of_type(context, person, type_):
+            for recorded in context.engine.all_events(person, types=frozenset({type_}), reverse=True):
                 said = recorded.event.properties
                 if recorded.cause == request and all(said.get(name) == value for name, value in properties.items()):
                     return recorded
     return None
-
-
-def _all_of_type(context: Context, person: Any, type_: str) -> list[Any]:
-    found: list[Any] = []
-    after = None
-    while page := context.engine.events(person, types=frozenset({type_}), after=after, limit=1_000, reverse=True):
-        found += page
-        after = (page[-1].event.occurred_at, page[-1].id)
-    return found
 
 
 MERGE_PREVIEW = Operation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
@@ -138,16 +139,9 @@ def _newest(engine: Any, person: Any, limit: int, as_of: int | None) -> list[Any
 
     Both hold what lies ahead and has been told, which is in no view yet.
     """
-    found: list[Any] = []
-    after = None
     stop = None if as_of is None else as_of + FUTURE_MAX_SECONDS * SECOND + 1
-    while len(found) < limit:
-        page = engine.events(person, stop=stop, after=after, limit=limit, reverse=True)
-        found += [each for each in page if as_of is None or each.known_at <= as_of]
-        if len(page) < limit:
-            break
-        after = (page[-1].event.occurred_at, page[-1].id)
-    return found[:limit]
+    told = engine.all_events(person, stop=stop, reverse=True, size=limit)
+    return list(islice((each for each in told if as_of is None or each.known_at <= as_of), limit))
 
 
 def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:

@@ -159,16 +159,12 @@ def _ledger(context: Context, params: LedgerParams) -> LedgerPage:
     person = engine.person(context.workspace, params.id)
     after = read_cursor(params.after)
     lines: list[LedgerLine] = []
-    while True:
-        page: list[Recorded] = engine.events(person, types=LEDGER, after=after, limit=params.limit, reverse=True)
-        for recorded in page:
-            after = (recorded.event.occurred_at, recorded.id)
-            if is_trusted(recorded.event) and (points := amount_of(recorded.event)) is not None:
-                lines.append(_line(recorded, points))
-                if len(lines) == params.limit:
-                    return LedgerPage(person=person.id, lines=lines, next=write_cursor(recorded))
-        if len(page) < params.limit:
-            return LedgerPage(person=person.id, lines=lines)
+    for recorded in engine.all_events(person, types=LEDGER, after=after, reverse=True, size=params.limit):
+        if is_trusted(recorded.event) and (points := amount_of(recorded.event)) is not None:
+            lines.append(_line(recorded, points))
+            if len(lines) == params.limit:
+                return LedgerPage(person=person.id, lines=lines, next=write_cursor(recorded))
+    return LedgerPage(person=person.id, lines=lines)
 
 
 def _line(recorded: Recorded, points: int) -> LedgerLine:

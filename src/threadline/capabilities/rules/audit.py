@@ -39,7 +39,6 @@ from threadline.capabilities.rules.showing import DecisionView, recorded_view, t
 from threadline.capabilities.rules.verifying import reckoned
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
-from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.store import query_pages
 
@@ -114,23 +113,14 @@ def _decisions(context: Context, params: DecisionsParams) -> DecisionsPage:
 
 def _of_person(context: Context, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
     person = context.engine.person(context.workspace, params.person)
-    after = read_cursor(params.cursor)
+    after, types = read_cursor(params.cursor), frozenset({DECISION_MADE})
     shown: list[DecisionView] = []
-    looked_at = 0
-    while looked_at < LOOKED_AT_MAX:
-        page = context.engine.events(
-            person, types=frozenset({DECISION_MADE}), after=after, limit=PAGE_ITEMS_MAX, reverse=True
-        )
-        for recorded in page:
-            looked_at += 1
-            after = (recorded.event.occurred_at, recorded.id)
-            if wanted.has(recorded):
-                shown.append(recorded_view(recorded, person.id))
-                if len(shown) == params.limit:
-                    return DecisionsPage(decisions=shown, next=write_cursor(recorded))
-        if len(page) < PAGE_ITEMS_MAX:
-            return DecisionsPage(decisions=shown)
-    return DecisionsPage(decisions=shown, next=write_cursor(page[-1]))
+    for looked_at, recorded in enumerate(context.engine.all_events(person, types=types, after=after, reverse=True), 1):
+        if wanted.has(recorded):
+            shown.append(recorded_view(recorded, person.id))
+        if len(shown) == params.limit or looked_at == LOOKED_AT_MAX:
+            return DecisionsPage(decisions=shown, next=write_cursor(recorded))
+    return DecisionsPage(decisions=shown)
 
 
 _SORT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")

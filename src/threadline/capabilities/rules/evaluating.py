@@ -227,17 +227,10 @@ def _answer(context: Context, person: str, event: str, found: Sequence[Decided |
 
 def decisions_of(context: Context, person: Any, recorded: Recorded) -> list[Recorded]:
     """The decisions that were recorded about an event, in the order in which they were made."""
-    found: list[Recorded] = []
-    after = None
-    while True:
-        page = context.engine.events(
-            person, start=min(recorded.event.occurred_at, recorded.recorded_at), types=frozenset({DECISION_MADE}),
-            stop=recorded.event.occurred_at + 1, after=after, limit=500,
-        )  # fmt: skip
-        found += [each for each in page if each.cause == recorded.id and word_of(each) is not None]
-        if len(page) < 500:
-            return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
-        after = (page[-1].event.occurred_at, page[-1].id)
+    start, stop = min(recorded.event.occurred_at, recorded.recorded_at), recorded.event.occurred_at + 1
+    decisions = context.engine.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))
+    found = [each for each in decisions if each.cause == recorded.id and word_of(each) is not None]
+    return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
 
 
 EVALUATE = Operation(

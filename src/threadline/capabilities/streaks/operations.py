@@ -20,7 +20,6 @@ from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.view import Reader
 from threadline.capabilities.streaks.whereabouts import Head, empty_head, enter, head_before, held_within, zone_at
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event import Recorded
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import DAY
@@ -174,7 +173,7 @@ def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, unti
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
     earned = [
         (each.event.occurred_at, amount_of(each.event) or 0)
-        for each in _all_events(engine, person, start, stop, frozenset({POINTS_EARNED}))
+        for each in engine.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
         if is_trusted(each.event)
     ]
     held = _held_back(plan, engine, person, head, [at for at, _ in earned])
@@ -197,21 +196,12 @@ def _held_back(plan: Plan, engine: Any, person: Any, head: Head, instants: list[
     for first, stop in held_within(head):
         if any(first <= at < stop for at in instants):
             known = head_before(head, first)
-            for recorded in _all_events(engine, person, first - DAY, stop):
+            for recorded in engine.all_events(person, start=first - DAY, stop=stop):
                 if plan.counts(recorded.event):
                     day, into = enter(known, recorded.event, calendar.timezone, calendar.day_start)
                     if into < 0:
                         held[recorded.event.occurred_at] = day
     return held
-
-
-def _all_events(
-    engine: Any, person: Any, start: int, stop: int, types: frozenset[str] = frozenset()
-) -> Iterator[Recorded]:
-    after = None
-    while page := engine.events(person, start=start, stop=stop, types=types, after=after, limit=EVENTS_PAGE_MAX):
-        yield from page
-        after = (page[-1].event.occurred_at, page[-1].id)
 
 
 def operations(streaks: StreakSet) -> list[Operation]:
