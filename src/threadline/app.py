@@ -17,7 +17,8 @@ from threadline.capabilities.webhooks import Destination
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import InvalidSetting
+from threadline.engine.moving import refuse_unfinished
+from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
 from threadline.kernel.sender import Sender
@@ -88,10 +89,12 @@ def open_engine(
 ) -> Engine:
     """The engine on a store, without a surface; see `open`."""
     chosen = _settings(store, settings, definitions)
-    file = definitions_file(chosen)
     # Definitions are read first: a mistake in them must not leave a store open, or create one.
-    made = catalogue(definition_files(file))
-    engine = Engine(_with_cache(_open_store(chosen, readonly), chosen, readonly), made, clock)
+    made = _catalogue(chosen)
+    opened = _open_store(chosen, readonly)
+    if not readonly:
+        _refuse_half_moved(opened)
+    engine = Engine(_with_cache(opened, chosen, readonly), made, clock)
     engine.readers.update(readers(made.rules.kinds))
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
@@ -117,6 +120,10 @@ def catalogue(files: Sequence[Path] = ()) -> Catalogue:
     return Catalogue([*found, SETTINGS_SECTION], identity, definitions)
 
 
+def _catalogue(settings: Settings) -> Catalogue:
+    return catalogue(definition_files(definitions_file(settings)))
+
+
 def operations() -> tuple[Operation, ...]:
     """Every operation that ships, by name."""
     return catalogue().operations
@@ -124,7 +131,17 @@ def operations() -> tuple[Operation, ...]:
 
 def composition() -> Composition:
     """What the command line needs of this module."""
-    return Composition(_open_for_program, open_dispatcher, operations, _back_up, _restore, open_limits, migrate)
+    return Composition(
+        _open_for_program,
+        _open_store,
+        _catalogue,
+        open_dispatcher,
+        operations,
+        _back_up,
+        _restore,
+        open_limits,
+        migrate,
+    )
 
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
@@ -246,6 +263,16 @@ def migrate(settings: Settings) -> Sequence[str]:
 
         return migrate_dynamodb(settings.store)
     raise InvalidSetting(f"store: {scheme}:// is not a store we know; give a path or {MEMORY!r}")
+
+
+def _refuse_half_moved(store: Store) -> None:
+    try:
+        refuse_unfinished(store)
+    except StoreDamaged:
+        pass  # there is more to be told of that than this: by `verify`, and by whoever reads
+    except BaseException:
+        store.close()
+        raise
 
 
 def _need(module: str, setting: str, server: str, extra: str) -> None:

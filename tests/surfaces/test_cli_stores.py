@@ -83,11 +83,37 @@ def test_a_store_is_moved_once(store: Path, capfd: pytest.CaptureFixture[str]) -
     assert "moved there already" in said
 
 
+def test_a_move_changes_neither_the_source_nor_an_empty_target_by_what_is_declared(
+    store: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rules = """
+        rules:
+          big:
+            version: 1
+            conditions: {field: event.properties.total, greater_than: 20}
+            actions: [store_decision: {result: approve}]
+        rule_sets: {sales: {events: [purchase_completed], rules: [big]}}
+    """
+    Path("threadline.yaml").write_text(rules)
+    tell(store, "order-2")
+    # Somebody has looked at the target before: that notes the rules there too.
+    call(capfd, "tag", "user_id:42", "--add", "vip", "--file", "y.db")
+    Path("threadline.yaml").write_text(rules.replace("version: 1", "version: 2"))
+    before = store.read_bytes()
+    for target in ("y.db", "z.db"):
+        code, said = call(capfd, "move", "x.db", target)
+        assert (code, "same canonical dump" in said) == (0, True), said
+    assert store.read_bytes() == before
+    code, said = call(capfd, "decisions-verify", "--file", "y.db")
+    assert code == 0, said
+
+
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
         ("x.db", "x.db", "two stores"),
         ("x.db", "sqlite:///x.db", "two stores"),
+        ("x.db", "./there/../x.db", "two stores"),
         ("memory:", "y.db", "two stores"),
         ("x.db", "memory:", "two stores"),
         ("absent.db", "y.db", "no store at absent.db"),
@@ -124,6 +150,11 @@ def test_a_running_server_is_followed_and_then_cut_over(store: Path, capfd: pyte
         assert "Stopped" in follower.communicate(timeout=60)[0]
         assert follower.returncode == 0
         tl.track("42", "purchase_completed", {"total": 1, "currency": "EUR"}, key="last")
+    # Half a copy can be looked at; whoever wrote to it would write beside what is still to come.
+    assert call(capfd, "person", "user_id:42", "--file", "y.db")[0] == 0
+    code, said = call(capfd, "tag", "user_id:42", "--add", "vip", "--file", "y.db")
+    assert code == 1
+    assert "x.db that is not complete" in said
     code, said = call(capfd, "move", "x.db", "y.db")
     assert code == 0
     assert "22 events" in said

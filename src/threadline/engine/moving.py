@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.declared import CONTENT, DECLARED
 from threadline.engine.draft import index_rows
 from threadline.engine.dump import dump_lines
 from threadline.engine.indexing import MARKS
@@ -29,6 +30,10 @@ NOT_MOVED = {
     "health": "a probe writes it again every second",
 }
 """Table -> why it stays where it is."""
+
+_OPENED = {MARKS, DECLARED, CONTENT}
+"""What is written where a store is opened: its index rows are complete and these versions of rules are declared. Where
+nobody is yet it says nothing, and is levelled with the rest."""
 
 ROUNDS_MAX = 5
 """Times the two are brought level before a source that keeps changing is taken to have a writer."""
@@ -106,15 +111,14 @@ class Move:
     def _begun(self, name: str) -> Checkpoint:
         item = self.target.get([_STATE])[0]
         if item is None:
-            # To open a store is to mark its index rows as complete, which says nothing while nobody is there.
-            if set(self.target.tables()) - set(NOT_MOVED) - {MARKS} or self.target.feed(limit=1):
+            if set(self.target.tables()) - set(NOT_MOVED) - _OPENED or self.target.feed(limit=1):
                 raise Conflict("the target holds data of its own", hint="Name an empty store.")
             # Before anything else, so that whatever is there later is known to be of this move.
             begun = Checkpoint(name)
             if self.target.commit([Batch(writes=[Put(_STATE, msgspec.json.encode(begun), 0)])]) != [None]:
                 raise Conflict("another process has begun a move there at this moment")
             return begun
-        found = msgspec.json.decode(item.value, type=Checkpoint)
+        found = _checkpoint(item)
         if found.done:
             raise Conflict(
                 f"{found.source} has been moved there already, and may have been written to since",
@@ -274,6 +278,22 @@ class Move:
         if batches and any(refusal is not None for refusal in self.target.commit(batches)):
             raise Conflict("another process writes to the target", hint="Stop it, and run this again.")
         return len(writes)
+
+
+def refuse_unfinished(store: Store) -> None:
+    """Raise `Conflict` for the target of a move that is not complete: whoever wrote to it would write to half a store,
+    and send what the source sends."""
+    item = store.get([_STATE])[0]
+    if item is not None and not (begun := _checkpoint(item)).done:
+        raise Conflict(
+            f"this store is a copy of {begun.source} that is not complete; until it is, it can be read only",
+            hint="Stop what writes to the source, then run `threadline move` from there to here: it goes on from "
+            "where it was.",
+        )
+
+
+def _checkpoint(item: Item) -> Checkpoint:
+    return msgspec.json.decode(item.value, type=Checkpoint)
 
 
 def keys_of_people(stores: Sequence[Store], catalogue: Catalogue, threads: set[str]) -> list[Key]:

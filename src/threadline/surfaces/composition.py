@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from threadline.engine.catalogue import Catalogue
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.operation import Operation
+from threadline.kernel.store import Store
 from threadline.settings import Settings
 from threadline.surfaces.http.rate import SharedLimits
 
@@ -25,6 +27,10 @@ class Composition(NamedTuple):
 
     open_engine: Callable[[Settings, bool], Engine]
     """(settings, readonly) -> the engine on the store that the settings name."""
+    open_store: Callable[[Settings, bool], Store]
+    """(settings, readonly) -> that store alone. An engine would write what is declared into it."""
+    catalogue: Callable[[Settings], Catalogue]
+    """What ships, shaped by the definitions that the settings name."""
     open_dispatcher: Callable[[Engine, Settings], Dispatcher]
     """The dispatcher of an engine, with the senders there are, as the settings have them."""
     operations: Callable[[], tuple[Operation, ...]]

@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from threadline.engine.engine import Engine
 from threadline.engine.moving import Move
 from threadline.engine.moving import Progress as Told
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.store import Store
 from threadline.settings import Settings, load, without_secret
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.cli.session import Session
@@ -42,17 +42,19 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
     then start the server on the new store. Start nothing on the new store before: it would send what is due.
     """
     settings, into = _settings(session, source), _settings(session, target)
-    if "memory:" in (settings.store, into.store) or settings.store == into.store:
+    if "memory:" in (settings.store, into.store) or _name(settings) == _name(into):
         names = f"{without_secret(source)} cannot be moved to {without_secret(target)}"
         raise InvalidSetting(f"{names}: name two stores, neither of them in memory")
     if "://" not in settings.store and not Path(settings.store).exists():
         raise InvalidSetting(f"there is no store at {settings.store}")
+    # Definitions are read first: a mistake in them must not create a store.
+    catalogue = session.composition.catalogue(settings)
     with (
-        closing(session.composition.open_engine(settings, follow)) as old,
-        closing(session.composition.open_engine(into, False)) as new,
+        closing(session.composition.open_store(settings, follow)) as old,
+        closing(session.composition.open_store(into, False)) as new,
         _bar(old) as told,
     ):
-        begun = Move(old.store, new.store, old.catalogue, _name(settings), told)
+        begun = Move(old, new, catalogue, _name(settings), told)
         if follow:
             begun.follow(_stopped(), time.monotonic, level_seconds=level_seconds)
             moved = None
@@ -87,9 +89,9 @@ def _stopped() -> threading.Event:
 
 
 @contextmanager
-def _bar(source: Engine) -> Iterator[Told]:
+def _bar(source: Store) -> Iterator[Told]:
     """A bar on stderr for each thing that is done; how many there are in all is known of events only."""
-    stats = source.store.stats()
+    stats = source.stats()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))
     with Progress(*columns, TimeElapsedColumn(), console=terminal(stderr=True), transient=True) as progress:
         tasks: dict[str, TaskID] = {}
