@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreDamaged, StoreFull
+from threadline.kernel.errors import (
+    Conflict,
+    InvalidSetting,
+    InvalidValue,
+    StoreDamaged,
+    StoreFull,
+    ThreadlineError,
+    Unavailable,
+)
 from threadline.stores.sqlite_driver import (
     Access,
     Connection,
@@ -35,6 +46,7 @@ PAGES_PER_STEP = 1_000
 CHUNK_BYTES = 4_000_000
 SUM = ".sha256"
 CACHE_BYTES = 4_000_000
+_LOGS = ("-wal", "-shm", "-journal")
 
 Told = Callable[[int, int], None]
 """How much is done of how much."""
@@ -60,22 +72,47 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
     refuse_unfit(store)
     if backup.exists():
         raise Conflict(f"{backup} already exists, and is not overwritten")
-    partial = backup.with_name(backup.name + ".partial")
-    _remove(partial)
-    try:
-        _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
-        copied = _checked(partial, backup)
-        _sync(partial)
-        _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
-        partial.rename(backup)
-        sync_folder(backup.absolute().parent)
-    except StoreFull as error:
-        raise StoreFull(str(error), hint="Free space there, or choose another place for the backup.") from None
-    finally:
-        _remove(partial)
-        if not backup.exists():
-            _beside(backup, SUM).unlink(missing_ok=True)
+    partial = _beside(backup, ".partial")
+    with _claimed(partial, store):
+        try:
+            _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
+            copied = _checked(partial, backup)
+            _sync(partial)
+            _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
+            _sync(_beside(backup, SUM))
+            partial.rename(backup)
+            sync_folder(backup.absolute().parent)
+        except StoreFull as error:
+            raise StoreFull(str(error), hint="Free space there, or choose another place for the backup.") from None
+        finally:
+            _remove(partial)
+            if not backup.exists():
+                _beside(backup, SUM).unlink(missing_ok=True)
     return copied
+
+
+@contextmanager
+def _claimed(partial: Path, like: Path) -> Iterator[None]:
+    """An empty file that is ours alone as long as this lasts, and that no more people can read than the store."""
+    try:
+        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _mode(like))
+    except OSError as error:
+        raise Unavailable(f"a backup cannot be written to {partial.absolute().parent}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever held the lock a moment ago has given this very file its name since, or has taken it away.
+        if not partial.exists() or not os.path.samestat(partial.stat(), os.fstat(descriptor)):
+            raise BlockingIOError
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Conflict(f"another process makes a backup under the name of {partial.stem}") from None
+    try:
+        # Of one that was killed.
+        os.ftruncate(descriptor, 0)
+        _remove(partial, _LOGS)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
@@ -120,14 +157,14 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
         if store.exists() and not replace:
             raise Conflict(f"there is a store at {store}", hint="With --replace it is set aside, and kept.")
         fresh = _beside(store, ".restoring")
+        _remove(fresh)  # what is left of one that was killed would be taken for the log of this one
         try:
             _copy_file(backup, fresh, told)
             if (told_sum := _beside(backup, SUM)).exists() and _digest(fresh) != told_sum.read_text()[:64]:
                 raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {told_sum.name}")
             copied = _checked(fresh, backup)
             _sync(fresh)
-            copied = copied._replace(aside=_set_aside(store))
-            fresh.rename(store)
+            copied = copied._replace(aside=_exchange(fresh, store))
         finally:
             _remove(fresh)
         sync_folder(store.absolute().parent)
@@ -138,7 +175,8 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
 
 def _copy_file(source: Path, target: Path, told: Told) -> None:
     size, done = file_bytes(source), 0
-    with source.open("rb") as reading, target.open("wb") as writing:
+    made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode(source))
+    with source.open("rb") as reading, os.fdopen(made, "wb") as writing:
         while chunk := reading.read(CHUNK_BYTES):
             writing.write(chunk)
             done += len(chunk)
@@ -172,28 +210,60 @@ def _checked(copy: Path, named: Path) -> Copied:
     return Copied(events, file_bytes(copy))
 
 
-def _set_aside(store: Path) -> Path | None:
-    """Rename a store, with what belongs to it, to the first free name; it can be opened there as before."""
-    if not store.exists():
-        return None
-    number = 1
-    while (aside := _beside(store, f".replaced-{number}")).exists():
+def _exchange(fresh: Path, store: Path) -> Path | None:
+    """Put a file in the place of a store, which gets the first free name beside it and can be opened there as before.
+
+    In between either can die: the store's name always leads to a whole store, and no write-ahead log to another's.
+    """
+    log, number = _beside(store, "-wal"), 1
+    if store.exists():
+        _fold(store)
+    while (aside := _beside(store, f".replaced-{number}")).exists() or (
+        _beside(aside, "-wal").exists() and log.exists()
+    ):
         number += 1
-    store.rename(aside)
-    # Left beside the store that comes, its write-ahead log would be taken for that one's.
-    if (log := _beside(store, "-wal")).exists():
+    # It could not be folded in, or its store was taken away without it: it would be taken for that of the store that
+    # comes. If we die after this, the next attempt sets the store aside under the same name.
+    if log.exists():
         log.rename(_beside(aside, "-wal"))
     _beside(store, "-shm").unlink(missing_ok=True)
+    if not store.exists():
+        fresh.rename(store)
+        return None
+    found = store.stat()
+    os.chmod(fresh, _mode(store))
+    with suppress(PermissionError):
+        os.chown(fresh, found.st_uid, found.st_gid)
+    try:
+        os.link(store, aside)
+    except OSError:
+        store.rename(aside)  # this disk has no links
+    fresh.rename(store)
     return aside
+
+
+def _fold(store: Path) -> None:
+    """Copy the write-ahead log of a store that is set aside into it, so that it is one file, if it can be."""
+    with suppress(ThreadlineError), translated(store):
+        db = connect(store, Access.WRITE, CACHE_BYTES, 0)
+        try:
+            checkpoint(db, "truncate")
+        finally:
+            db.close()
+
+
+def _mode(store: Path) -> int:
+    """Who may read and write a copy of it: those who may the store, and we."""
+    return stat.S_IMODE(store.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR
 
 
 def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _remove(copy: Path) -> None:
+def _remove(copy: Path, endings: Sequence[str] = ("", *_LOGS)) -> None:
     """Take an unfinished copy away, with what a look into it may have left beside it."""
-    for ending in ("", "-wal", "-shm", "-journal"):
+    for ending in endings:
         _beside(copy, ending).unlink(missing_ok=True)
 
 

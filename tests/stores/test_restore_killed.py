@@ -1,0 +1,156 @@
+"""Restore, killed at any step: the old store or the restored one is there, whole, and what was there is never lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from threadline.kernel.errors import Conflict, InvalidSetting
+from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite_backup import back_up, restore
+from threadline.testing.store_cases import entry, record
+
+ROOT = Path(__file__).parents[2]
+DYING = """
+import os, signal, sys
+from pathlib import Path
+from threadline.stores import sqlite_backup
+
+left = int(sys.argv[3])
+
+def dying(act):
+    def acts(*arguments, **named):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = act(*arguments, **named)
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+    return acts
+
+Path.rename, Path.unlink = dying(Path.rename), dying(Path.unlink)
+os.link, os.chmod = dying(os.link), dying(os.chmod)
+for name in ("checkpoint", "_copy_file", "_checked"):
+    setattr(sqlite_backup, name, dying(getattr(sqlite_backup, name)))
+sqlite_backup.restore(Path(sys.argv[2]), Path(sys.argv[1]), lambda done, total: None, replace=True)
+"""
+"""A restore that is killed before its n-th change of the folder; 0 is never."""
+
+OLD, BACKED_UP, WRITTEN_SINCE = [1, 2, 3], [1], 3_000
+
+
+def silent(done: int, total: int) -> None:
+    """Nobody looks at the progress."""
+
+
+def sequences(path: Path) -> list[int]:
+    store = SqliteStore(path)
+    try:
+        assert store.integrity() == []
+        return [each.entry.sequence for each in store.feed()]
+    finally:
+        store.close()
+
+
+def left_by_a_killed_server(folder: Path) -> Path:
+    """A store most of which stands in its write-ahead log, and a backup from before that; both in the folder."""
+    made = SqliteStore(folder / "made.db")
+    record(made, entry(OLD[0]))
+    back_up(made.path, folder / "copy.db", silent)
+    record(made, *(entry(number, body=bytes(WRITTEN_SINCE)) for number in OLD[1:]))
+    for ending in ("", "-wal"):
+        shutil.copy(folder / f"made.db{ending}", folder / f"x.db{ending}")
+    made.close()
+    assert (folder / "x.db-wal").stat().st_size > WRITTEN_SINCE
+    return folder / "x.db"
+
+
+def killed(store: Path, backup: Path, step: int) -> bool:
+    command = [sys.executable, "-c", DYING, str(store), str(backup), str(step)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=False)
+    assert done.returncode in (0, -signal.SIGKILL)
+    return done.returncode != 0
+
+
+def test_killed_at_any_step_it_leaves_one_of_the_two_and_can_be_repeated(tmp_path: Path) -> None:
+    step, dead = 0, True
+    while dead:
+        step += 1
+        (folder := tmp_path / f"{step}").mkdir()
+        store = left_by_a_killed_server(folder)
+        dead = killed(store, folder / "copy.db", step)
+        assert store.exists()
+        if store.stat().st_nlink > 1:  # between the two names; the message says what to do
+            with pytest.raises(InvalidSetting, match="2 names"):
+                restore(folder / "copy.db", store, silent, replace=True)
+            (folder / "x.db.replaced-1").unlink()
+        if not dead or step % 2:  # looked at in between, or not
+            assert sequences(store) in (OLD, BACKED_UP)
+        restore(folder / "copy.db", store, silent, replace=True)
+        assert sequences(store) == BACKED_UP
+        assert OLD in [sequences(aside) for aside in folder.glob("x.db.replaced-?")]
+        assert not list(folder.glob("*restoring*"))
+    assert step > 6
+
+
+def test_a_log_whose_store_was_taken_away_is_not_taken_for_that_of_the_backup(tmp_path: Path) -> None:
+    store = left_by_a_killed_server(tmp_path)
+    store.rename(tmp_path / "x.db.broken")
+    restore(tmp_path / "copy.db", store, silent)
+    assert sequences(store) == BACKED_UP
+    (tmp_path / "x.db.replaced-1-wal").rename(tmp_path / "x.db.broken-wal")
+    assert sequences(tmp_path / "x.db.broken") == OLD
+
+
+def test_a_log_that_somebody_reads_is_set_aside_with_its_store(tmp_path: Path) -> None:
+    store = left_by_a_killed_server(tmp_path)
+    reader = apsw.Connection(str(store))
+    with reader:
+        [(events,)] = reader.execute("SELECT count(*) FROM log").fetchall()
+        restored = restore(tmp_path / "copy.db", store, silent, replace=True)
+    reader.close()
+    assert events == len(OLD)
+    assert restored.aside == tmp_path / "x.db.replaced-1"
+    assert (sequences(store), sequences(restored.aside)) == (BACKED_UP, OLD)
+
+
+def test_what_few_may_read_few_may_read_in_a_copy(tmp_path: Path) -> None:
+    store = left_by_a_killed_server(tmp_path)
+    before = os.umask(0o022)
+    try:
+        for mode in (0o600, 0o640):
+            store.chmod(mode)
+            copy = tmp_path / f"{mode}.db"
+            back_up(store, copy, silent)
+            restore(copy, tmp_path / f"{mode}-new.db", silent)
+            copy.chmod(0o444)
+            restore(copy, store, silent, replace=True)
+            for path in (store, tmp_path / f"{mode}-new.db"):
+                assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
+
+
+def test_two_backups_at_once_of_one_name_do_not_mix(tmp_path: Path) -> None:
+    store = left_by_a_killed_server(tmp_path)
+    refused = 0
+
+    def meanwhile(done: int, total: int) -> None:
+        nonlocal refused
+        with pytest.raises(Conflict, match="another process makes a backup"):
+            back_up(store, tmp_path / "twice.db", silent)
+        refused += 1
+
+    back_up(store, tmp_path / "twice.db", meanwhile)
+    assert refused
+    assert sequences(tmp_path / "twice.db") == OLD
