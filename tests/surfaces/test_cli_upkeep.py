@@ -124,10 +124,12 @@ def test_a_damaged_file_is_told_page_by_page_with_what_to_do(call, tmp_path: Pat
     for page in range(len(content) // 8_192, len(content) // 4_096):
         content[page * 4_096 : page * 4_096 + 64] = bytes(64)
     path.write_bytes(content)
-    told = call("verify", "--file", str(path))
-    assert told.code == 1
-    assert "file " in told.out
-    assert "restore" in told.err
+    for jobs in ("1", "2"):
+        told = call("verify", "--file", str(path), "--jobs", jobs)
+        assert told.code == 1
+        assert "file " in told.out
+        assert "restore" in told.err
+        assert "Traceback" not in told.err
     told = call("doctor", "--file", str(path))
     assert told.code == 1
     assert re.search(r"fault +(content|store)", told.out)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
@@ -12,7 +14,7 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.indexing import write_changed_rows
 from threadline.engine.refold import differs, refold_shard, write_refolded
 from threadline.engine.row_faults import RowCheck, RowFault
-from threadline.kernel.errors import Unavailable
+from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.kernel.store import Item, Store
 
 CHUNK_PEOPLE = 500
@@ -117,6 +119,8 @@ def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:
                     chunk = ready.recv()
                 except EOFError:
                     raise Unavailable("a process of the refold ended before its work was done") from None
+                if isinstance(chunk, ThreadlineError):
+                    raise chunk
                 if chunk is None:
                     ends.remove(ready)
                 else:
@@ -128,10 +132,16 @@ def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:
 
 
 def _work(opener: Callable[[], Parts], shard: int, shards: int, results: Connection) -> None:
-    store, catalogue = opener()
-    try:
-        for chunk in _chunks(store, catalogue, shard, shards):
-            results.send(chunk)
-        results.send(None)
-    finally:
-        store.close()
+    # Ctrl-C reaches every process of a terminal. The one that has started this one ends it, and says so once.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(BrokenPipeError):  # it was killed: nobody waits for this any more
+        try:
+            store, catalogue = opener()
+            try:
+                for chunk in _chunks(store, catalogue, shard, shards):
+                    results.send(chunk)
+            finally:
+                store.close()
+            results.send(None)
+        except ThreadlineError as error:
+            results.send(error)

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from threadline.surfaces.cli.ending import ended_by_signals
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.composition import Told
@@ -25,7 +26,7 @@ def backup(session: Session, into: Path) -> None:
     The copy is checked before it gets its name. A BACKUP that is there already is not overwritten.
     """
     began = time.monotonic()
-    with _bar("Copying") as told:
+    with ended_by_signals(), _bar("Copying") as told:
         events, size, _ = session.composition.back_up(session.settings(), into, told)
     seconds = time.monotonic() - began
     session.console.print(
@@ -44,7 +45,7 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
     Stop the server first: a store in use is not touched. What was sent after the backup was made is due again.
     """
     settings = session.settings()
-    with _bar("Copying") as told:
+    with ended_by_signals(), _bar("Copying") as told:
         events, size, aside = session.composition.restore(settings, backup, told, replace)
     session.console.print(f"{settings.store}: {events:,} events, {size:,} bytes, whole.", highlight=False, markup=False)
     if aside is not None:
@@ -55,6 +56,7 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
 def _bar(what: str) -> Iterator[Told]:
     """On stderr, so that what is printed can be piped."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal(stderr=True), transient=True) as progress:
+    console = terminal(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

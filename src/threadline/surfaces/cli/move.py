@@ -93,7 +93,8 @@ def _bar(source: Store) -> Iterator[Told]:
     """A bar on stderr for each thing that is done; how many there are in all is known of events only."""
     stats = source.stats()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))
-    with Progress(*columns, TimeElapsedColumn(), console=terminal(stderr=True), transient=True) as progress:
+    shown, console = (*columns, TimeElapsedColumn()), terminal(stderr=True)
+    with Progress(*shown, console=console, transient=True, disable=not console.is_terminal) as progress:
         tasks: dict[str, TaskID] = {}
 
         def told(what: str, done: int) -> None:

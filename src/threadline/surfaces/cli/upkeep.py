@@ -16,6 +16,7 @@ from rich.text import Text
 from threadline.engine.engine import Engine
 from threadline.engine.rebuilding import Parts, refold_everybody
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
+from threadline.surfaces.cli.ending import ended_by_signals
 from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, store_option
 
@@ -37,7 +38,7 @@ def refold(session: Session, jobs: int) -> None:
     settings = session.settings()
     if "://" not in settings.store and not Path(settings.store).exists():
         raise InvalidSetting(f"there is no store at {settings.store}")
-    with session.engine() as engine, _counter(session.console, "people refolded") as count:
+    with ended_by_signals(), session.engine() as engine, _counter(session.console, "people refolded") as count:
         done = refold_everybody(
             engine.store, engine.catalogue, jobs=jobs, opener=partial(_parts, session.opener()), progress=count
         )
@@ -67,7 +68,7 @@ def verify(session: Session, jobs: int) -> None:
     Every person's states must equal a fold of the log, the lists of tags, groups, segments and leaderboards must hold
     whom the states say, and every decision must follow from what it has read.
     """
-    with session.engine(readonly=True) as engine:
+    with ended_by_signals(), session.engine(readonly=True) as engine:
         faults = engine.store.integrity()
         for fault in faults[:SHOWN_MAX]:
             _tell(session.console, "file", "red", fault)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 from rich.console import Console
@@ -19,6 +18,7 @@ from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.surfaces.cli.demo import showing
 from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, message, orders
 from threadline.surfaces.cli.demo.server import Client, Server, free
+from threadline.surfaces.cli.ending import ended_by_signals
 from threadline.surfaces.cli.session import Session
 
 BATCH_ORDERS = 100
@@ -50,7 +50,7 @@ def command(session: Session, port: int, file: Path | None, exit_: bool) -> None
         raise InvalidValue(f"{file} already exists, and the demo needs an empty file", hint="name another one")
     console = session.console
     stay = not exit_ and console.is_terminal and sys.stdin.isatty() and not os.environ.get("CI")
-    with _ended_by_signals(), _folder() as folder:
+    with ended_by_signals(), _folder() as folder:
         chosen = port if port == 0 or free(port) else 0
         with Server((file or folder / "demo.db").absolute(), folder / "server.log", chosen) as server:
             showing.heading(console, "Threadline, on a shop's real history")
@@ -66,21 +66,6 @@ def command(session: Session, port: int, file: Path | None, exit_: bool) -> None
 def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="threadline-demo-", dir=_ON_DISK if _ON_DISK.is_dir() else None) as name:
         yield Path(name)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Whoever ends the demo, or closes its terminal, ends its server too and leaves no file behind."""
-
-    def leave(number: int, frame: Any) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _show(console: Console, server: Server) -> None:
