@@ -40,13 +40,15 @@ def test_verify_finds_lists_that_are_amiss_and_refold_writes_them_anew(store: Pa
 
         (row,) = tl.engine.store.query("tag", "default/vip")
         stray = Put(Key("tag", "default/early", row.key.sort), row.value)
-        assert tl.engine.store.commit([Batch(writes=[Delete(row.key), stray])]) == [None]
+        (thread,) = tl.engine.store.scan("thread")
+        assert tl.engine.store.commit([Batch(writes=[Delete(row.key), stray, Delete(thread.key)])]) == [None]
     told = call("verify")
     assert told.code == 1
-    assert "2 index rows amiss" in told.out
+    assert "3 index rows amiss" in told.out
+    assert f"thread {thread.key.partition} is missing" in told.out
     assert "tag default/vip" in told.out
     assert "is missing" in told.out
-    assert "Index rows of profile were amiss" in call("refold").out
+    assert "Index rows of profile, threads were amiss" in call("refold").out
     assert call("verify").code == 0
     assert len(json.loads(call("people", "--tag", "vip", "--json").out)["people"]) == 1
     assert json.loads(call("people", "--tag", "early", "--json").out)["people"] == []

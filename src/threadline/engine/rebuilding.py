@@ -13,7 +13,7 @@ from typing import NamedTuple
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.indexing import write_changed_rows
 from threadline.engine.refold import differs, refold_shard, write_refolded
-from threadline.engine.row_faults import RowCheck, RowFault
+from threadline.engine.row_faults import RowCheck, RowFault, mend
 from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.kernel.store import Item, Store
 
@@ -31,7 +31,7 @@ class Refolded(NamedTuple):
     """Ids of people whose stored states were not the fold of their events."""
     written: int
     rows_amiss: tuple[RowFault, ...]
-    """Index rows that were not those that people's states ask for."""
+    """Index rows that were not those that people's states and their events ask for, and threads that lead astray."""
 
 
 class Chunk(NamedTuple):
@@ -75,6 +75,8 @@ def refold_everybody(
         rows += chunk.rows
         amiss += chunk.rows_amiss
         differing += [item.key.partition for item, _ in chunk.differing]
+        if write:
+            mend(store, chunk.rows_amiss)
         if write and chunk.differing:
             written += len(chunk.differing) - len(write_refolded(store, chunk.differing))
         progress(chunk.people)
@@ -88,7 +90,7 @@ def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iter
     check = RowCheck(store, catalogue)
     people = events = 0
     differing: Differing = []
-    for item, fresh, folded in refold_shard(store, catalogue, shard, shards, check.look):
+    for item, fresh, folded in refold_shard(store, catalogue, shard, shards, check):
         people, events = people + 1, events + folded
         if differs(item.value, fresh):
             differing.append((item, fresh))

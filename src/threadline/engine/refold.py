@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Protocol
 
 from threadline.engine.catalogue import Catalogue, Folding
 from threadline.engine.collecting import seldom_collected
@@ -79,6 +80,28 @@ def fold_events(
     return latest
 
 
+class Onlooker(Protocol):
+    """Who looks on while people are folded anew, so that nothing has to be read a second time."""
+
+    types: frozenset[str]
+    """The types of events that it is shown."""
+
+    def note(self, recorded: Recorded) -> None:
+        """An event of one of these types that is being folded."""
+        ...
+
+    def look(self, people: Sequence[tuple[Item, Person]]) -> None:
+        """The people of a page, folded anew, with the items of which they were; all their events were shown."""
+        ...
+
+
+def _shown(events: Iterable[Recorded], onlooker: Onlooker) -> Iterator[Recorded]:
+    for recorded in events:
+        if recorded.event.type in onlooker.types:
+            onlooker.note(recorded)
+        yield recorded
+
+
 def refold_person(
     store: Store,
     catalogue: Catalogue,
@@ -86,12 +109,13 @@ def refold_person(
     only: Sequence[int] | None = None,
     extra: Sequence[Recorded] = (),
     ahead: Ahead | None = None,
+    onlooker: Onlooker | None = None,
 ) -> None:
     """Fold a person again from the log, in place: all projections, or ``only`` these.
 
     ``ahead`` holds their threads, if these have been read. ``extra`` are events that belong to the person and are not
     in the store yet (they commit together with what is folded from them); the heads in ``person`` may already count
-    them.
+    them. ``onlooker`` is shown events as they are folded.
     """
     chosen = tuple(range(len(catalogue.projections))) if only is None else tuple(only)
     states = catalogue.empty()
@@ -104,6 +128,8 @@ def refold_person(
     else:
         stored = map(unpack_event, thread_entries(store, person.heads, ahead))
         events = sorted((*stored, *extra), key=occurred_order) if is_ordered else chain(stored, extra)
+    if onlooker is not None:
+        events = _shown(events, onlooker)
     latest = fold_events(catalogue, events, states, None if only is None else chosen)
     for index in chosen:
         person.states[index] = states[index]
@@ -127,12 +153,9 @@ def refold_shard(
     catalogue: Catalogue,
     shard: int = 0,
     shards: int = 1,
-    look: Callable[[Sequence[tuple[Item, Person]]], None] = lambda people: None,
+    onlooker: Onlooker | None = None,
 ) -> Iterator[tuple[Item, bytes, int]]:
-    """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing.
-
-    ``look`` is shown the people of a page, folded anew, with the items of which they were.
-    """
+    """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing."""
     after: Key | None = None
     while items := store.scan(PERSON, shard, shards, after, PAGE_PEOPLE):
         after = items[-1].key
@@ -142,10 +165,11 @@ def refold_shard(
         people = []
         with seldom_collected():
             for person, ahead in read_ahead(store, (person for person in everybody if isinstance(person, Person))):
-                refold_person(store, catalogue, person, ahead=ahead)
+                refold_person(store, catalogue, person, ahead=ahead, onlooker=onlooker)
                 done.append((stored[person.id], pack_person(person, catalogue), person.position))
                 people.append((stored[person.id], person))
-            look(people)
+            if onlooker is not None:
+                onlooker.look(people)
         yield from done
 
 

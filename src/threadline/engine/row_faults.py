@@ -1,4 +1,4 @@
-"""Whether the index rows that stand in the store are those that people's states ask for."""
+"""Whether the index rows that stand in the store are those that people's states and their events ask for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import NamedTuple
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import index_rows
 from threadline.engine.indexing import is_complete
-from threadline.engine.person import PERSON, Person, unpack_person
+from threadline.engine.person import PERSON, THREAD, Person, thread_key, unpack_person
 from threadline.engine.refold import refold_person
-from threadline.kernel.store import Item, Key, Store, scan_pages
+from threadline.kernel.event import Recorded
+from threadline.kernel.store import Batch, Check, Item, Key, Put, Store, scan_pages
 
 _PAGE_ROWS = 500
 _PERSON_ID = re.compile("[0-9a-f]{32}")
@@ -22,11 +23,29 @@ class RowFault(NamedTuple):
     """A row that is not as it should be."""
 
     projection: str
+    """Which asks for it; "" where people themselves do."""
     said: str
+    mending: Batch | None = None
+    """What puts it right by itself, if that is one batch."""
+
+    @property
+    def can_be_mended(self) -> bool:
+        """Whether a refold puts it right. Where people claim the same thread, somebody has to look at them."""
+        return bool(self.projection or self.mending)
+
+
+def mend(store: Store, faults: Iterable[RowFault]) -> None:
+    """Put right what can be put right by itself. Whatever has changed since is left as it is."""
+    batches = [fault.mending for fault in faults if fault.mending is not None]
+    for start in range(0, len(batches), _PAGE_ROWS):
+        store.commit(batches[start : start + _PAGE_ROWS])
 
 
 class RowCheck:
-    """Compares people with their rows, page by page, beside live traffic. It only reads."""
+    """Compares people and their events with their rows, page by page, beside live traffic. It only reads.
+
+    It looks on while people are folded anew; see `refold.Onlooker`.
+    """
 
     def __init__(self, store: Store, catalogue: Catalogue) -> None:
         self._store = store
@@ -38,22 +57,48 @@ class RowCheck:
             if each.tables and is_complete(store, each)
         ]
         self._of_table = {table: index for index in self._checked for table in catalogue.projections[index].tables}
+        # A projection whose marks were of every type of event would not be looked at here; there is none.
+        self.types = frozenset().union(*(each.handles or () for each in catalogue.projections if each.marks))
+        self._marks: dict[Key, tuple[str, bytes]] = {}
         self._found = 0
         self._faults: list[RowFault] = []
 
+    def note(self, recorded: Recorded) -> None:
+        """Have the rows of this event itself looked for."""
+        for each in self._catalogue.projections:
+            if each.marks is not None and recorded.event.type in (each.handles or ()):
+                for row in each.marks(recorded):
+                    self._marks[Key(row.table, row.partition, row.sort)] = each.name, row.value or b"\x00"
+        if len(self._marks) >= _PAGE_ROWS:
+            self._look_for_marks()
+
+    def _look_for_marks(self) -> None:
+        # They are written with their event, and stay: what is not there by now was lost.
+        held = self._held(list(self._marks))
+        for key, (projection, value) in self._marks.items():
+            if held.get(key) != value:
+                said = "says something else" if key in held else "is missing"
+                self._faults.append(_fault(projection, key, said, Batch(writes=[Put(key, value)])))
+        self._marks.clear()
+
     def look(self, people: Sequence[tuple[Item, Person]]) -> None:
         """Look for the rows of these people, whose states are those of their items, or better."""
-        if not self._checked:
-            return
-        wanted = [index_rows(person, self._catalogue, self._checked) for _, person in people]
+        self._look_for_marks()
+        wanted = [index_rows(person, self._catalogue, self._checked) | _threads(person) for _, person in people]
         held = self._held([key for rows in wanted for key in rows])
         for (item, _), rows in zip(people, wanted, strict=True):
             wrong = [key for key, value in rows.items() if held.get(key) != value]
             self._found += sum(key in held for key in rows)
             if wrong and self._store.get([item.key])[0] == item:
-                self._faults += [
-                    self._fault(key, "says something else" if key in held else "is missing") for key in wrong
-                ]
+                self._faults += [self._not_held(item, key, rows[key], key in held) for key in wrong]
+
+    def _not_held(self, item: Item, key: Key, value: bytes, is_held: bool) -> RowFault:
+        if key.table != THREAD:
+            return _fault(self._name(key), key, "says something else" if is_held else "is missing")
+        if is_held:  # two people may claim the thread, and only somebody who looks at them can tell whose it is
+            return _fault("", key, f"leads to somebody else than {item.key.partition}, who has its events")
+        with_owner = Batch(writes=[Put(key, value, 0), Check(item.key, item.version)])
+        return _fault("", key, f"is missing, and does not lead to {item.key.partition}", with_owner)
 
     def told(self) -> tuple[int, list[RowFault]]:
         """How many rows that are asked for are there, and what is amiss, since it was told last."""
@@ -63,29 +108,28 @@ class RowCheck:
 
     def unasked(self, found: int) -> Iterator[RowFault]:
         """Rows for which nobody asks. ``found`` is how many there are of those that somebody asks for."""
-        if sum(1 for table in self._of_table for _ in scan_pages(self._store, table)) == found:
+        tables = (THREAD, *self._of_table)
+        if sum(1 for table in tables for _ in scan_pages(self._store, table)) == found:
             return
-        for table in self._of_table:
+        for table in tables:
             rows = scan_pages(self._store, table)
-            while page := [row.key for row in islice(rows, _PAGE_ROWS)]:
-                asked = self._asked_for(self._store.get(self._owners(page)))
-                yield from (self._fault(key, "is asked for by nobody") for key in page if self._astray(key, asked))
+            while page := list(islice(rows, _PAGE_ROWS)):
+                asked = self._asked_for(self._store.get(_owners(page)))
+                astray = (row.key for row in page if self._astray(row, asked))
+                said = "leads to nobody who has it" if table == THREAD else "is asked for by nobody"
+                yield from (_fault(self._name(key), key, said) for key in astray)
 
-    def _astray(self, row: Key, asked: set[Key]) -> bool:
-        if row in asked:
+    def _astray(self, row: Item, asked: set[Key]) -> bool:
+        if row.key in asked:
             return False
-        owners = self._owners([row])
+        stands = self._store.get([row.key])[0]
+        if stands is None:
+            return False
+        owners = _owners([stands])
         before = self._store.get(owners)
         # Only if it stands while its owner stays as they are: else they may have changed while both were read.
-        stands = self._store.get([row])[0] is not None
-        return stands and row not in self._asked_for(before) and self._store.get(owners) == before
-
-    @staticmethod
-    def _owners(rows: Iterable[Key]) -> list[Key]:
-        """Whose rows these may be. Two people's would be one if the key of a row did not tell."""
-        return [
-            Key(PERSON, id) for id in {id for row in rows for id in _PERSON_ID.findall(f"{row.sort} {row.partition}")}
-        ]
+        unchanged = self._store.get([row.key])[0] == stands
+        return unchanged and row.key not in self._asked_for(before) and self._store.get(owners) == before
 
     def _asked_for(self, items: Iterable[Item | None]) -> set[Key]:
         asked: set[Key] = set()
@@ -94,12 +138,27 @@ class RowCheck:
             if isinstance(person, Person):
                 if person.stale:
                     refold_person(self._store, self._catalogue, person, only=person.stale)
-                asked |= index_rows(person, self._catalogue, self._checked).keys()
+                asked |= index_rows(person, self._catalogue, self._checked).keys() | _threads(person).keys()
         return asked
 
     def _held(self, keys: Sequence[Key]) -> dict[Key, bytes]:
         return {item.key: item.value for item in self._store.get(keys) if item is not None}
 
-    def _fault(self, key: Key, said: str) -> RowFault:
-        projection = self._catalogue.projections[self._of_table[key.table]]
-        return RowFault(projection.name, f"{key.table} {key.partition} {key.sort} {said}")
+    def _name(self, key: Key) -> str:
+        return self._catalogue.projections[self._of_table[key.table]].name if key.table in self._of_table else ""
+
+
+def _threads(person: Person) -> dict[Key, bytes]:
+    """What leads from each thread of a person to them."""
+    return {thread_key(thread): person.id.encode() for thread in person.heads}
+
+
+def _owners(rows: Iterable[Item]) -> list[Key]:
+    """Whose rows these may be. Two people's would be one if the key of a row did not tell; a thread's value tells."""
+    told = (row.value.decode() if row.key.table == THREAD else f"{row.key.sort} {row.key.partition}" for row in rows)
+    return [Key(PERSON, id) for id in {id for text in told for id in _PERSON_ID.findall(text)}]
+
+
+def _fault(projection: str, key: Key, said: str, mending: Batch | None = None) -> RowFault:
+    where = f"{key.table} {key.partition}" if key.table == THREAD else f"{key.table} {key.partition} {key.sort}"
+    return RowFault(projection, f"{where} {said}", mending)

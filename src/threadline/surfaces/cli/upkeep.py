@@ -48,9 +48,11 @@ def refold(session: Session, jobs: int) -> None:
         f"({done.events / max(seconds, 1e-9):,.0f} events/s); {done.written:,} had changed.",
         highlight=False,
     )
-    if done.rows_amiss:
-        names = ", ".join(sorted({fault.projection for fault in done.rows_amiss}))
+    if mended := [fault for fault in done.rows_amiss if fault.can_be_mended]:
+        names = ", ".join(sorted({fault.projection or "threads" for fault in mended}))
         session.console.print(f"Index rows of {names} were amiss, and are written anew.", highlight=False)
+    for fault in [each for each in done.rows_amiss if not each.can_be_mended][:SHOWN_MAX]:
+        _tell(session.console, "row", "red", fault.said)
 
 
 def _parts(opener: Callable[[], Engine]) -> Parts:
@@ -66,7 +68,8 @@ def verify(session: Session, jobs: int) -> None:
     """Check the file, people and decisions; writes nothing, exits 1 for any fault.
 
     Every person's states must equal a fold of the log, the lists of tags, groups, segments and leaderboards must hold
-    whom the states say, and every decision must follow from what it has read.
+    whom the states say, each identifier must lead to its person, and every decision must be found and follow from what
+    it has read.
     """
     with ended_by_signals(), session.engine(readonly=True) as engine:
         faults = engine.store.integrity()
@@ -100,7 +103,7 @@ def verify(session: Session, jobs: int) -> None:
         session.console.print(
             "Definitions that changed make people differ; `threadline refold` brings them up to date."
         )
-    if done.rows_amiss:
+    if any(row.can_be_mended for row in done.rows_amiss):
         session.console.print("`threadline refold` writes index rows anew that are amiss.")
     if faults or done.differing or done.rows_amiss or told:
         raise click.exceptions.Exit(1)
