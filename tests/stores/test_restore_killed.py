@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -13,7 +14,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from threadline.kernel.errors import Conflict, InvalidSetting
+from threadline.kernel.errors import Conflict, InvalidSetting, StoreFull
+from threadline.stores import sqlite_backup
 from threadline.stores.sqlite import SqliteStore
 from threadline.stores.sqlite_backup import back_up, restore
 from threadline.testing.store_cases import entry, record
@@ -122,6 +124,21 @@ def test_a_log_that_somebody_reads_is_set_aside_with_its_store(tmp_path: Path) -
     assert events == len(OLD)
     assert restored.aside == tmp_path / "x.db.replaced-1"
     assert (sequences(store), sequences(restored.aside)) == (BACKED_UP, OLD)
+
+
+def test_a_restore_for_which_there_is_no_room_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = left_by_a_killed_server(tmp_path)
+
+    def full(source: Path, target: Path, told: object) -> None:
+        target.write_bytes(b"half of it")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sqlite_backup, "_copy_file", full)
+    with pytest.raises(StoreFull, match=r"no room left for .*/x\.db\.restoring") as refused:
+        restore(tmp_path / "copy.db", store, silent, replace=True)
+    assert "nothing was replaced" in refused.value.hint
+    assert not list(tmp_path.glob("*restoring*"))
+    assert sequences(store) == OLD
 
 
 def test_what_few_may_read_few_may_read_in_a_copy(tmp_path: Path) -> None:

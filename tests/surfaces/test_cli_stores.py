@@ -13,6 +13,8 @@ import pytest
 
 import threadline
 from threadline.app import composition
+from threadline.engine.moving import Move
+from threadline.kernel.errors import StoreFull
 from threadline.stores import sqlite_backup
 from threadline.surfaces.cli.program import run
 
@@ -120,6 +122,22 @@ def test_a_move_changes_neither_the_source_nor_an_empty_target_by_what_is_declar
     assert store.read_bytes() == before
     code, said = call(capfd, "decisions-verify", "--file", "y.db")
     assert code == 0, said
+
+
+def test_a_move_for_which_there_is_no_room_says_how_it_goes_on(
+    store: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(move: Move) -> None:
+        raise StoreFull("there is no room left for y.db", hint="Free space, then send the same events again.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Move, "copy", full)
+        code, said = call(capfd, "move", "x.db", "y.db")
+        assert code == 1
+        assert "no room left" in said
+        assert "run this again" in said
+        assert "events" not in said
+    assert call(capfd, "move", "x.db", "y.db")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -159,7 +160,8 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
         fresh = _beside(store, ".restoring")
         _remove(fresh)  # what is left of one that was killed would be taken for the log of this one
         try:
-            _copy_file(backup, fresh, told)
+            with _written(fresh):
+                _copy_file(backup, fresh, told)
             if (told_sum := _beside(backup, SUM)).exists() and _digest(fresh) != told_sum.read_text()[:64]:
                 raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {told_sum.name}")
             copied = _checked(fresh, backup)
@@ -181,6 +183,17 @@ def _copy_file(source: Path, target: Path, told: Told) -> None:
             writing.write(chunk)
             done += len(chunk)
             told(done, size)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Tell of a disk that is full where it is: the error itself names no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StoreFull(f"there is no room left for {path}", hint="Free space there; nothing was replaced.") from None
 
 
 def _digest(path: Path) -> str:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 
 from threadline.engine.moving import Move
 from threadline.engine.moving import Progress as Told
-from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.errors import InvalidSetting, StoreFull
 from threadline.kernel.store import Store
 from threadline.settings import Settings, load, without_secret
 from threadline.surfaces.cli.printing import terminal
@@ -54,12 +54,16 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
         closing(session.composition.open_store(into, False)) as new,
         _bar(old) as told,
     ):
-        begun = Move(old, new, catalogue, _name(settings), told)
-        if follow:
-            begun.follow(_stopped(), time.monotonic, level_seconds=level_seconds)
-            moved = None
-        else:
-            moved = begun.run()
+        moved = None
+        try:
+            begun = Move(old, new, catalogue, _name(settings), told)
+            if follow:
+                begun.follow(_stopped(), time.monotonic, level_seconds=level_seconds)
+            else:
+                moved = begun.run()
+        except StoreFull as error:
+            hint = "Free space there, and run this again: it goes on from where it was."
+            raise StoreFull(str(error), hint=hint) from None
     if moved is None:
         session.console.print("Stopped. Stop what writes to the source, then run this without --follow.")
         return
