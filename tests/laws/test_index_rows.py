@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from random import Random
 from typing import Any
@@ -168,3 +169,52 @@ def test_a_refold_of_what_has_not_changed_writes_nothing() -> None:
     before = staging.whole(on)
     on.refold_all()
     assert staging.whole(on) == before
+
+
+def test_no_row_that_is_asked_for_is_missing_while_others_are_written_anew() -> None:
+    """Who belongs on a list stands there all the time, also while it is refolded by another definition."""
+    store = MemoryStore()
+    for number, on in enumerate((opened(store, 1), opened(store, 1))):
+        for who in ("ada", "bob", "cleo"):
+            tell(on, f"{who}{number}", "red", user_id=who)
+    right, commit = written(on), store.commit
+    lost, *others = sorted(right)
+
+    def and_look(batches: Sequence[Batch]) -> Any:
+        refusals = commit(batches)
+        assert {key: right[key] for key in others}.items() <= written(on).items()
+        return refusals
+
+    for fingerprint in ("", "another"):
+        changed = replace(liked(1, "liked0"), fingerprint=fingerprint)
+        on = staging.engine(store, staging.ticking(), [changed], shipped=False)
+        stray = Put(Key("liked0", "default/black", lost.sort), b"1")
+        store.commit([Batch(writes=[Delete(lost), stray])])
+        store.commit = and_look  # type: ignore[method-assign]
+        on.refold_all()
+        store.commit = commit  # type: ignore[method-assign]
+        assert written(on) == right
+
+
+@given(scenarios.randoms)
+def test_rows_are_right_after_a_refold_beside_which_people_change(random: Random) -> None:
+    store = MemoryStore()
+    on = opened(store, random.choice((1, 2, 4)))
+    for number in range(random.randrange(1, 12)):
+        tell(on, f"k{number}", random.choice(COLOURS), **random.choice(PEOPLE))
+    on = opened(store, random.choice((1, 2, 3, 4)))
+    for key in random.sample(sorted(written(on)), random.randrange(2)):
+        store.commit([Batch(writes=[Delete(key), Put(key._replace(partition="default/black"), b"else")])])
+    numbers, busy, commit = iter(range(30)), [False], store.commit
+
+    def after_somebody_else(batches: Sequence[Batch]) -> Any:
+        if not busy[0] and random.random() < 0.5 and (number := next(numbers, None)) is not None:
+            busy[0] = True
+            tell(on, f"meanwhile{number}", random.choice(COLOURS), **random.choice(PEOPLE))
+            busy[0] = False
+        return commit(batches)
+
+    store.commit = after_somebody_else  # type: ignore[method-assign]
+    on.refold_all()
+    store.commit = commit  # type: ignore[method-assign]
+    assert written(on) == wanted(on)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import index_rows
-from threadline.engine.person import PERSON, Person, pack_person, unpack_person
+from threadline.engine.person import PERSON, THREAD, Person, pack_person, unpack_person
 from threadline.engine.refold import refold_person
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.projection import Projection
-from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, scan_pages
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, scan_pages
 
 MARKS = "index"
 """Table of marks: under the name of a projection, for which definition everybody's rows are written."""
 _NONE = b"-"
 """A mark that is taken back: for no definition."""
 _ATTEMPTS_MAX = 32
+_PAGE_ROWS = 500
+_PERSON_ID = re.compile("[0-9a-f]{32}")
 
 
 def prepare(store: Store, catalogue: Catalogue) -> None:
@@ -56,35 +59,77 @@ def is_complete(store: Store, projection: Projection) -> bool:
     return item is not None and item.value == mark.value
 
 
-def write_changed_rows(store: Store, catalogue: Catalogue, amiss: Collection[str] = ()) -> None:
-    """Write the rows of each projection that has changed since everybody's were written, except those with `all_rows`,
-    and of those by these names, whose rows are ``amiss``.
+def write_changed_rows(store: Store, catalogue: Catalogue) -> None:
+    """Write the rows of each projection that has changed since everybody's were written, except those with `all_rows`.
 
     To be called when everybody's states have been derived anew; it reads nobody where nothing has changed.
     """
-    wrong = [each for each in _indexed(catalogue) if each.name in amiss]
-    for each in wrong:
-        _begin(store, each)
     changed = [each for each in _indexed(catalogue) if not each.all_rows and not is_complete(store, each)]
-    if wrong or changed:
-        write_rows(store, catalogue, [*changed, *(each for each in wrong if each not in changed)])
+    if changed:
+        write_rows(store, catalogue, changed)
 
 
 def write_rows(store: Store, catalogue: Catalogue, projections: Sequence[Projection]) -> int:
     """Write whatever index rows are missing, of everybody, beside live traffic; answers how many people were read.
 
-    Where another definition of one of these projections was in force before, all that is in its tables is removed
-    first: rows that it asked for may look like rows that are asked for now, and tell of somebody what was true then.
+    Where another definition of one of these projections was in force before, rows that it asked for may look like rows
+    that are asked for now, and tell of somebody what was true then. They are removed last, so that nobody who belongs
+    on a list is missing from it meanwhile; but first where nobody reads a list before its rows are complete.
     """
     begun = [_begin(store, each) for each in projections if not is_complete(store, each)]
-    for projection, _ in begun:
-        for table in projection.tables:
-            _empty(store, table)
-    people = sum(_write_person(store, catalogue, item) for item in scan_pages(store, PERSON))
+    for table in (table for projection, _ in begun if projection.all_rows for table in projection.tables):
+        _empty(store, table)
+    people = sum(write_person(store, catalogue, item) for item in scan_pages(store, PERSON))
+    for table in (table for projection, _ in begun if not projection.all_rows for table in projection.tables):
+        rows = scan_pages(store, table)
+        while page := list(islice(rows, _PAGE_ROWS)):
+            remove_unasked(store, catalogue, page)
     for projection, version in begun:
         # Refused if somebody else has begun since, and has removed what was written here: theirs is the last word.
         store.commit([Batch(writes=[_mark(projection)._replace(expected=version)])])
     return people
+
+
+def remove_unasked(store: Store, catalogue: Catalogue, rows: Sequence[Item]) -> None:
+    """Remove those of these index rows for which nobody asks, beside live traffic."""
+    for _ in range(_ATTEMPTS_MAX):
+        owners = _get(store, owners_of(rows))
+        asked = asked_for(store, catalogue, owners.values(), lambda person: index_rows(person, catalogue))
+        batches = []
+        unasked = [row for row in rows if row.key not in asked]
+        for row in unasked:
+            # Only if nobody whose row it may be has changed meanwhile: they may ask for it now.
+            checks = [Check(key, owners[key].version if key in owners else 0) for key in owners_of([row])]
+            batches.append(Batch(writes=[Delete(row.key, row.version), *checks]))
+        refused = [row.key for row, said in zip(unasked, store.commit(batches), strict=True) if said is not None]
+        rows = list(_get(store, refused).values())
+        if not rows:
+            return
+    raise Unavailable("other writers keep changing the same person; go on later")
+
+
+def owners_of(rows: Iterable[Item]) -> list[Key]:
+    """Whose rows these may be. Two people's would be one if the key of a row did not tell; a thread's value tells."""
+    told = (row.value.decode() if row.key.table == THREAD else f"{row.key.sort} {row.key.partition}" for row in rows)
+    return [Key(PERSON, id) for id in {id for text in told for id in _PERSON_ID.findall(text)}]
+
+
+def asked_for(
+    store: Store, catalogue: Catalogue, items: Iterable[Item], rows: Callable[[Person], Iterable[Key]]
+) -> set[Key]:
+    """The keys of all rows for which these people ask, as their states are now."""
+    asked: set[Key] = set()
+    for item in items:
+        person = unpack_person(item, catalogue)
+        if isinstance(person, Person):
+            if person.stale:
+                refold_person(store, catalogue, person, only=person.stale)
+            asked.update(rows(person))
+    return asked
+
+
+def _get(store: Store, keys: Sequence[Key]) -> dict[Key, Item]:
+    return {item.key: item for item in store.get(keys) if item is not None}
 
 
 def _indexed(catalogue: Catalogue) -> Iterator[Projection]:
@@ -109,7 +154,8 @@ def _empty(store: Store, table: str) -> None:
         store.commit([Batch(writes=deletes)])
 
 
-def _write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
+def write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
+    """Write whatever index rows of a person are missing, or say something else; answers how many people that were."""
     for _ in range(_ATTEMPTS_MAX):
         person = unpack_person(item, catalogue)
         if not isinstance(person, Person):

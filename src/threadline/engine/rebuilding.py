@@ -76,13 +76,15 @@ def refold_everybody(
         amiss += chunk.rows_amiss
         differing += [item.key.partition for item, _ in chunk.differing]
         if write:
-            mend(store, chunk.rows_amiss)
-        if write and chunk.differing:
-            written += len(chunk.differing) - len(write_refolded(store, chunk.differing))
+            if chunk.differing:
+                written += len(chunk.differing) - len(write_refolded(store, chunk.differing))
+            mend(store, catalogue, chunk.rows_amiss)
         progress(chunk.people)
-    amiss += RowCheck(store, catalogue).unasked(rows)
+    unasked = list(RowCheck(store, catalogue).unasked(rows))
     if write:
-        write_changed_rows(store, catalogue, {fault.projection for fault in amiss})
+        mend(store, catalogue, unasked)
+        write_changed_rows(store, catalogue)
+    amiss += unasked
     return Refolded(people, events, tuple(differing), written, tuple(amiss))
 
 

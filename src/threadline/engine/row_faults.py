@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import index_rows
-from threadline.engine.indexing import is_complete
-from threadline.engine.person import PERSON, THREAD, Person, thread_key, unpack_person
-from threadline.engine.refold import refold_person
+from threadline.engine.indexing import asked_for, is_complete, owners_of, remove_unasked, write_person
+from threadline.engine.person import THREAD, Person, thread_key
 from threadline.kernel.event import Recorded
-from threadline.kernel.store import Batch, Check, Item, Key, Put, Store, scan_pages
+from threadline.kernel.store import Batch, Item, Key, Put, Store, scan_pages
 
 _PAGE_ROWS = 500
-_PERSON_ID = re.compile("[0-9a-f]{32}")
 
 
 class RowFault(NamedTuple):
@@ -25,6 +22,9 @@ class RowFault(NamedTuple):
     projection: str
     """Which asks for it; "" where people themselves do."""
     said: str
+    row: Key
+    owner: Key | None = None
+    """Whose row it is that is not there, or says something else."""
     mending: Batch | None = None
     """What puts it right by itself, if that is one batch."""
 
@@ -34,11 +34,20 @@ class RowFault(NamedTuple):
         return bool(self.projection or self.mending)
 
 
-def mend(store: Store, faults: Iterable[RowFault]) -> None:
-    """Put right what can be put right by itself. Whatever has changed since is left as it is."""
+def mend(store: Store, catalogue: Catalogue, faults: Sequence[RowFault]) -> None:
+    """Put right what can be, beside live traffic: just these rows, so that no list is incomplete meanwhile."""
     batches = [fault.mending for fault in faults if fault.mending is not None]
     for start in range(0, len(batches), _PAGE_ROWS):
         store.commit(batches[start : start + _PAGE_ROWS])
+    owners = list(dict.fromkeys(fault.owner for fault in faults if fault.owner is not None))
+    for start in range(0, len(owners), _PAGE_ROWS):
+        for item in store.get(owners[start : start + _PAGE_ROWS]):
+            if item is not None:
+                write_person(store, catalogue, item)
+    unasked = [fault.row for fault in faults if fault.projection and fault.owner is None and fault.mending is None]
+    for start in range(0, len(unasked), _PAGE_ROWS):
+        found = store.get(unasked[start : start + _PAGE_ROWS])
+        remove_unasked(store, catalogue, [item for item in found if item is not None])
 
 
 class RowCheck:
@@ -78,13 +87,13 @@ class RowCheck:
         for key, (projection, value) in self._marks.items():
             if held.get(key) != value:
                 said = "says something else" if key in held else "is missing"
-                self._faults.append(_fault(projection, key, said, Batch(writes=[Put(key, value)])))
+                self._faults.append(_fault(projection, key, said, mending=_one(key, value)))
         self._marks.clear()
 
     def look(self, people: Sequence[tuple[Item, Person]]) -> None:
         """Look for the rows of these people, whose states are those of their items, or better."""
         self._look_for_marks()
-        wanted = [index_rows(person, self._catalogue, self._checked) | _threads(person) for _, person in people]
+        wanted = [self._rows(person) for _, person in people]
         held = self._held([key for rows in wanted for key in rows])
         for (item, _), rows in zip(people, wanted, strict=True):
             wrong = [key for key, value in rows.items() if held.get(key) != value]
@@ -94,11 +103,11 @@ class RowCheck:
 
     def _not_held(self, item: Item, key: Key, value: bytes, is_held: bool) -> RowFault:
         if key.table != THREAD:
-            return _fault(self._name(key), key, "says something else" if is_held else "is missing")
+            return _fault(self._name(key), key, "says something else" if is_held else "is missing", owner=item.key)
         if is_held:  # two people may claim the thread, and only somebody who looks at them can tell whose it is
             return _fault("", key, f"leads to somebody else than {item.key.partition}, who has its events")
-        with_owner = Batch(writes=[Put(key, value, 0), Check(item.key, item.version)])
-        return _fault("", key, f"is missing, and does not lead to {item.key.partition}", with_owner)
+        # A join or a split that came in between would have written it.
+        return _fault("", key, f"is missing, and does not lead to {item.key.partition}", mending=_one(key, value, 0))
 
     def told(self) -> tuple[int, list[RowFault]]:
         """How many rows that are asked for are there, and what is amiss, since it was told last."""
@@ -114,7 +123,7 @@ class RowCheck:
         for table in tables:
             rows = scan_pages(self._store, table)
             while page := list(islice(rows, _PAGE_ROWS)):
-                asked = self._asked_for(self._store.get(_owners(page)))
+                asked = self._asked_for(self._store.get(owners_of(page)))
                 astray = (row.key for row in page if self._astray(row, asked))
                 said = "leads to nobody who has it" if table == THREAD else "is asked for by nobody"
                 yield from (_fault(self._name(key), key, said) for key in astray)
@@ -125,21 +134,19 @@ class RowCheck:
         stands = self._store.get([row.key])[0]
         if stands is None:
             return False
-        owners = _owners([stands])
+        owners = owners_of([stands])
         before = self._store.get(owners)
         # Only if it stands while its owner stays as they are: else they may have changed while both were read.
         unchanged = self._store.get([row.key])[0] == stands
         return unchanged and row.key not in self._asked_for(before) and self._store.get(owners) == before
 
     def _asked_for(self, items: Iterable[Item | None]) -> set[Key]:
-        asked: set[Key] = set()
-        for item in items:
-            person = None if item is None else unpack_person(item, self._catalogue)
-            if isinstance(person, Person):
-                if person.stale:
-                    refold_person(self._store, self._catalogue, person, only=person.stale)
-                asked |= index_rows(person, self._catalogue, self._checked).keys() | _threads(person).keys()
-        return asked
+        found = (item for item in items if item is not None)
+        return asked_for(self._store, self._catalogue, found, lambda person: self._rows(person).keys())
+
+    def _rows(self, person: Person) -> dict[Key, bytes]:
+        threads = {thread_key(thread): person.id.encode() for thread in person.heads}
+        return index_rows(person, self._catalogue, self._checked) | threads
 
     def _held(self, keys: Sequence[Key]) -> dict[Key, bytes]:
         return {item.key: item.value for item in self._store.get(keys) if item is not None}
@@ -148,17 +155,10 @@ class RowCheck:
         return self._catalogue.projections[self._of_table[key.table]].name if key.table in self._of_table else ""
 
 
-def _threads(person: Person) -> dict[Key, bytes]:
-    """What leads from each thread of a person to them."""
-    return {thread_key(thread): person.id.encode() for thread in person.heads}
+def _one(key: Key, value: bytes, expected: int | None = None) -> Batch:
+    return Batch(writes=[Put(key, value, expected)])
 
 
-def _owners(rows: Iterable[Item]) -> list[Key]:
-    """Whose rows these may be. Two people's would be one if the key of a row did not tell; a thread's value tells."""
-    told = (row.value.decode() if row.key.table == THREAD else f"{row.key.sort} {row.key.partition}" for row in rows)
-    return [Key(PERSON, id) for id in {id for text in told for id in _PERSON_ID.findall(text)}]
-
-
-def _fault(projection: str, key: Key, said: str, mending: Batch | None = None) -> RowFault:
-    where = f"{key.table} {key.partition}" if key.table == THREAD else f"{key.table} {key.partition} {key.sort}"
-    return RowFault(projection, f"{where} {said}", mending)
+def _fault(projection: str, key: Key, said: str, *, owner: Key | None = None, mending: Batch | None = None) -> RowFault:
+    where = f"{key.table} {key.partition}" if key.table == THREAD else " ".join(key)
+    return RowFault(projection, f"{where} {said}", key, owner, mending)
