@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import yaml
 
-from threadline.capabilities.rules import Book
+from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.whatif.candidate import Candidate
+
+Part = TypeVar("Part", Rule, RuleSet)
 
 LINES_MAX = 2_000
 CONTEXT_LINES = 3
@@ -18,30 +20,23 @@ CONTEXT_LINES = 3
 def differences(old: Candidate, new: Candidate) -> list[str]:
     """The lines of rules and sets that are not the same on both sides; those taken out begin with ``-``, new ones with
     ``+``. Bounded: the last line says so where there are more."""
-    lines = [*_of_rules(old.book, new.book), *_of_sets(old.book, new.book)]
+    rules = _changes(old.book.rules, new.book.rules, lambda rule: f"rule {rule.id} version {rule.version}")
+    sets = _changes(old.book.sets, new.book.sets, lambda each: f"rule set {each.name}")
+    lines = [*rules, *sets]
     if len(lines) > LINES_MAX:
         return [*lines[:LINES_MAX], f"… and {len(lines) - LINES_MAX:,} more lines"]
     return lines
 
 
-def _of_rules(old: Book, new: Book) -> Iterator[str]:
-    for id in sorted({*old.rules, *new.rules}):
-        was, becomes = old.rules.get(id), new.rules.get(id)
-        names = [f"rule {id} version {rule.version}" if rule is not None else "nothing" for rule in (was, becomes)]
-        yield from _unified(None if was is None else was.content, None if becomes is None else becomes.content, *names)
-
-
-def _of_sets(old: Book, new: Book) -> Iterator[str]:
-    for name in sorted({*old.sets, *new.sets}):
-        was, becomes = old.sets.get(name), new.sets.get(name)
-        names = [f"rule set {name}" if each is not None else "nothing" for each in (was, becomes)]
-        yield from _unified(None if was is None else was.content, None if becomes is None else becomes.content, *names)
-
-
-def _unified(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, before: str, after: str) -> Iterator[str]:
-    if old == new:
-        return
-    yield from difflib.unified_diff(_lines(old), _lines(new), before, after, n=CONTEXT_LINES, lineterm="")
+def _changes(old: Mapping[str, Part], new: Mapping[str, Part], title: Callable[[Part], str]) -> Iterator[str]:
+    for name in sorted({*old, *new}):
+        was, becomes = old.get(name), new.get(name)
+        before, after = (None if part is None else part.content for part in (was, becomes))
+        if before != after:
+            names = ["nothing" if part is None else title(part) for part in (was, becomes)]
+            yield from difflib.unified_diff(
+                _lines(before), _lines(after), names[0], names[1], n=CONTEXT_LINES, lineterm=""
+            )
 
 
 def _lines(content: Mapping[str, Any] | None) -> list[str]:
