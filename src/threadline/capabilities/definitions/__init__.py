@@ -18,5 +18,4 @@ __all__ = [
     "Plain",
     "schema",
     "shown_place",
-    "suggestion",
 ]
