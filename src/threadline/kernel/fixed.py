@@ -10,10 +10,11 @@ SCALE = 1_000_000
 FIXED_MAX = 9_200_000_000_000 * SCALE
 """The largest magnitude of one amount, units: it fits a signed 64-bit integer."""
 
-_TEXT_LENGTH_MAX = 64
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+DECIMAL_LENGTH_MAX = 64
+DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+"""What a text that is a number looks like; a longer one is none."""
 # Wide enough for every text that passes, so that only the one rounding to units ever rounds; traps nothing.
-_CONTEXT = Context(prec=2 * _TEXT_LENGTH_MAX, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999, traps=[])
+_CONTEXT = Context(prec=2 * DECIMAL_LENGTH_MAX, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999, traps=[])
 
 
 def to_fixed(value: object) -> int | None:
@@ -35,7 +36,7 @@ def to_fixed(value: object) -> int | None:
         units = value * SCALE
         return units if -FIXED_MAX <= units <= FIXED_MAX else None
     if type(value) is str:
-        return _from_decimal(Decimal(value)) if len(value) <= _TEXT_LENGTH_MAX and _DECIMAL.fullmatch(value) else None
+        return _from_decimal(Decimal(value)) if len(value) <= DECIMAL_LENGTH_MAX and DECIMAL.fullmatch(value) else None
     return _from_decimal(value) if isinstance(value, Decimal) else None
 
 

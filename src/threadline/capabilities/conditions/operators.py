@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator as compare_by
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from math import inf
@@ -11,6 +10,7 @@ from typing import Any
 
 from threadline.capabilities.conditions.regex import compile_regex
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.fixed import DECIMAL, DECIMAL_LENGTH_MAX
 from threadline.kernel.time import parse_time
 
 Check = Callable[[Any], bool | None]
@@ -18,10 +18,8 @@ Check = Callable[[Any], bool | None]
 
 Compare = Callable[[Any, Any], bool]
 
-_EXACT_INTEGER_MAX = 1 << 53
+EXACT_INTEGER_MAX = 1 << 53
 """Up to here an integer and a float compare as their decimals do."""
-_DECIMAL_LENGTH_MAX = 64
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
 def decimal_of(value: Any) -> Decimal | None:
@@ -34,7 +32,7 @@ def decimal_of(value: Any) -> Decimal | None:
         return Decimal(value)
     if kind is float:
         return Decimal(repr(value)) if -inf < value < inf else None
-    if kind is str and len(value) <= _DECIMAL_LENGTH_MAX and _DECIMAL.fullmatch(value):
+    if kind is str and len(value) <= DECIMAL_LENGTH_MAX and DECIMAL.fullmatch(value):
         return Decimal(value)
     return None
 
@@ -121,12 +119,12 @@ def _ordered(compare: Compare) -> Callable[[Any], Check]:
 def _by_number(compare: Compare, operand: int | float) -> Check:
     exact = decimal_of(operand)
     whole = type(operand) is int
-    near = not whole or abs(operand) <= _EXACT_INTEGER_MAX
+    near = not whole or abs(operand) <= EXACT_INTEGER_MAX
 
     def check(value: Any) -> bool | None:
         kind = type(value)
         if kind is int:
-            if whole or -_EXACT_INTEGER_MAX <= value <= _EXACT_INTEGER_MAX:
+            if whole or -EXACT_INTEGER_MAX <= value <= EXACT_INTEGER_MAX:
                 return compare(value, operand)
         elif kind is float and near and -inf < value < inf:
             return compare(value, operand)

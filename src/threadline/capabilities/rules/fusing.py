@@ -12,7 +12,7 @@ from typing import Any
 
 from threadline.capabilities.conditions import All, Node, Not, Path, Subject, Test
 from threadline.capabilities.conditions.fields import EVENT, reader
-from threadline.capabilities.conditions.operators import check_of, decimal_of, instant_of
+from threadline.capabilities.conditions.operators import EXACT_INTEGER_MAX, check_of, decimal_of, instant_of
 
 Matching = Callable[[Subject], Iterator[int]]
 """The positions of the trees that match, in order, each as soon as it is known."""
@@ -20,8 +20,6 @@ Matching = Callable[[Subject], Iterator[int]]
 TREES_MAX = 200
 """Trees of one function: a larger one takes longer to compile and is no faster."""
 
-_EXACT_INTEGER_MAX = 1 << 53
-"""Up to here an integer and a float compare as their decimals do; see `conditions.operators`."""
 _SIGNS = {
     "equals": "==", "not_equals": "!=", "greater_than": ">", "greater_than_or_equal": ">=", "less_than": "<",
     "less_than_or_equal": "<=",
@@ -70,7 +68,7 @@ class _Writer:
             lines.append(f"    v{number} = {self._first(path, number)}")
         for number in sorted(self._numeric):
             kind = f"v{number}.__class__"
-            whole = f"{kind} is int and {-_EXACT_INTEGER_MAX} <= v{number} <= {_EXACT_INTEGER_MAX}"
+            whole = f"{kind} is int and {-EXACT_INTEGER_MAX} <= v{number} <= {EXACT_INTEGER_MAX}"
             lines.append(f"    k{number} = ({whole}) or ({kind} is float and -I < v{number} < I)")
         self._names["I"] = inf
         # The text holds only what this module wrote, see above.
@@ -131,4 +129,4 @@ def _is_plain(operand: Any) -> bool:
 
 def _is_near(operand: Any) -> bool:
     """Whether every value that is marked as a number may be compared with this as it is."""
-    return type(operand) is float or (type(operand) is int and abs(operand) <= _EXACT_INTEGER_MAX)
+    return type(operand) is float or (type(operand) is int and abs(operand) <= EXACT_INTEGER_MAX)
