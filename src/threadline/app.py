@@ -157,8 +157,7 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
 def _webhooks(engine: Engine, settings: Settings) -> WebhookSender:
     targets = {}
     for lane in engine.catalogue.lanes.values():
-        if isinstance(lane.place, Destination):
-            there = lane.place
+        if isinstance(there := lane.destination, Destination):
             secrets = [_secret_of(there, name) for name in there.secrets]
             targets[there.name] = Target(there.url, tuple(secrets), there.timeout_seconds, there.payload)
     return WebhookSender(

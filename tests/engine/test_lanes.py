@@ -33,10 +33,10 @@ from threadline.kernel.sender import (
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, system_clock
 from threadline.stores.memory import MemoryStore
 
-ILL = Outcome(type="x", retry_after_seconds=0.0, place="ill")
+FAILING = Outcome(type="x", retry_after_seconds=0.0, destination="failing")
 POOR = Outcome(type="x", retry_after_seconds=0.0)
 """The place is well, but does not like what it gets."""
-GONE = Outcome(type="x", parked="gone for good", place="gone")
+GONE = Outcome(type="x", parked="gone for good", destination="gone")
 SENT = Outcome(type="mail_sent")
 
 
@@ -91,7 +91,7 @@ def test_what_is_in_a_lane_is_sent_once_and_what_names_an_unknown_one_waits_amon
 
 def test_a_place_that_fails_is_left_alone_and_then_asked_by_one_effect(engine: Engine, clock: Clock) -> None:
     write(engine, 20)
-    box = Box([ILL] * 4 + [SENT])
+    box = Box([FAILING] * 4 + [SENT])
     dispatcher = Dispatcher(engine, {"box": box}, "one")
     dispatcher.run_once()
     assert len(box.sent) == 3, "three failures in a row, and no more is sent"
@@ -100,7 +100,7 @@ def test_a_place_that_fails_is_left_alone_and_then_asked_by_one_effect(engine: E
     assert dispatcher.run_once() == 0
     clock.now += 1
     dispatcher.run_once()
-    assert len(box.sent) == 4, "one is enough to see that it is ill still"
+    assert len(box.sent) == 4, "one is enough to see that it still fails"
     again = standing_of(engine.store, "crm").standing
     assert again.rest_until == clock.now + 2 * REST_SECONDS_FIRST * SECOND
     clock.now = again.rest_until
@@ -113,7 +113,7 @@ def test_a_place_that_fails_is_left_alone_and_then_asked_by_one_effect(engine: E
 
 def test_rests_grow_to_a_bound(engine: Engine, clock: Clock) -> None:
     write(engine, 1)
-    dispatcher = Dispatcher(engine, {"box": Box([ILL] * 100)}, "one")
+    dispatcher = Dispatcher(engine, {"box": Box([FAILING] * 100)}, "one")
     longest = 0
     for _ in range(400):
         dispatcher.run_once()
@@ -132,7 +132,7 @@ def test_an_effect_that_nobody_likes_rests_no_place(engine: Engine, clock: Clock
 
 def test_another_process_goes_by_the_rest_of_the_first(engine: Engine, clock: Clock) -> None:
     write(engine, 9)
-    Dispatcher(engine, {"box": Box([ILL] * 3)}, "one").run_once()
+    Dispatcher(engine, {"box": Box([FAILING] * 3)}, "one").run_once()
     box = Box()
     clock.now += 1
     other = Dispatcher(engine, {"box": box}, "two", lease_seconds=1)
@@ -186,7 +186,7 @@ def test_what_fails_for_too_long_is_parked_and_begins_anew_when_it_is_driven_aga
 
 def test_what_grows_old_while_a_place_rests_is_parked(engine: Engine, clock: Clock) -> None:
     write(engine, 5)
-    dispatcher = Dispatcher(engine, {"box": Box([ILL] * 1_000)}, "one")
+    dispatcher = Dispatcher(engine, {"box": Box([FAILING] * 1_000)}, "one")
     settle_all(dispatcher, clock, NOW + DAY + HOUR)
     assert left(engine, OUTBOX) == 0
     assert {types(engine, f"crm{n}")[-1] for n in range(5)} == {EFFECT_PARKED}
@@ -195,7 +195,7 @@ def test_what_grows_old_while_a_place_rests_is_parked(engine: Engine, clock: Clo
 def test_what_was_tried_is_given_up_on_in_its_time_though_others_stand_before_it(clock: Clock) -> None:
     engine = engine_on(MemoryStore(), clock, Lane("crm", give_up_seconds=HOUR // SECOND, failures_max=1))
     write(engine, 1)
-    dispatcher = Dispatcher(engine, {"box": Box([ILL] * 1_000)}, "one", page=10)
+    dispatcher = Dispatcher(engine, {"box": Box([FAILING] * 1_000)}, "one", page=10)
     settle_all(dispatcher, clock, NOW + 30 * MINUTE, MINUTE)
     write(engine, 30, start=1)
     settle_all(dispatcher, clock, NOW + HOUR + 2 * MINUTE, 10 * SECOND)

@@ -44,16 +44,16 @@ def send(to: WebhookSender, host: str = "dead.example") -> Outcome:
 def test_a_host_that_fails_is_left_alone_tested_by_one_and_called_again() -> None:
     net, clock = Net(), Clock()
     webhooks = sender(net, clock)
-    assert [send(webhooks).place for _ in range(5)] == ["ill"] * 5
+    assert [send(webhooks).destination for _ in range(5)] == ["failing"] * 5
     clock.now += 4 * SECOND
     outcome = send(webhooks)
-    assert (outcome.type, outcome.place, outcome.retry_after_seconds) == (RETRIED, "well", 6.0)
+    assert (outcome.type, outcome.destination, outcome.retry_after_seconds) == (RETRIED, "healthy", 6.0)
     assert outcome.properties == {"host": "dead.example", "error": "its host fails, and is left alone for a while"}
     assert send(webhooks, "well.example").type == DONE
     assert send(webhooks, "dead.example:8443").type == DONE, "another port is another place"
     assert len(net.called) == 7
     clock.now = NOW + 10 * SECOND
-    assert send(webhooks).place == "ill"
+    assert send(webhooks).destination == "failing"
     assert send(webhooks).retry_after_seconds == 20.0
     assert len(net.called) == 8
     clock.now += 20 * SECOND
@@ -65,20 +65,20 @@ def test_while_one_tests_a_host_the_others_wait() -> None:
     clock = Clock()
     known = Hosts(clock)
     for _ in range(8):  # several were on their way when it was enough
-        known.heard("a", ill=True)
+        known.heard("a", failing=True)
     assert known.wait("a") == 10.0
     clock.now += 10 * SECOND
     assert (known.wait("a"), known.wait("a")) == (0.0, TEST_SECONDS)
     clock.now += TEST_SECONDS * SECOND
     assert known.wait("a") == 0.0, "nothing was heard of who tested it"
-    known.heard("a", ill=False)
+    known.heard("a", failing=False)
     assert [known.wait("a"), known.wait("a")] == [0.0, 0.0]
 
 
 def test_a_failure_now_and_then_leaves_nobody_alone() -> None:
     known = Hosts(Clock())
-    for ill in [True, True, True, True, False] * 3:
-        known.heard("a", ill=ill)
+    for failing in [True, True, True, True, False] * 3:
+        known.heard("a", failing=failing)
     assert known.wait("a") == 0.0
 
 
@@ -86,8 +86,8 @@ def test_no_more_hosts_are_remembered_than_there_is_room_for(monkeypatch: pytest
     monkeypatch.setattr(hosts, "HOSTS_MAX", 2)
     known = Hosts(Clock())
     for _ in range(5):
-        known.heard("a", ill=True)
+        known.heard("a", failing=True)
     for host in ("b", "c"):
-        known.heard(host, ill=True)
+        known.heard(host, failing=True)
     assert known.wait("a") == 0.0
     assert list(known._failing) == ["b", "c"]

@@ -112,18 +112,18 @@ def test_what_is_no_secret_is_refused_and_not_repeated(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "type", "place"),
+    ("status", "type", "destination"),
     [
-        (200, DONE, "well"), (202, DONE, "well"), (204, DONE, "well"),
-        (301, RETRIED, "well"), (400, RETRIED, "well"), (401, RETRIED, "well"), (404, RETRIED, "well"),
-        (408, RETRIED, "ill"), (429, RETRIED, "ill"), (500, RETRIED, "ill"), (503, RETRIED, "ill"),
+        (200, DONE, "healthy"), (202, DONE, "healthy"), (204, DONE, "healthy"),
+        (301, RETRIED, "healthy"), (400, RETRIED, "healthy"), (401, RETRIED, "healthy"), (404, RETRIED, "healthy"),
+        (408, RETRIED, "failing"), (429, RETRIED, "failing"), (500, RETRIED, "failing"), (503, RETRIED, "failing"),
         (410, PARKED, "gone"),
     ],
 )  # fmt: skip
-def test_what_an_answer_means(status: int, type: str, place: str) -> None:
+def test_what_an_answer_means(status: int, type: str, destination: str) -> None:
     with answering((status, {}, b"told")) as receiver:
         outcome = send(sender(receiver.url()))
-    assert (outcome.type, outcome.place, outcome.properties["status"]) == (type, place, status)
+    assert (outcome.type, outcome.destination, outcome.properties["status"]) == (type, destination, status)
     assert (outcome.retry_after_seconds is None) == (type != RETRIED)
     assert bool(outcome.parked) == (type == PARKED)
     assert outcome.properties.get("answer") == ("told" if type == RETRIED else None)
@@ -147,7 +147,7 @@ def test_an_address_in_a_rule_that_is_gone_stops_nobody_else() -> None:
         outcome = WebhookSender({}, (), HttpCaller(LOOPBACK, plain=True), lambda: NOW).send(
             Effect(kind="webhook", key="k", data={"url": receiver.url()}), ID, "a" * 32
         )
-    assert (outcome.type, outcome.place) == (PARKED, "well")
+    assert (outcome.type, outcome.destination) == (PARKED, "healthy")
 
 
 def test_a_long_answer_is_read_to_a_bound() -> None:
@@ -186,7 +186,7 @@ def test_nobody_takes_more_time_than_there_is(trickle: bytes) -> None:
     over.set()
     listening.close()
     assert 0.3 < time.monotonic() - began < 30
-    assert (outcome.type, outcome.place) == (RETRIED, "ill")
+    assert (outcome.type, outcome.destination) == (RETRIED, "failing")
     assert "Timeout" in outcome.properties["error"]
 
 
@@ -206,7 +206,7 @@ def test_what_is_no_answer_is_tried_again(said: bytes) -> None:
     threading.Thread(target=serve, daemon=True).start()
     outcome = send(sender(f"http://127.0.0.1:{listening.getsockname()[1]}"))
     listening.close()
-    assert (outcome.type, outcome.place) == (RETRIED, "ill")
+    assert (outcome.type, outcome.destination) == (RETRIED, "failing")
 
 
 @pytest.mark.parametrize(("interim", "type"), [((100, 102, 103), DONE), ((101,), RETRIED)])
@@ -254,9 +254,9 @@ def test_a_handshake_has_what_connecting_has_left() -> None:
 def test_nobody_there_is_tried_again() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    assert send(sender(f"http://127.0.0.1:{port}")).place == "ill"
+    assert send(sender(f"http://127.0.0.1:{port}")).destination == "failing"
     outcome = send(sender("http://no-such-host.invalid/"))
-    assert (outcome.type, outcome.place) == (RETRIED, "ill")
+    assert (outcome.type, outcome.destination) == (RETRIED, "failing")
 
 
 # --- where it does not go -------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def test_this_machine_is_not_reached_however_it_is_written(host: str) -> None:
     with Receiver() as receiver:
         outcome = send(sender(receiver.url(host=host), networks=()))
         assert receiver.calls == []
-    assert (outcome.type, outcome.place) == (PARKED, "well")
+    assert (outcome.type, outcome.destination) == (PARKED, "healthy")
     assert "not public" in outcome.parked
 
 

@@ -133,9 +133,9 @@ class LaneWork:
         """How the lane stands after these outcomes."""
         after = before
         for outcome in outcomes:
-            if outcome.place == "gone":
+            if outcome.destination == "gone":
                 return Standing(stopped_at=self._engine.clock(), why=outcome.parked)
-            if outcome.place == "ill":
+            if outcome.destination == "failing":
                 self._failures += 1
                 # One failure is enough after a rest.
                 if self._lane.failures_max and (before.rests or self._failures >= self._lane.failures_max):

@@ -9,8 +9,8 @@ import msgspec
 
 from threadline.kernel.policy import Effect
 
-PLACE_FAILURES_MAX = 5
-"""Failures in a row after which a place is left alone for a while."""
+DESTINATION_FAILURES_MAX = 5
+"""Failures in a row after which a destination is left alone for a while."""
 REST_SECONDS_FIRST = 10
 REST_SECONDS_MAX = 600
 
@@ -39,9 +39,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Set when the effect did not happen and should be tried again after this long."""
     parked: str = ""
     """Why it did not happen and will not happen by itself; it is parked until somebody redrives it."""
-    place: Literal["well", "ill", "gone"] = "well"
-    """What this says about the destination: ``ill`` counts towards leaving the lane alone for a while; after ``gone``
-    nothing is sent there until somebody allows it again."""
+    destination: Literal["healthy", "failing", "gone"] = "healthy"
+    """What this says about the destination: ``failing`` counts towards leaving the lane alone for a while; after
+    ``gone`` nothing is sent there until somebody allows it again."""
 
 
 class Sender(Protocol):
@@ -68,5 +68,5 @@ class Lane:
     """How long a failing effect is retried after it was first due, seconds; then it is parked. None: for ever."""
     failures_max: int = 0
     """Consecutive failures of the destination after which it is left alone for a while; 0: never."""
-    place: Any = None
+    destination: Any = None
     """Where it leads, for the sender that the composition root makes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from threadline.kernel.sender import PLACE_FAILURES_MAX, rest_seconds
+from threadline.kernel.sender import DESTINATION_FAILURES_MAX, rest_seconds
 from threadline.kernel.time import SECOND, Clock
 
 HOSTS_MAX = 1_000
@@ -47,14 +47,14 @@ class Hosts:
             self._failing[host] = found._replace(until=now + TEST_SECONDS * SECOND, tested=True)
             return 0.0
 
-    def heard(self, host: str, *, ill: bool) -> None:
+    def heard(self, host: str, *, failing: bool) -> None:
         """What came of a call."""
         with self._lock:
             before = self._failing.pop(host, _Failing())
-            if not ill:
+            if not failing:
                 return
             after = before._replace(failures=before.failures + 1)
-            if before.tested or (not before.rests and after.failures >= PLACE_FAILURES_MAX):
+            if before.tested or (not before.rests and after.failures >= DESTINATION_FAILURES_MAX):
                 until = self._clock() + rest_seconds(before.rests) * SECOND
                 after = _Failing(rests=before.rests + 1, until=until)
             self._failing[host] = after

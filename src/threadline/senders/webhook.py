@@ -26,7 +26,7 @@ SECRET_BYTES = range(24, 65)
 TIMEOUT_SECONDS = 5.0
 RETRY_AFTER_MAX_SECONDS = 3_600.0
 GONE = 410
-_ILL = frozenset({408, 425, 429})
+_FAILING = frozenset({408, 425, 429})
 _SHOWN_MAX = 200
 
 
@@ -87,7 +87,7 @@ class WebhookSender:
             told["error"] = "its host fails, and is left alone for a while"
             return Outcome(type=EFFECT_RETRIED, properties=told, retry_after_seconds=wait)
         outcome = self._called(target, effect, effect_id, told, named=False)
-        self._hosts.heard(place, ill=outcome.place == "ill")
+        self._hosts.heard(place, failing=outcome.destination == "failing")
         return outcome
 
     def _called(self, target: Target, effect: Effect, effect_id: str, told: dict[str, Any], *, named: bool) -> Outcome:
@@ -99,7 +99,7 @@ class WebhookSender:
             return Outcome(type=EFFECT_PARKED, properties=told, parked=str(error))
         except Failed as error:
             told["error"] = str(error)
-            return Outcome(type=EFFECT_RETRIED, properties=told, retry_after_seconds=0.0, place="ill")
+            return Outcome(type=EFFECT_RETRIED, properties=told, retry_after_seconds=0.0, destination="failing")
         return self._outcome(answer, {**told, "status": answer.status}, named=named)
 
     def _headers(self, target: Target, id: str, body: bytes) -> dict[str, str]:
@@ -120,15 +120,18 @@ class WebhookSender:
         if answer.status == GONE:
             # An address in a rule shares its lane with others, which have nothing to do with it.
             return Outcome(
-                type=EFFECT_PARKED, properties=told, parked="it answered 410, gone", place="gone" if named else "well"
+                type=EFFECT_PARKED,
+                properties=told,
+                parked="it answered 410, gone",
+                destination="gone" if named else "healthy",
             )
         shown = answer.body[:_SHOWN_MAX].decode("utf-8", "replace")
-        ill = answer.status >= 500 or answer.status in _ILL
+        failing = answer.status >= 500 or answer.status in _FAILING
         return Outcome(
             type=EFFECT_RETRIED,
             properties={**told, "answer": shown} if shown else told,
             retry_after_seconds=self._asked_to_wait(answer.retry_after),
-            place="ill" if ill else "well",
+            destination="failing" if failing else "healthy",
         )
 
     def _asked_to_wait(self, text: str) -> float:

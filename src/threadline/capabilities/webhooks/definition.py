@@ -21,7 +21,7 @@ from threadline.kernel.limits import (
     WEBHOOKS_AT_ONCE_MAX,
 )
 from threadline.kernel.section import Section
-from threadline.kernel.sender import PLACE_FAILURES_MAX, Lane
+from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Lane
 from threadline.kernel.time import DAY, SECOND, parse_duration
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -88,7 +88,7 @@ class Destination:
     @property
     def lane(self) -> Lane:
         """Its queue."""
-        return Lane(self.name, self.at_once, self.give_up_seconds, PLACE_FAILURES_MAX, self)
+        return Lane(self.name, self.at_once, self.give_up_seconds, DESTINATION_FAILURES_MAX, self)
 
 
 def url_lanes() -> tuple[Lane, ...]:

@@ -53,7 +53,7 @@ def _line(context: Context, state: Any) -> DestinationLine:
     resting = standing.rest_until > context.now
     return DestinationLine(
         name=state.lane.name,
-        url=state.lane.place.url.partition("?")[0],
+        url=state.lane.destination.url.partition("?")[0],
         state="stopped" if standing.stopped_at else "resting" if resting else "testing" if standing.rests else "open",
         since=format_time(standing.stopped_at) if standing.stopped_at else None,
         until=format_time(standing.rest_until) if resting else None,
@@ -66,7 +66,7 @@ def _line(context: Context, state: Any) -> DestinationLine:
 def _destinations(context: Context, params: DestinationsParams) -> DestinationList:
     states = context.engine.lane_states()
     return DestinationList(
-        destinations=[_line(context, state) for state in states if isinstance(state.lane.place, Destination)]
+        destinations=[_line(context, state) for state in states if isinstance(state.lane.destination, Destination)]
     )
 
 
