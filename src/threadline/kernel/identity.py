@@ -73,6 +73,10 @@ class IdentityRules:
     def _names_nobody(self, value: str) -> bool:
         return value.casefold() in self.junk or _ZEROS.fullmatch(value) is not None
 
+    def rank(self, identifier: Identifier) -> tuple[int, str, str]:
+        """What identifiers are sorted by: the strongest has the lowest rank; the order is the same for everyone."""
+        return (self.kind(identifier.kind).priority, identifier.kind, identifier.value)
+
     def identifies(self, identifier: Identifier) -> bool:
         """Whether this one may find and join people."""
         return self.kind(identifier.kind).identifying and identifier not in self.blocked

@@ -147,7 +147,7 @@ class _Asked:
     def _identifiers(self, id: str) -> list[str]:
         person = self.context.engine.person(self.context.workspace, id)
         rules = self.context.engine.catalogue.rules
-        ordered = sorted(person.identifiers.values(), key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
+        ordered = sorted(person.identifiers.values(), key=rules.rank)
         return [str(each) for each in ordered]
 
 

@@ -149,11 +149,11 @@ def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:
     shared = [i for i in identifiers if rules.kind(i.kind).shared]
     if not shared:
         return ""
-    return thread_id("", min(shared, key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value)))
+    return thread_id("", min(shared, key=rules.rank))
 
 
 def _uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]) -> list[IdentifierUse]:
-    own = sorted(linked_ones, key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
+    own = sorted(linked_ones, key=rules.rank)
     found = [IdentifierUse(kind=i.kind, value=i.value, linked=True, **uses.get(str(i), {})) for i in own]
     linked = {str(i) for i in own}
     for name, use in uses.items():
@@ -273,7 +273,7 @@ def _everybody(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
 def summary(context: Context, person: Any) -> PersonSummary:
     """A person in a list."""
     rules = context.engine.catalogue.rules
-    ordered = sorted(person.identifiers.values(), key=lambda i: (rules.kind(i.kind).priority, i.kind, i.value))
+    ordered = sorted(person.identifiers.values(), key=rules.rank)
     activity = context.engine.views(person, context.now, names=["activity"]).get("activity", {})
     return PersonSummary(
         id=person.id, identifiers=[str(i) for i in ordered], events=person.position,
