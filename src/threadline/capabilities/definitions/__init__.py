@@ -4,7 +4,7 @@ What it promises: every node knows its file and line; each capability reads the 
 says what is wrong where it stands; a section that nobody reads is told as unknown, with the nearest name that is known.
 """
 
-from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document
+from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document, Keys
 from threadline.capabilities.definitions.files import Definitions, Found
 from threadline.capabilities.definitions.plain import Place, Plain, shown_place
 from threadline.capabilities.definitions.schema import schema
@@ -14,6 +14,7 @@ __all__ = [
     "Definitions",
     "Document",
     "Found",
+    "Keys",
     "Place",
     "Plain",
     "schema",

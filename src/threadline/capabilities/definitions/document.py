@@ -10,6 +10,9 @@ import yaml
 
 from threadline.kernel.suggestion import suggestion
 
+Keys = dict[str, tuple[yaml.Node, yaml.Node]]
+"""The keys of a mapping by name, each with its own node and that of its value."""
+
 PROBLEMS_MAX = 50
 """Problems told in one message; whoever has more starts with these."""
 
@@ -51,9 +54,9 @@ class Document:
         start = len(self.name) + 1
         return sorted(self.problems, key=lambda problem: int(problem[start:].partition(":")[0]))
 
-    def mapping(self, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    def mapping(self, node: yaml.Node, what: str) -> Keys:
         """Keys with their key and value nodes; anything that is no mapping of texts is a problem."""
-        found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        found: Keys = {}
         if not isinstance(node, yaml.MappingNode):
             self.fail(node, f"{what} must be a mapping, `key: value` on lines of its own")
             return found
@@ -70,7 +73,7 @@ class Document:
                 found[name] = (key, value)
         return found
 
-    def known(self, keys: dict[str, tuple[yaml.Node, yaml.Node]], allowed: Collection[str], what: str) -> None:
+    def known(self, keys: Keys, allowed: Collection[str], what: str) -> None:
         """Every key that is not allowed is a problem, told with the nearest one that is."""
         for name, (key, _) in keys.items():
             if name not in allowed:

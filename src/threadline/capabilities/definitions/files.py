@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import yaml
 
-from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document
+from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document, Keys
 from threadline.kernel.errors import InvalidDefinition
 
 
@@ -30,7 +30,7 @@ class Definitions:
 
     def __init__(self, texts: Iterable[tuple[str, str]] = ()) -> None:
         self._documents: list[Document] = []
-        self._sections: list[tuple[Document, dict[str, tuple[yaml.Node, yaml.Node]]]] = []
+        self._sections: list[tuple[Document, Keys]] = []
         self._known: set[str] = set()
         self.problems: list[str] = []
         """What is wrong with several files together; what stands in one is noted in its document."""

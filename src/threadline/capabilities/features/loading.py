@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document
+from threadline.capabilities.definitions import Definitions, Document, Keys
 from threadline.capabilities.features.definition import AGGREGATES, Currencies, Feature, FeatureSet
-from threadline.capabilities.features.reading import NAME, FeatureReader, Keys
+from threadline.capabilities.features.reading import NAME, FeatureReader
 from threadline.capabilities.features.values import read_currency
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import FEATURES_MAX

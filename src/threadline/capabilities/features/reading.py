@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Document
+from threadline.capabilities.definitions import Document, Keys
 from threadline.capabilities.features.definition import (
     AGGREGATES,
     ANY,
@@ -25,8 +25,6 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import MINUTE, YEAR, parse_duration
-
-Keys = dict[str, tuple[yaml.Node, yaml.Node]]
 
 WINDOW_MIN, WINDOW_MAX = MINUTE, 10 * YEAR
 

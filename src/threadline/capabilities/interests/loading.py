@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document
+from threadline.capabilities.definitions import Definitions, Document, Keys
 from threadline.capabilities.interests.definition import (
     CAP_MAX,
     HALF_LIFE_MAX,
@@ -24,8 +24,6 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY, format_duration, parse_duration
-
-Keys = dict[str, tuple[yaml.Node, yaml.Node]]
 
 TOPIC_KEYS = ("mode", "period", "half_life", "counting", "most", "window")
 SOURCE_KEYS = ("topic", "topic_from", "scopes", "application_from")

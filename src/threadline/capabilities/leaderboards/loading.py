@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document
+from threadline.capabilities.definitions import Definitions, Document, Keys
 from threadline.capabilities.features.definition import number_path
-from threadline.capabilities.features.reading import NAME, Keys
+from threadline.capabilities.features.reading import NAME
 from threadline.capabilities.leaderboards.definition import ALL, KEPT, BoardDefinition, Boards
 from threadline.capabilities.points import read_points
 from threadline.capabilities.segments.definition import read_segments

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Document
+from threadline.capabilities.definitions import Document, Keys
 from threadline.capabilities.features.definition import Condition
 from threadline.capabilities.features.reading import FeatureReader
 from threadline.capabilities.memory.definition import (
@@ -29,8 +29,6 @@ from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACTS_OF_DERIVATION_MAX
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import parse_duration
-
-Keys = dict[str, tuple[yaml.Node, yaml.Node]]
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document
+from threadline.capabilities.definitions import Definitions, Document, Keys
 from threadline.capabilities.features.definition import number_path
 from threadline.capabilities.points.definition import Multiplier, Points, Rule, Table
 from threadline.capabilities.points.events import OWN
@@ -19,8 +19,6 @@ from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX, POINTS_RULES_MAX
 from threadline.kernel.time import DAY, HOUR, YEAR, parse_duration, parse_time
 from threadline.kernel.zones import zone_names
-
-Keys = dict[str, tuple[yaml.Node, yaml.Node]]
 
 KEYS = ("back", "events_per_hour", "expires_after", "multipliers", "spike_times", "tables")
 RULE_KEYS = ("also", "cooldown", "per_day", "points")

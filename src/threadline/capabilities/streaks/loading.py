@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import yaml
 
-from threadline.capabilities.definitions import Definitions, Document, Found
+from threadline.capabilities.definitions import Definitions, Document, Found, Keys
 from threadline.capabilities.features.definition import Source
-from threadline.capabilities.features.reading import NAME, Keys
+from threadline.capabilities.features.reading import NAME
 from threadline.capabilities.streaks.civil import day_of, time_of_day
 from threadline.capabilities.streaks.definition import WEEKDAYS, Amnesty, Calendar, Streak, StreakSet
 from threadline.capabilities.streaks.reading import read_source, read_streak

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import yaml
 
-from threadline.capabilities.definitions import Document
+from threadline.capabilities.definitions import Document, Keys
 from threadline.capabilities.features.definition import Source
-from threadline.capabilities.features.reading import FeatureReader, Keys
+from threadline.capabilities.features.reading import FeatureReader
 from threadline.capabilities.points.events import OWN, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
 from threadline.capabilities.streaks.definition import CADENCES, COUNTINGS, Cadence, Counting, Freezes, Streak
 from threadline.capabilities.streaks.events import OURS
