@@ -109,6 +109,10 @@ class Document:
         self.fail(node, f"{what} must be text")
         return ""
 
+    def text_in(self, keys: Keys, name: str, what: str, otherwise: str = "") -> str:
+        """The same for a key of a mapping; ``otherwise`` if it is not there."""
+        return self.text(keys[name][1], f"{what}: `{name}`") if name in keys else otherwise
+
     def whole(self, node: yaml.Node, what: str) -> int:
         """A whole number of at least 1; anything else is a problem and gives 1."""
         value = self.literal(node)
@@ -116,6 +120,10 @@ class Document:
             return value
         self.fail(node, f"{what} must be a whole number of at least 1")
         return 1
+
+    def whole_in(self, keys: Keys, name: str, what: str, otherwise: int) -> int:
+        """The same for a key of a mapping; ``otherwise`` if it is not there."""
+        return self.whole(keys[name][1], f"{what}: `{name}`") if name in keys else otherwise
 
     def positive(self, node: yaml.Node, what: str) -> float:
         """A number above 0; anything else is a problem and gives 1."""

@@ -85,11 +85,9 @@ class FeatureReader:
                 currency=self._path(keys["currency"][1], what) if "currency" in keys else (),
                 window=window,
                 empty=self._scalar(keys["empty"][1], f"{what}: `empty`") if "empty" in keys else rules.empty,
-                unit=document.text(keys["unit"][1], f"{what}: `unit`") if "unit" in keys else "",
-                description=document.text(keys["description"][1], f"{what}: `description`")
-                if "description" in keys
-                else "",
-                version=document.whole(keys["version"][1], f"{what}: `version`") if "version" in keys else 1,
+                unit=document.text_in(keys, "unit", what),
+                description=document.text_in(keys, "description", what),
+                version=document.whole_in(keys, "version", what, 1),
                 stale_after=self._duration(keys["stale_after"][1], f"{what}: `stale_after`")
                 if "stale_after" in keys
                 else None,

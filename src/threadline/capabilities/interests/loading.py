@@ -162,10 +162,7 @@ def _read_source(document: Document, node: yaml.Node, what: str) -> Source:
     document.known(keys, SOURCE_KEYS, what)
     if ("topic" in keys) == ("topic_from" in keys):
         document.fail(node, f"{what} needs its topic: `topic: product`, or `topic_from` and the property that tells it")
-    texts = {
-        name: document.text(keys[name][1], f"{what}: `{name}`") if name in keys else ""
-        for name in ("topic", "topic_from", "application_from")
-    }
+    texts = {name: document.text_in(keys, name, what) for name in ("topic", "topic_from", "application_from")}
     if len(texts["topic"]) > TOPIC_LENGTH_MAX:
         document.fail(keys["topic"][1], f"{what}: a topic has up to {TOPIC_LENGTH_MAX} characters")
     scopes = []

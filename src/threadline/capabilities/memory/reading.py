@@ -80,10 +80,8 @@ class DerivationReader:
             recalled=self._places(keys, "recalled", what, entries, only_says=not says),
             derived_from=self._places(keys, "derived_from", what, entries, only_says=not says),
             most=self._most(keys, what),
-            description=document.text(keys["description"][1], f"{what}: `description`")
-            if "description" in keys
-            else "",
-            version=document.whole(keys["version"][1], f"{what}: `version`") if "version" in keys else 1,
+            description=document.text_in(keys, "description", what),
+            version=document.whole_in(keys, "version", what, 1),
             place=document.place(node),
         )
 
@@ -212,7 +210,7 @@ class DerivationReader:
             return Field(name, "last", self._path(node, what, entries))
         keys = document.mapping(node, what)
         document.known(keys, ("aggregate", "of", "times", "currency"), what)
-        aggregate = document.text(keys["aggregate"][1], f"{what}: `aggregate`") if "aggregate" in keys else "last"
+        aggregate = document.text_in(keys, "aggregate", what, "last")
         if aggregate not in AGGREGATES:
             document.fail(
                 keys["aggregate"][1], f"{what}: unknown aggregate {aggregate!r}; {suggestion(aggregate, AGGREGATES)}"
@@ -262,7 +260,7 @@ class DerivationReader:
             return None
 
     def _most(self, keys: Keys, what: str) -> int:
-        most = self._document.whole(keys["most"][1], f"{what}: `most`") if "most" in keys else 100
+        most = self._document.whole_in(keys, "most", what, 100)
         if most > FACTS_OF_DERIVATION_MAX:
             self._document.fail(keys["most"][1], f"{what}: `most` is at most {FACTS_OF_DERIVATION_MAX}")
         return most

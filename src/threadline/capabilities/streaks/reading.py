@@ -39,7 +39,7 @@ def read_streak(document: Document, name: str, node: yaml.Node) -> Streak:
             if key in keys:
                 document.fail(keys[key][0], f"{what}: `{key}` goes with `events`; without it all activity counts")
     cadence: Cadence = _choice(document, keys, "cadence", CADENCES, "day", what)  # type: ignore[assignment]
-    times = document.whole(keys["times"][1], f"{what}: `times`") if "times" in keys else 1
+    times = document.whole_in(keys, "times", what, 1)
     usual = "events" if cadence == "day" and times > 1 else "days"
     counting: Counting = _choice(document, keys, "counting", COUNTINGS, usual, what)  # type: ignore[assignment]
     if times > (most := _DAYS_OF[cadence] if counting == "days" else STREAK_TIMES_MAX):
@@ -47,7 +47,7 @@ def read_streak(document: Document, name: str, node: yaml.Node) -> Streak:
             "; count events instead: `counting: events`" if counting == "days" else ""
         )
         document.fail(keys["times"][1], text)
-    description = document.text(keys["description"][1], f"{what}: `description`") if "description" in keys else ""
+    description = document.text_in(keys, "description", what)
     return Streak(
         name=name,
         source=source,
