@@ -187,6 +187,17 @@ def test_events_recorded_by_a_token_have_its_name_as_source(client: TestClient, 
     assert engine.event_of_key("default", "writer", "k") is not None
 
 
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/decisions/evaluate"])
+def test_no_name_makes_a_token_one_of_this_process(path: str, client: TestClient, keys: Keys, engine: Engine) -> None:
+    secret = engine.credentials.create("default", "token", "direct", ["write"])[1]
+    event = {"type": "points_adjusted", "identifiers": {"user_id": "1"}, "key": "k", "properties": {"points": 100}}
+    body = {"events": [event]} if path == "/v1/events" else {"event": event, "record": True}
+    assert client.post(path, json=body, headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+    assert client.get("/v1/people/user_id:1/points", headers=keys.bearer("read")).json()["balance"] == 0
+    (told,) = client.get("/v1/people/user_id:1/events", headers=keys.bearer("read")).json()["events"]
+    assert told["source_type"] == "external"
+
+
 def test_a_fault_of_ours_tells_nothing_of_what_is_inside(
     client: TestClient, keys: Keys, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,14 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str = ""
 
 
+def source_type_of(source: str) -> str:
+    """The `Event.source_type` of what is told in this process under a source: its own name, or that of somebody else.
+
+    Of what came over a wire no name says anything: whoever makes a credential may give it any.
+    """
+    return "direct" if source == "direct" else "external"
+
+
 def event_id(workspace: str, source: str, key: str) -> str:
     """The id of the event with this idempotency key: 128 bits, 32 hex digits, the same for ever.
 

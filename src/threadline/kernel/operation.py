@@ -24,6 +24,8 @@ class Context(Protocol):
     engine: Any
     source: str
     """The name of the credential that asks: the source of what it records, and the author of what it changes."""
+    source_type: str
+    """What its events are: ``external`` if it asks over a wire, whatever its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from threadline.engine.context import Context
 from threadline.engine.credentials import fresh_key
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event import Event, Receipt, source_type_of
 from threadline.kernel.operation import Operation
 from threadline.kernel.time import format_time, from_datetime, parse_time
 from threadline.surfaces.calling import call, path_names, shown
@@ -141,8 +141,9 @@ class Threadline:
             source = str(fields.pop("source", self.source))
             native = _native({"key": fresh_key(), **fields}, f"events[{index}]")
             made = native_event(
-                native, workspace=self.workspace, source=source, received_at=now, place=f"events[{index}]"
-            )
+                native, workspace=self.workspace, source=source, source_type=source_type_of(source), received_at=now,
+                place=f"events[{index}]",
+            )  # fmt: skip
             yield native.expected, made
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from threadline.capabilities.events.forms import NativeEvent, native_event
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt
+from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
@@ -128,7 +128,9 @@ def _corrected(native: NativeEvent, entry: RejectedEntry) -> Event:
     if not native.key:
         native = msgspec.structs.replace(native, key=_free_key(entry, entry.key or _key_of(entry.payload)))
     # It reached us when it was rejected, so that is when it occurred where it tells no time of its own.
-    return native_event(native, workspace=entry.workspace, source=entry.source, received_at=entry.received_at)
+    return native_event(
+        native, workspace=entry.workspace, source=entry.source, source_type=_way(entry), received_at=entry.received_at
+    )
 
 
 def _free_key(entry: RejectedEntry, key: str) -> str:
@@ -204,8 +206,15 @@ def _read_native(payload: Any, entry: RejectedEntry) -> Event:
 def _source_type(read: _NativePayload, entry: RejectedEntry) -> str:
     """Which way it came, as the entry says: what Threadline has told itself cannot be made up in a correction."""
     kept = entry.payload if isinstance(entry.payload, dict) else {}
-    way = kept.get("source_type") or ("direct" if entry.source == "direct" else "external")
-    return "external" if way == "internal" and read.type != kept.get("type") else str(way)
+    if kept.get("source_type") == "internal" and read.type == kept.get("type"):
+        return "internal"
+    return _way(entry)
+
+
+def _way(entry: RejectedEntry) -> str:
+    """Whether this very process told it, or somebody over a wire."""
+    kept = entry.payload if entry.form == "event" and isinstance(entry.payload, dict) else {}
+    return "direct" if (kept.get("source_type") or source_type_of(entry.source)) == "direct" else "external"
 
 
 RESUBMIT = Operation(

@@ -121,7 +121,9 @@ def event_view(recorded: Recorded, person: str = "") -> EventView:
     )  # fmt: skip
 
 
-def native_event(native: NativeEvent, *, workspace: str, source: str, received_at: int, place: str = "event") -> Event:
+def native_event(
+    native: NativeEvent, *, workspace: str, source: str, source_type: str, received_at: int, place: str = "event"
+) -> Event:
     """The event that a caller wrote, stamped with its way in.
 
     Raises `EventRejected`, with ``place`` in the message, for what is not well formed.
@@ -142,7 +144,7 @@ def native_event(native: NativeEvent, *, workspace: str, source: str, received_a
     ]
     return Event(
         type=native.type, identifiers=tuple(identifiers), occurred_at=received_at if told is None else told,
-        key=native.key, source=source, source_type="direct" if source == "direct" else "external", workspace=workspace,
+        key=native.key, source=source, source_type=source_type, workspace=workspace,
         properties=native.properties, context=native.context, received_at=received_at, sent_time=told,
         historical=native.historical, object_ref=native.object_ref, schema_version=native.schema_version,
     )  # fmt: skip

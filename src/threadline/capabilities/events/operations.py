@@ -46,14 +46,15 @@ class RecordResult(msgspec.Struct, kw_only=True):
     rejected: int
 
 
-def events_of(params: RecordParams, workspace: str, source: str, received_at: int) -> list[Event]:
+def events_of(params: RecordParams, context: Context) -> list[Event]:
     """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed."""
     return [
         native_event(
             native,
-            workspace=workspace,
-            source=source,
-            received_at=received_at,
+            workspace=context.workspace,
+            source=context.source,
+            source_type=context.source_type,
+            received_at=context.now,
             place=f"events[{index}]",
         )
         for index, native in enumerate(params.events)
@@ -62,7 +63,7 @@ def events_of(params: RecordParams, workspace: str, source: str, received_at: in
 
 def _record(context: Context, params: RecordParams) -> RecordResult:
     # Nothing is recorded before every event is known to be well formed.
-    events = events_of(params, context.workspace, context.source, context.now)
+    events = events_of(params, context)
     receipts: list[Receipt] = []
     pairs = zip(params.events, events, strict=True)
     for expected, group in itertools.groupby(pairs, key=lambda pair: pair[0].expected):

@@ -37,14 +37,13 @@ def wish(
 
     Who sent it stands in `Event.wire`, which is no part of the payload: a retry need not repeat it.
     """
-    came = "direct" if context.source == "direct" else "external"
     return Event(
         type=type,
         identifiers=(identifier,),
         occurred_at=context.now,
         key=key,
         source=source,
-        source_type="internal" if vouched else came,
+        source_type="internal" if vouched else context.source_type,
         workspace=context.workspace,
         properties=properties,
         received_at=context.now,

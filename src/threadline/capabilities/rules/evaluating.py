@@ -110,7 +110,10 @@ def _evaluate(context: Context, params: EvaluateParams) -> EvaluateResult:
 
 
 def _given(context: Context, params: EvaluateParams, book: Book, native: NativeEvent) -> EvaluateResult:
-    event = native_event(native, workspace=context.workspace, source=context.source, received_at=context.now)
+    event = native_event(
+        native, workspace=context.workspace, source=context.source, source_type=context.source_type,
+        received_at=context.now,
+    )  # fmt: skip
     if params.record:
         if params.rule is not None or params.rule_set is not None:
             raise InvalidValue("an event is recorded with all rules in force: leave `rule` and `rule_set` out")

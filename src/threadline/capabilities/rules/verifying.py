@@ -63,6 +63,7 @@ class _Place:
     workspace: str
     now: int = 0
     source: str = ""
+    source_type: str = ""
 
 
 class _Verifier:

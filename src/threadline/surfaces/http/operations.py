@@ -69,11 +69,13 @@ class Operations:
         if twice := names.keys() & values.keys():
             raise InvalidValue(f"{min(twice)!r} is already given in the path")
         params = convert(operation, {**values, **names}, strict=operation.method == "POST")
-        context = Context(self._engine, credential.workspace, self._engine.clock(), credential.name)
+        context: Any = Context(
+            self._engine, credential.workspace, self._engine.clock(), credential.name, over_wire=True
+        )
         refused: Mapping[int, Receipt] = {}
         if isinstance(params, RecordParams):
             address = client_host(request)
-            told = partial(events_of, params, context.workspace, context.source, context.now)
+            told = partial(events_of, params, context)
             refused = await self._limits.charge(told, credential, address)
             params = RecordParams(events=admitted(params.events, refused))
         elif isinstance(params, ResubmitParams):
