@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import threading
+import urllib.request
+from codecs import BOM_UTF8
 from collections.abc import Iterator
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
 import pytest
-from joserfc import jwk, jwt
+from joserfc import jwk, jws, jwt
 
 from tests.surfaces import web_tokens
 from tests.surfaces.conftest import NOW
@@ -25,6 +29,9 @@ from threadline.surfaces.http.jwt import User, WebTokens
 PRESENT = NOW // SECOND
 GOOD = {"sub": "42", "exp": PRESENT + 60}
 BOTH = (("RS256", "first"), ("ES256", "first"))
+ES256 = token(GOOD, "ES256")
+LONG = jws.JWSRegistry()
+LONG.max_header_length = 10_000
 
 
 class Time:
@@ -91,6 +98,12 @@ def test_only_a_verified_address_is_an_identifier() -> None:
         assert user(tokens, token({**GOOD, **address, **verified})).email == ""
 
 
+def test_a_header_may_hold_certificates() -> None:
+    signed = jwt.encode({"alg": "HS256", "x5c": ["A" * 2_000] * 3}, GOOD, web_tokens.key("HS256"), registry=LONG)
+    assert user(checker(jwt_secret=SECRET), signed) == User("42")
+    assert "16384 characters" in refusal(checker(jwt_secret=SECRET), token({**GOOD, "groups": "x" * 16_384}))
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 
@@ -119,6 +132,13 @@ def test_claims_are_checked(claims: dict[str, Any], message: str) -> None:
     assert user(tokens, token(good)) == User("42")
     told = {name: value for name, value in {**good, **claims}.items() if value is not None}
     assert message in refusal(tokens, token(told))
+
+
+def test_what_is_wrong_with_a_token_is_not_that_other_keys_do_not_fit_it(served: Issuer) -> None:
+    served.body = published(("RS256", "first"), ("RS256", "second"))
+    tokens = checker(jwt_keys=served.url, jwt_audience="shop")
+    for kid in ("first", "second"):
+        assert "'aud'" in refusal(tokens, token({**GOOD, "aud": "other"}, "RS256", kid, names_key=False))
 
 
 def test_leeway_is_given_as_far_as_it_is_set() -> None:
@@ -332,3 +352,40 @@ def test_an_answer_that_drips_is_given_up_on() -> None:
         jwt_keys.content(drip, seconds)
     pieces = [b"ab", b"c", b""]
     assert jwt_keys.content(lambda size: pieces.pop(0), seconds) == b"abc"
+
+
+def test_an_issuer_that_is_never_done_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jwt_keys, "FETCH_SECONDS_MAX", 0.01)
+    ended, done = threading.Event(), threading.Event()
+
+    def load(source: str) -> bytes:
+        ended.wait(10)
+        done.set()
+        return b""
+
+    assert "cannot be fetched" in refusal(WebTokens(Settings(jwt_keys="x"), lambda: NOW, load), ES256, Unavailable)
+    assert not done.is_set()  # the loop and its threads have ended, and nobody has waited for this one
+    ended.set()
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "followed"),
+    [("https", "https", True), ("http", "http", True), ("http", "https", True), ("https", "http", False)],
+)
+def test_keys_that_have_moved_are_never_fetched_with_less_protection(here: str, there: str, followed: bool) -> None:
+    asked = urllib.request.Request(f"{here}://login.example/keys")
+    redirects, body = jwt_keys._Redirects(), io.BytesIO()
+    if followed:
+        assert redirects.redirect_request(asked, body, 302, "", Message(), f"{there}://keys.example/") is not None
+    else:
+        with pytest.raises(OSError, match="without TLS"):
+            redirects.redirect_request(asked, body, 302, "", Message(), f"{there}://keys.example/")
+
+
+def test_a_file_of_keys_may_begin_with_a_mark_and_has_a_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "keys.json"
+    file.write_bytes(BOM_UTF8 + published(*BOTH))
+    assert user(checker(jwt_keys=str(file)), ES256) == User("42")
+    file.write_bytes(published(*BOTH) + b" " * jwt_keys.KEYS_BYTES_MAX)
+    refusal(checker(jwt_keys=str(file)), ES256, Unavailable)
+    assert "more than 1000000 bytes" in caplog.text

@@ -61,6 +61,8 @@ class WebTokens:
         if settings.jwt_keys:
             self._file = KeyFile(settings.jwt_keys, settings.jwt_keys_cache_seconds, load, seconds)
         self._registry = jws.JWSRegistry(strict_check_header=False)
+        # The header may hold a chain of certificates, and the token as a whole has a limit already.
+        self._registry.max_header_length = TOKEN_LENGTH_MAX
         options: dict[str, Any] = {"exp": {"essential": True}, self._user_claim: {"essential": True}}
         if settings.jwt_issuer:
             options["iss"] = {"essential": True, "value": settings.jwt_issuer}
@@ -91,14 +93,18 @@ class WebTokens:
         problem: Exception | None = None
         for key in keys:
             try:
-                found = jwt.decode(token, key, [algorithm], self._registry)
-                self._claims.validate(found.claims)
-            except ExpiredTokenError:
-                raise Unauthorized("the token has expired") from None
+                claims = jwt.decode(token, key, [algorithm], self._registry).claims
             except (JoseError, ValueError, TypeError, RecursionError) as error:
                 problem = error
-            else:
-                return found.claims
+                continue
+            try:
+                self._claims.validate(claims)
+            except ExpiredTokenError:
+                raise Unauthorized("the token has expired") from None
+            except (JoseError, ValueError, TypeError) as error:
+                # Its signature is good: that another key does not fit is not what is wrong with it.
+                raise Unauthorized(f"the token is not valid: {error}") from None
+            return claims
         raise Unauthorized(f"the token is not valid: {problem}") from None
 
     def _user(self, claims: dict[str, Any]) -> User:
@@ -128,7 +134,9 @@ def _secret(text: str) -> jwk.OctKey | None:
 
 def _header(token: str) -> tuple[str, str | None]:
     """Algorithm and key id as the token tells them: only good for choosing a key that then has to fit."""
-    if len(token) > TOKEN_LENGTH_MAX or token.count(".") != 2:
+    if len(token) > TOKEN_LENGTH_MAX:
+        raise Unauthorized(f"the token has more than {TOKEN_LENGTH_MAX} characters")
+    if token.count(".") != 2:
         raise Unauthorized("send `Authorization: Bearer <JSON Web Token>`")
     first = token.partition(".")[0]
     try:
@@ -137,8 +145,10 @@ def _header(token: str) -> tuple[str, str | None]:
         raise Unauthorized("the token's header is not JSON") from None
     algorithm = header.get("alg") if type(header) is dict else None
     kid = header.get("kid") if type(header) is dict else None
-    if type(algorithm) is not str or not isinstance(kid, str | None):
+    if type(algorithm) is not str:
         raise Unauthorized("the token's header names no algorithm")
+    if not isinstance(kid, str | None):
+        raise Unauthorized("the token's header has a key id that is not text")
     return algorithm, kid
 
 

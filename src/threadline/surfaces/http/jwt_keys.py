@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import http.client
 import logging
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from threadline.surfaces.http.body import without_mark
 from threadline.surfaces.http.problem import NotNow
 
 FETCH_SECONDS_MAX = 5
@@ -24,27 +28,44 @@ AGAIN_SECONDS = 10.0
 log = logging.getLogger("threadline.http")
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows where an issuer has moved its keys to, but never from TLS to where others could change them."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if req.type == "https" and not newurl.lower().startswith("https:"):
+            fp.close()
+            raise OSError(f"it redirects to an address without TLS: {newurl[:200]}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_OPENER = urllib.request.build_opener(_Redirects)
+
+
 def fetch(source: str) -> bytes:
     """The content at an http address or in a file. Raises `OSError`."""
     if source.startswith(("https://", "http://")):
         request = urllib.request.Request(source, headers={"accept": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=FETCH_SECONDS_MAX) as answer:
+            with _OPENER.open(request, timeout=FETCH_SECONDS_MAX) as answer:
                 return content(answer.read1)
         except http.client.HTTPException as error:
             raise OSError(f"the answer is broken: {error!r}") from None
     with Path(source).open("rb") as file:
-        return file.read(KEYS_BYTES_MAX)
+        return content(file.read)
 
 
 def content(read: Callable[[int], bytes], seconds: Callable[[], float] = time.monotonic) -> bytes:
-    """All that comes within the time that is given, up to a limit. Raises `OSError` for what takes longer.
+    """All that comes, within limits of time and size. Raises `OSError` for what goes beyond one.
 
     The time-out of a socket is one for each piece: an answer that drips would never end by it.
     """
     until, body = seconds() + FETCH_SECONDS_MAX, b""
-    while len(body) < KEYS_BYTES_MAX and (piece := read(KEYS_BYTES_MAX - len(body))):
+    while piece := read(KEYS_BYTES_MAX + 1 - len(body)):
         body += piece
+        if len(body) > KEYS_BYTES_MAX:
+            raise OSError(f"the answer has more than {KEYS_BYTES_MAX} bytes")
         if seconds() > until:
             raise OSError(f"the answer takes longer than {FETCH_SECONDS_MAX} s")
     return body
@@ -94,7 +115,7 @@ class KeyFile:
 
     async def _read(self) -> None:
         try:
-            self._keys = _published(await asyncio.to_thread(self._load, self._source))
+            self._keys = _published(await _aside(partial(self._load, self._source)))
         except (OSError, ValueError, RecursionError) as error:
             # The keys of before stay good: an issuer that is away for a while must not lock everybody out.
             log.warning("the keys at jwt_keys cannot be read: %s", error)
@@ -103,8 +124,30 @@ class KeyFile:
             self._reading = None
 
 
+async def _aside(work: Callable[[], bytes]) -> bytes:
+    """What work gives, done in a thread that nobody waits for when the server ends: an issuer may never have done."""
+    loop = asyncio.get_running_loop()
+    given: asyncio.Future[bytes] = loop.create_future()
+
+    def tell(body: bytes, error: Exception | None) -> None:
+        if not given.done():
+            given.set_result(body) if error is None else given.set_exception(error)
+
+    def do() -> None:
+        body, error = b"", None
+        try:
+            body = work()
+        except Exception as caught:  # noqa: BLE001 — it is raised again where it is waited for
+            error = caught
+        with suppress(RuntimeError):  # the server has ended
+            loop.call_soon_threadsafe(tell, body, error)
+
+    threading.Thread(target=do, name="threadline-keys", daemon=True).start()
+    return await given
+
+
 def _published(body: bytes) -> list[dict[str, Any]]:
-    content = msgspec.json.decode(body)
+    content = msgspec.json.decode(without_mark(body))
     keys = content.get("keys") if isinstance(content, dict) else None
     if not isinstance(keys, list):
         raise ValueError("there is no list `keys` in it")
