@@ -174,6 +174,12 @@ def test_a_user_needs_a_good_token(ux: TestClient, keys: Keys, clock: Clock, pat
         assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("path", [USER, RANKING])
+def test_a_user_comes_with_one_token(ux: TestClient, clock: Clock, path: str) -> None:
+    both = [*as_user(clock).items(), *as_user(clock, "43").items()]
+    assert ux.post(path, json=ACTION, headers=both).status_code == 401
+
+
 def test_a_user_token_opens_nothing_else(ux: TestClient, clock: Clock) -> None:
     assert ux.get("/v1/people", headers=as_user(clock)).status_code == 401
     message = {"userId": "42", "event": "click", "messageId": "1"}

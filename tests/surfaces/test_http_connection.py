@@ -217,8 +217,27 @@ def test_who_offers_another_protocol_loses_no_body(length: bytes, pieces: int) -
         b"GET /x HTTP/3.0\r\nHost: here\r\n\r\n",
         b"POST /x HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"\x16\x03\x01\x02\x00",
+        b"GET /x HTTP/1.1\r\n\r\n",
+        b"POST /x HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd",
+        b"GET /x HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+        b"GET /x HTTP/1.1\r\nHost: here\r\nHost: here\r\n\r\n",
+        b"GET /x HTTP/1.1\r\nHost: here there\r\n\r\n",
+        b"GET /x HTTP/1.0\r\nHost: here\r\nHost: there\r\n\r\n",
     ],
-    ids=["proxy", "method", "address", "version", "two lengths", "TLS"],
+    ids=[
+        "proxy",
+        "method",
+        "address",
+        "version",
+        "two lengths",
+        "TLS",
+        "no host",
+        "no host but a body",
+        "no host and an offer",
+        "two hosts",
+        "no name of a host",
+        "two hosts of 1.0",
+    ],
 )
 def test_what_is_no_http_is_told_so_as_a_problem(sent: bytes) -> None:
     async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
@@ -226,3 +245,16 @@ def test_what_is_no_http_is_told_so_as_a_problem(sent: bytes) -> None:
         return await reader.read()
 
     assert problem_of(saying(say)) == (b"HTTP/1.1 400 Bad Request", "malformed_request")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"1.0\r\n", b"1.0\r\nHost: here\r\n", b"1.1\r\nHost:\r\n", b"1.1\r\nhOST: [::1%25eth0]:8787\r\n",
+     b"1.1\r\nHost: a_b.example:80\r\n", b"1.1\r\nHost: 192.0.2.1\r\nX-Host: other\r\n"],
+)  # fmt: skip
+def test_a_host_may_be_any_and_of_1_0_none(head: bytes) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(b"GET /x HTTP/" + head + b"Connection: close\r\n\r\n")
+        return await reader.read()
+
+    assert saying(say).startswith(b"HTTP/1.1 200 OK")

@@ -137,6 +137,18 @@ def test_a_token_in_the_query_is_good_and_is_no_parameter(client: TestClient, ke
     assert client.get(f"/v1/people?access_token={keys.read}").status_code == 200
 
 
+@pytest.mark.parametrize("others", ["Bearer nothing", "Basic Og==", "", "Bearer {}"])
+@pytest.mark.parametrize("good_first", [True, False])
+def test_a_credential_that_is_told_twice_is_refused(
+    others: str, good_first: bool, client: TestClient, keys: Keys
+) -> None:
+    both = [("authorization", f"Bearer {keys.admin}"), ("authorization", others.format(keys.admin))]
+    headers = both if good_first else both[::-1]
+    for method, path in (("GET", "/v1/people"), ("POST", "/v1/events"), ("POST", "/v1/track"), ("GET", "/metrics")):
+        answer = client.request(method, path, headers=headers)
+        assert (answer.status_code, answer.json()["detail"]) == (401, "send the header `Authorization` once"), path
+
+
 def test_keys_are_made_and_revoked_over_http(client: TestClient, keys: Keys) -> None:
     made = client.post("/v1/keys", json={"name": "web"}, headers=keys.bearer("admin"))
     assert made.status_code == 201

@@ -75,7 +75,9 @@ def test_the_pages_need_nothing_from_elsewhere(client: TestClient) -> None:
         assert answer.headers["content-type"].startswith("text/html")
         assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", answer.text)
         assert "<script" not in answer.text
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
 
 
 def test_the_docs_show_every_address_with_an_example(client: TestClient, described: dict[str, Any]) -> None:

@@ -76,9 +76,20 @@ def secrets_of(request: Request) -> Iterator[str]:
     return islice(_told(request), SECRETS_MAX)
 
 
+def authorization(request: Request) -> tuple[str, str]:
+    """The scheme and the credential of the header `Authorization`, empty without one. Raises `Unauthorized` for two.
+
+    A proxy in front may have looked at the other one.
+    """
+    given = request.headers.getlist("authorization")
+    if len(given) > 1:
+        raise Unauthorized("send the header `Authorization` once")
+    scheme, _, rest = given[0].partition(" ") if given else ("", "", "")
+    return scheme.lower(), rest.strip()
+
+
 def _told(request: Request) -> Iterator[str]:
-    scheme, _, rest = request.headers.get("authorization", "").partition(" ")
-    scheme, rest = scheme.lower(), rest.strip()
+    scheme, rest = authorization(request)
     if scheme == "bearer" and rest:
         yield rest
     elif scheme == "basic":

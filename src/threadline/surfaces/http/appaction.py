@@ -21,6 +21,7 @@ from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.settings import Settings
 from threadline.surfaces.calling import convert, shown
+from threadline.surfaces.http.access import authorization
 from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
 from threadline.surfaces.http.appaction_window import Window
 from threadline.surfaces.http.body import read_body
@@ -183,10 +184,10 @@ class AppActions:
     async def _user(self, request: Request) -> NamedUser:
         if self._tokens is None:
             raise Unauthorized("this server takes no web tokens", hint="set jwt_secret or jwt_keys")
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        scheme, token = authorization(request)
+        if scheme != "bearer" or not token:
             raise Unauthorized("send `Authorization: Bearer <JSON Web Token>`")
-        user = await self._tokens.user(token.strip())
+        user = await self._tokens.user(token)
         if len(user.id) > USER_LENGTH_MAX:
             raise InvalidValue(f"the user's id has more than {USER_LENGTH_MAX} characters")
         return user

@@ -36,7 +36,9 @@ a { color: var(--accent) } .method { color: var(--accent); font-weight: 700 }
 _SERVER = "http://server.invalid"
 """Stands in the page for the address under which it is read."""
 _HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cache-control": "no-cache",
 }

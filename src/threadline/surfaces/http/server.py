@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import re
 import signal
 import socket
 import sys
@@ -33,6 +34,8 @@ HEAD_BYTES_MAX = 64 * 1_024
 HEAD_SECONDS_MAX = 20.0
 BODY_SECONDS_MAX = 120.0
 """Whoever sends a byte now and then, after the answer too, would otherwise hold a connection for ever."""
+_HOST = re.compile(rb"(?:\[[0-9A-Za-z:.%~_-]*\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
+"""A host and a port, as RFC 9110, 7.2, has them; it may be empty."""
 
 
 def serve(
@@ -148,6 +151,7 @@ class Connection(HttpToolsProtocol):
         self.parser = _Parser(self)
         self._in_head = self._in_body = False
         self._head_bytes = 0
+        self._fault = "this is not an HTTP/1.1 request"
         self._timer: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
@@ -186,6 +190,7 @@ class Connection(HttpToolsProtocol):
         """It has ended, and a body begins, which may be empty."""
         if self.parser.should_upgrade():
             return
+        self._check_host()
         self._in_head = False
         self._stop_waiting()
         super().on_headers_complete()
@@ -202,7 +207,16 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Tell what is no HTTP so, as a problem like any other."""
-        self._refuse(MalformedRequest("this is not an HTTP/1.1 request"))
+        self._refuse(MalformedRequest(self._fault))
+
+    def _check_host(self) -> None:
+        """Refuse what RFC 9112, 3.2, has refused: else a proxy in front may go by another host than we do."""
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if not hosts and self.parser.get_http_version() == "1.0":
+            return
+        if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
+            self._fault = "a request of HTTP/1.1 has one header Host, which names a host"
+            raise httptools.HttpParserError(self._fault)
 
     def _wait(self, seconds: float) -> None:
         self._timer = self.loop.call_later(seconds, self._give_up)
