@@ -232,6 +232,7 @@ def test_the_catalogue_names_what_is_in_force() -> None:
         "limit": 5,
         "normalise": "strip",
         "identifying": True,
+        "joins": True,
         "shared": True,
     } in catalogue["identifiers"]
     assert "purchase_completed" in catalogue["event_types"]

@@ -333,9 +333,9 @@ def test_only_a_merge_can_be_unmerged() -> None:
     "declared",
     [
         {"blocked": ["card:Shared"]}, {"junk": ["shared"]}, {"card": {"identifying": False}},
-        {"card": {"normalise": "email"}},
+        {"card": {"normalise": "email"}}, {"card": {"joins": False}},
     ],
-    ids=["blocked", "junk", "not identifying", "of another form"],
+    ids=["blocked", "junk", "not identifying", "of another form", "joining nobody"],
 )  # fmt: skip
 def test_whoever_an_identifier_founded_stays_although_it_names_nobody_any_more(declared: dict[str, Any]) -> None:
     asked = Asked()

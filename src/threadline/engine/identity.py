@@ -39,6 +39,7 @@ class Named(msgspec.Struct, frozen=True, gc=False):
     thread: str
     priority: int
     identifies: bool
+    joins: bool = True
 
     def rank(self) -> tuple[int, str, str]:
         """The strongest identifier has the lowest rank; the order is the same for everyone."""
@@ -66,7 +67,8 @@ class Names:
             if normal is None:
                 return None
             priority = self._rules.kind(normal.kind).priority
-            named = Named(normal, thread_id(workspace, normal), priority, self._rules.identifies(normal))
+            identifies, joins = self._rules.identifies(normal), self._rules.joins(normal)
+            named = Named(normal, thread_id(workspace, normal), priority, identifies, joins)
             self._known.put(key, named)
         return named
 

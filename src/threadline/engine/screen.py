@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -96,8 +96,18 @@ def thread_of(event: Event, names: Names) -> str:
         found = [names.of(event.workspace, each) for each in event.identifiers]
     except EventRejected:
         return ""
-    named = [known for known in found if known is not None and known.identifies]
-    return min(named, key=Named.rank).thread if named else ""
+    named = _meant([known for known in found if known is not None])
+    return named[0].thread if named else ""
+
+
+def _meant(found: Sequence[Named]) -> tuple[Named, ...]:
+    """Those that find the event's person, the strongest first."""
+    named = tuple([known for known in found if known.identifies])
+    if len(named) > 1:
+        joining = {known: None for known in named if known.joins}
+        # What joins nobody to anybody counts only where nothing else names anybody, and then once.
+        return tuple(sorted(joining, key=Named.rank)) or (min(named, key=Named.rank),)
+    return named
 
 
 def screen(position: int, request: Request, names: Names, now: int, sent_time: int | None) -> Screened:
@@ -111,13 +121,11 @@ def screen(position: int, request: Request, names: Names, now: int, sent_time: i
         found = [Named(i, thread_id(event.workspace, i), 0, True) for i in event.identifiers]
     else:
         found = [each for i in event.identifiers if (each := names.of(event.workspace, i)) is not None]
-    named = tuple([known for known in found if known.identifies])
+    named = _meant(found)
     if not named:
         raise EventRejected(
             "no_identifier", "no usable identifier: give a user_id, anonymous_id, email, phone or external id"
         )
-    if len(named) > 1:
-        named = tuple(sorted(dict.fromkeys(named), key=Named.rank))
     kept = tuple([known.identifier for known in found])
     if kept != event.identifiers or not event.received_at:
         event = msgspec.structs.replace(event, identifiers=kept, received_at=event.received_at or now)

@@ -39,6 +39,8 @@ class IdentifierKind:
     """``strip`` (blanks around), ``email`` (and case folded), ``phone`` (digits and a leading +)."""
     identifying: bool = True
     """False: recorded with the event but never used to find or join people."""
+    joins: bool = True
+    """False: it finds people, but only where nothing else in the event does, so that it never joins any."""
     shared: bool = False
     """True: the same value names the same human in every workspace (a common lead id)."""
 
@@ -76,6 +78,10 @@ class IdentityRules:
     def rank(self, identifier: Identifier) -> tuple[int, str, str]:
         """What identifiers are sorted by: the strongest has the lowest rank; the order is the same for everyone."""
         return (self.kind(identifier.kind).priority, identifier.kind, identifier.value)
+
+    def joins(self, identifier: Identifier) -> bool:
+        """Whether this one may join the person it finds with those that others find."""
+        return self.kind(identifier.kind).joins
 
     def identifies(self, identifier: Identifier) -> bool:
         """Whether this one may find and join people."""

@@ -52,6 +52,7 @@ class KindView(msgspec.Struct, kw_only=True):
     limit: Annotated[int, Meta(description="How many of this kind one person may have.")]
     normalise: str
     identifying: bool
+    joins: bool
     shared: bool
 
 
@@ -92,7 +93,7 @@ def _catalogue(context: Context, params: CatalogueParams) -> CatalogueView:
         identifiers=[
             KindView(
                 name=k.name, priority=k.priority, limit=k.limit, normalise=k.normalise, identifying=k.identifying,
-                shared=k.shared,
+                joins=k.joins, shared=k.shared,
             )
             for k in sorted(catalogue.rules.kinds.values(), key=lambda k: (k.priority, k.name))
         ],

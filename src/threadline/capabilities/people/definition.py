@@ -19,6 +19,8 @@ KINDS = (
     IdentifierKind("whatsapp", priority=31, normalise="phone"),
     IdentifierKind("external_id", priority=50),
     IdentifierKind("anonymous_id", priority=90),
+    # Strangers share one, and anybody can name anybody's.
+    IdentifierKind("ip_address", priority=100, joins=False),
 )
 
 JUNK = frozenset(
@@ -31,7 +33,7 @@ JUNK = frozenset(
 
 PRIORITY_MAX = 1_000
 
-_OPTIONS = ("priority", "limit", "normalise", "identifying", "shared")
+_OPTIONS = ("priority", "limit", "normalise", "identifying", "joins", "shared")
 
 
 def rules(definitions: Definitions | None = None) -> IdentityRules:

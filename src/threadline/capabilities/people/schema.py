@@ -24,6 +24,10 @@ def _schema() -> dict[str, Any]:
             },
             "normalise": {"enum": list(FORMS), "default": "strip"},
             "identifying": {"type": "boolean", "default": True, "description": "Whether it finds and joins people."},
+            "joins": {
+                "type": "boolean", "default": True,
+                "description": "False: it finds people only where nothing else in an event does, so it joins nobody.",
+            },
             "shared": {"type": "boolean", "default": False, "description": "One human in every workspace."},
         },
         "additionalProperties": False,
