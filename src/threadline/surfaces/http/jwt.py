@@ -77,7 +77,8 @@ class WebTokens:
         algorithm, kid = _header(token)
         known = await self._keys(algorithm, kid)
         if not known:
-            raise Unauthorized(f"no key of this server fits a token of algorithm {algorithm[:32]!r}")
+            named = "" if kid is None or algorithm == "HS256" else f" with the key id {kid[:64]!r}"
+            raise Unauthorized(f"no key of this server fits a token of algorithm {algorithm[:32]!r}{named}")
         return self._user(self._checked(token, algorithm, known))
 
     async def _keys(self, algorithm: str, kid: str | None) -> list[Key]:
