@@ -106,6 +106,7 @@ def open_engine(
         _credentials(chosen.write_keys, "default", "write_keys"),
         _credentials(chosen.tokens, "settings", "tokens"),
     )
+    _keep_apart(write_keys=write_keys, tokens=tokens)
     engine.credentials.add_fixed(write_keys, tokens, chosen.workspace)
     return engine
 
@@ -326,6 +327,19 @@ def _credentials(text: str, default: str, setting: str) -> list[tuple[str, str]]
             )
         pairs.append((name, secret))
     return pairs
+
+
+def _keep_apart(**settings: Sequence[tuple[str, str]]) -> None:
+    """Refuse a secret that two entries have: a write key is public, and as a token it would open everything."""
+    owners: dict[str, tuple[str, str]] = {}
+    for setting, pairs in settings.items():
+        for name, secret in pairs:
+            other, of = owners.setdefault(secret, (setting, name))
+            if (other, of) != (setting, name):
+                raise InvalidSetting(
+                    f"{setting}: {name!r} has the same secret as {of!r} in {other}",
+                    hint="Give each its own. Write keys are public in browsers; a token opens everything.",
+                )
 
 
 def _is_padded(part: str) -> bool:

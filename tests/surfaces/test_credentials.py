@@ -192,6 +192,20 @@ def test_a_secret_that_is_missing_or_short_is_refused_and_not_told(text: str, se
     assert text not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("write_keys", "tokens", "message"),
+    [
+        ("web=the-same-one", "the-same-one", "tokens: 'settings' has the same secret as 'web' in write_keys"),
+        ("web=the-same-one,ios=the-same-one", "", "write_keys: 'ios' has the same secret as 'web' in write_keys"),
+        ("", "ops=the-same-one, the-same-one", "tokens: 'settings' has the same secret as 'ops' in tokens"),
+    ],
+)
+def test_no_secret_is_of_two(write_keys: str, tokens: str, message: str, clock: Clock) -> None:
+    with pytest.raises(InvalidSetting, match=message) as refused:
+        open_engine("memory:", Settings(write_keys=write_keys, tokens=tokens), clock)
+    assert "the-same-one" not in f"{refused.value} {refused.value.hint}"
+
+
 def test_credentials_outlive_the_process(tmp_path: Path) -> None:
     engine = open_engine(tmp_path / "x.db")
     _, secret = engine.credentials.create("default", "write_key", "shop")
