@@ -327,3 +327,30 @@ def test_a_restored_store_has_left_its_cache(tmp_path: Path) -> None:
     again = SqliteStore(tmp_path / "new.db")
     assert again.get([EPOCH, Key("person", "ada")]) == [None, (Key("person", "ada"), 1, b"1")]
     again.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_makes_beside_a_store_is_left_to_the_stores_owner(tmp_path: Path) -> None:
+    service = 65_534
+    store, backup = tmp_path / "x.db", tmp_path / "copy.db"
+    SqliteStore(store).close()
+    os.chown(store, service, service)
+    store.chmod(0o600)
+    store.with_name("x.db.lock").unlink()
+    SqliteStore(store).close()
+    back_up(store, backup, lambda *_: None)
+    backup.chmod(0o400)
+    restore(backup, store, lambda *_: None, replace=True)
+    for path in (store, store.with_name("x.db.lock")):
+        assert (path.stat().st_uid, path.stat().st_gid) == (service, service), path
+    assert store.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_copy_is_read_by_nobody_who_may_not_read_the_store(tmp_path: Path) -> None:
+    store, backup = tmp_path / "x.db", tmp_path / "copy.db"
+    SqliteStore(store).close()
+    store.chmod(0o600)
+    back_up(store, backup, lambda *_: None)
+    restore(backup, tmp_path / "y.db", lambda *_: None)
+    modes = {path.name: path.stat().st_mode & 0o077 for path in (backup, tmp_path / "y.db")}
+    assert modes == {"copy.db": 0, "y.db": 0}

@@ -80,9 +80,9 @@ def test_what_looks_after_a_store_works_on_a_shared_one(url: str, capfd: pytest.
         # None of these needs the store to itself.
         code, out, _ = call(capfd, "verify", "--jobs", "2")
         assert code == 0
-        assert "1 people with 2 events verified: 0 faults" in out
+        assert "1 person with 2 events verified: 0 faults" in out
         code, out, _ = call(capfd, "refold", "--jobs", "2")
-        assert (code, "1 people refolded from 2 events" in out) == (0, True)
+        assert (code, "1 person refolded from 2 events" in out) == (0, True)
         code, out, _ = call(capfd, "doctor")
         assert code == 0
         assert "2 events" in out

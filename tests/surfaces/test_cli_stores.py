@@ -51,7 +51,7 @@ def spent(path: Path) -> object:
 def test_a_store_is_backed_up_and_restored(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, said = call(capfd, "backup", "copy.db")
     assert code == 0
-    assert said.startswith("copy.db: 1 events, ")
+    assert said.startswith("copy.db: 1 event, ")
     tell(store, "order-2")
     assert spent(store) == 58.66
     code, said = call(capfd, "restore", "copy.db")
@@ -90,7 +90,7 @@ def test_other_stores_have_backups_of_their_own(
 def test_a_store_is_moved_once(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, said = call(capfd, "move", "sqlite:///x.db", "sqlite:///y.db")
     assert code == 0
-    assert "1 events" in said
+    assert "1 event and" in said
     assert "same canonical dump" in said
     assert spent(Path("y.db")) == 29.33
     tell(Path("y.db"), "order-2")

@@ -23,10 +23,10 @@ def test_refold_brings_people_up_to_changed_definitions(store: Path, call) -> No
     )
     told = call("verify")
     assert told.code == 1
-    assert "1 people who differ" in told.out
+    assert "1 person who differs" in told.out
     told = call("refold")
     assert told.code == 0
-    assert "1 people refolded from 1 events" in told.out
+    assert "1 person refolded from 1 event" in told.out
     assert "1 had changed" in told.out
     assert call("verify").code == 0
     vector = json.loads(call("features", "user_id:42", "--json").out)

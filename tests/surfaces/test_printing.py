@@ -67,3 +67,15 @@ def test_no_line_is_wider_than_the_terminal(rows: list[dict[str, str]], width: i
 def test_lines_of_our_own_are_kept_and_nothing_else_steers_a_terminal(text: str) -> None:
     assert visible_lines(text).split("\n") == [visible(line) for line in text.split("\n")]
     assert "\n" not in visible(text)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_message_is_told_whole(width: int) -> None:
+    message = "no usable identifier: give a user_id, anonymous_id, email, phone or external id, each of which is text"
+    rows = [{"id": "f" * 32, "status": "rejected", "code": "no_identifier", "message": message}] * 2
+    lines = printed({"receipts": rows}, width)
+    if "message" in lines[1]:
+        place = lines[1].index("message")
+        assert " ".join(line[place:].strip() for line in lines[2:]).count(message) == 2
+    else:
+        assert "with --json also: message" in " ".join(lines)

@@ -33,6 +33,12 @@ def test_none_given_is_nothing_given() -> None:
     assert load({"port": None}, {"THREADLINE_PORT": "2"}).port == 2
 
 
+def test_a_wrong_argument_is_not_put_down_to_the_environment() -> None:
+    with pytest.raises(InvalidSetting, match="workspace in an argument: "):
+        load({"workspace": "team/a"}, {"THREADLINE_PORT": "2"})
+    assert load({"port": 3}, {"THREADLINE_PORT": "many"}).port == 3, "what is given beats it, right or wrong"
+
+
 def test_variables_of_the_test_suite_are_passed_over() -> None:
     assert load({}, {"THREADLINE_TEST_SEED": "1"}) == Settings()
 
@@ -41,15 +47,15 @@ def test_variables_of_the_test_suite_are_passed_over() -> None:
     ("environment", "message"),
     [
         ({"THREADLINE_PROT": "1"}, "THREADLINE_PROT .* did you mean 'THREADLINE_PORT'"),
-        ({"THREADLINE_PORT": "many"}, "port in the environment: expected `int`"),
-        ({"THREADLINE_PORT": "70000"}, "port .* 65535"),
-        ({"THREADLINE_COMMIT_EVENTS_MAX": "0"}, "commit_events_max"),
-        ({"THREADLINE_ACCESS_LOG": "perhaps"}, "access_log in the environment: write true or false"),
+        ({"THREADLINE_PORT": "many"}, "THREADLINE_PORT in the environment: expected a whole number, not 'many'"),
+        ({"THREADLINE_PORT": "70000"}, "THREADLINE_PORT .* a whole number <= 65535, not '70000'"),
+        ({"THREADLINE_COMMIT_EVENTS_MAX": "0"}, "COMMIT_EVENTS_MAX"),
+        ({"THREADLINE_ACCESS_LOG": "perhaps"}, "THREADLINE_ACCESS_LOG in the environment: write true or false"),
         ({"THREADLINE_ACCESS_LOG": "yes"}, "write true or false"),
-        ({"THREADLINE_BUSY_TIMEOUT_SECONDS": "inf"}, "busy_timeout_seconds .* expected a finite number"),
-        ({"THREADLINE_RETRY_SECONDS": "nan"}, "retry_seconds"),
-        ({"THREADLINE_WORKSPACE": "team/a"}, "workspace in the environment: .* without /"),
-        ({"THREADLINE_WORKSPACE": "w" * 101}, "workspace in the environment"),
+        ({"THREADLINE_BUSY_TIMEOUT_SECONDS": "inf"}, "BUSY_TIMEOUT_SECONDS .* expected a finite number"),
+        ({"THREADLINE_RETRY_SECONDS": "nan"}, "RETRY_SECONDS .* not 'nan'"),
+        ({"THREADLINE_WORKSPACE": "team/a"}, "THREADLINE_WORKSPACE in the environment: .* without /"),
+        ({"THREADLINE_WORKSPACE": "w" * 101}, "THREADLINE_WORKSPACE in the environment"),
         ({"THREADLINE_ZZZ": "1"}, "`threadline settings` lists all"),
     ],
 )
@@ -62,7 +68,8 @@ def test_a_wrong_setting_is_named_with_what_to_do(environment: dict[str, str], m
     ("text", "message"),
     [
         ("settings: {prot: 1}", "did you mean 'port'"),
-        ("settings: {port: '1'}", "expected `int`, got `str`"),
+        ("settings: {port: '1'}", "port in `settings:` in the definitions: expected a whole number, not '1'"),
+        ("settings: {tokens: 12345678}", r"tokens in .*: expected a text; put it in quotes$"),
         ("settings: 3", "must be a mapping"),
         ("settings:\n  port: 1\n  host: [", r"threadline\.yaml:3: this is not YAML: expected the node content"),
         ("features:\n\tx: 1", r"threadline\.yaml:2: this is not YAML: found character"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
@@ -111,7 +112,8 @@ def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:
     for shard in range(jobs):
         ours, theirs = context.Pipe(duplex=False)
         worker = context.Process(target=partial(_work, opener, shard, jobs, theirs), daemon=True)
-        worker.start()
+        with _without_interrupts():
+            worker.start()
         theirs.close()
         ends.append(ours)
         workers.append(worker)
@@ -135,9 +137,20 @@ def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:
             worker.join()
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started here is deaf to Ctrl-C, which reaches every process of a terminal: we end it, and say so once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _work(opener: Callable[[], Parts], shard: int, shards: int, results: Connection) -> None:
-    # Ctrl-C reaches every process of a terminal. The one that has started this one ends it, and says so once.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(BrokenPipeError):  # it was killed: nobody waits for this any more
         try:
             store, catalogue = opener()

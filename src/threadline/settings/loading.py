@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from threadline.settings.declared import NOT_IN_FILES, PREFIX, SETTINGS_SECTION,
 DEFINITIONS_FILE = "threadline.yaml"
 """Looked for beside the store, because definitions belong to the data and not to the folder one happens to be in."""
 _NAME_IT = "rename it, or name the file or the folder with THREADLINE_DEFINITIONS"
+
+ENVIRONMENT = "the environment"
 
 EMBEDDED = "sqlite:///"
 """What a URL of the embedded store begins with; the path follows."""
@@ -39,11 +41,15 @@ def load(
     _check_names(given, "an argument")
     if onto is not None:
         return _convert(given, onto, "an argument")
-    variables = _from_environment(os.environ if environ is None else environ)
-    first = _convert({**variables, **given}, Settings(), "the environment")
-    declared = _from_file(definitions_file(first))
+    found = _from_environment(os.environ if environ is None else environ)
+    variables = {name: value for name, value in found.items() if name not in given}
+    declared = _from_file(definitions_file(_laid_over(Settings(), variables, given)))
     onto = _convert(declared, Settings(), "`settings:` in the definitions", strict=True)
-    return _convert({**variables, **given}, onto, "the environment")
+    return _laid_over(onto, variables, given)
+
+
+def _laid_over(onto: Settings, variables: Mapping[str, str], given: Mapping[str, Any]) -> Settings:
+    return _convert(given, _convert(variables, onto, ENVIRONMENT, spell=_variable), "an argument")
 
 
 def definitions_file(settings: Settings) -> Path | None:
@@ -116,7 +122,7 @@ def _refuse_twice(file: Path, keys: Iterable[yaml.Node], places: dict[str, str])
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     names = [name for name in environ if name.startswith(PREFIX) and not name.startswith(_NOT_OURS)]
     found = {name.removeprefix(PREFIX).lower(): environ[name] for name in names}
-    _check_names(found, "the environment", lambda name: PREFIX + name.upper())
+    _check_names(found, ENVIRONMENT, _variable)
     return found
 
 
@@ -131,7 +137,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
     return found
 
 
-def _check_names(found: Mapping[str, Any], origin: str, spell: Any = str) -> None:
+def _check_names(found: Mapping[str, Any], origin: str, spell: Callable[[str], str] = str) -> None:
     for name in found:
         if name not in Settings.__struct_fields__:
             near = nearest(str(name), Settings.__struct_fields__)
@@ -139,21 +145,40 @@ def _check_names(found: Mapping[str, Any], origin: str, spell: Any = str) -> Non
             raise InvalidSetting(f"{spell(name)} in {origin} is not a setting; {hint}")
 
 
-def _convert(values: Mapping[str, Any], onto: Settings, origin: str, strict: bool = False) -> Settings:
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _convert(
+    values: Mapping[str, Any], onto: Settings, origin: str, strict: bool = False, spell: Callable[[str], str] = str
+) -> Settings:
     for name, value in values.items():
         try:
             parsed = msgspec.convert({name: value}, Settings, strict=strict)
         except msgspec.ValidationError as error:
-            said = str(error).split(" - at")[0]
-            if said.startswith("Expected `bool`"):
-                said = "write true or false"
-            raise InvalidSetting(f"{name} in {origin}: {said[0].lower()}{said[1:]}") from None
+            raise InvalidSetting(f"{spell(name)} in {origin}: {_expected(str(error), value)}") from None
         if isinstance(found := getattr(parsed, name), float) and not math.isfinite(found):
-            raise InvalidSetting(f"{name} in {origin}: expected a finite number, not {found}")
+            raise InvalidSetting(f"{spell(name)} in {origin}: expected a finite number, not {found}")
         if name == "workspace" and not is_workspace(parsed.workspace):
-            raise InvalidSetting(f"workspace in {origin}: a name has {WORKSPACE_FORM}")
+            raise InvalidSetting(f"{spell(name)} in {origin}: a name has {WORKSPACE_FORM}")
         onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})
     return _with_path(onto)
+
+
+def _expected(said: str, value: Any) -> str:
+    """What a value should be, in words. Only a number's is told: what should be text may be a secret."""
+    if said.startswith("Expected `bool`"):
+        return "write true or false"
+    if said.startswith("Expected `str`, got"):
+        return "expected a text; put it in quotes"
+    for name, word in {"`int`": "a whole number", "`float`": "a number"}.items():
+        if name in said:
+            return f"expected {word}{_bounds(said, name)}, not {value!r:.40}"
+    return f"expected a text{_bounds(said, '`str`')}"
+
+
+def _bounds(said: str, name: str) -> str:
+    return said.partition(name)[2].partition(" - at")[0].partition(", got")[0]
 
 
 def _with_path(settings: Settings) -> Settings:

@@ -6,7 +6,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,6 +33,8 @@ from threadline.stores.sqlite_driver import (
 from threadline.stores.sqlite_file import (
     WriterLock,
     file_bytes,
+    mode_like,
+    open_like,
     refuse_foreign,
     refuse_network,
     refuse_unfit,
@@ -96,7 +97,7 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
 def _claimed(partial: Path, like: Path) -> Iterator[None]:
     """An empty file that is ours alone as long as this lasts, and that no more people can read than the store."""
     try:
-        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _mode(like))
+        descriptor = open_like(like, partial)
     except OSError as error:
         raise Unavailable(f"a backup cannot be written to {partial.absolute().parent}: {error.strerror}") from None
     try:
@@ -177,7 +178,7 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
 
 def _copy_file(source: Path, target: Path, told: Told) -> None:
     size, done = file_bytes(source), 0
-    made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode(source))
+    made = open_like(source, target, os.O_EXCL)
     with source.open("rb") as reading, os.fdopen(made, "wb") as writing:
         while chunk := reading.read(CHUNK_BYTES):
             writing.write(chunk)
@@ -244,7 +245,7 @@ def _exchange(fresh: Path, store: Path) -> Path | None:
         fresh.rename(store)
         return None
     found = store.stat()
-    os.chmod(fresh, _mode(store))
+    os.chmod(fresh, mode_like(store))
     with suppress(PermissionError):
         os.chown(fresh, found.st_uid, found.st_gid)
     try:
@@ -263,11 +264,6 @@ def _fold(store: Path) -> None:
             checkpoint(db, "truncate")
         finally:
             db.close()
-
-
-def _mode(store: Path) -> int:
-    """Who may read and write a copy of it: those who may the store, and we."""
-    return stat.S_IMODE(store.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR
 
 
 def _beside(path: Path, ending: str) -> Path:

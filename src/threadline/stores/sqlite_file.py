@@ -30,8 +30,9 @@ class WriterLock:
         name = path.with_name(path.name + ".lock")
         try:
             self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            _hand_over(self._descriptor, path)
         except OSError as error:
-            raise InvalidSetting(f"a store cannot be kept at {path}: {error.strerror}") from error
+            raise InvalidSetting(f"a store cannot be kept at {path}: {name.name}: {error.strerror}") from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -53,6 +54,28 @@ class WriterLock:
         # Unlocked explicitly because a forked child may still hold the same descriptor.
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
+
+
+def mode_like(other: Path) -> int:
+    """Who may read and write a copy of a file: those who may the file itself, and we."""
+    return stat.S_IMODE(other.stat().st_mode) & 0o666 | 0o600
+
+
+def open_like(other: Path, path: Path, flags: int = 0) -> int:
+    """Open a file, made if there is none, that nobody may read who may not read ``other``.
+
+    What root makes belongs to whom ``other`` belongs. Raises `OSError`.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, mode_like(other))
+    _hand_over(descriptor, other)
+    return descriptor
+
+
+def _hand_over(descriptor: int, other: Path) -> None:
+    """What root makes beside a file is its owner's, as SQLite has it: a service could not open its store any more."""
+    if os.geteuid() == 0 and other.exists():
+        owner = other.stat()
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def refuse_unfit(path: Path) -> None:

@@ -32,5 +32,5 @@ def keep_working(dispatcher: Dispatcher, stopping: threading.Event) -> None:
 
 def stop_at_hang_up(stop: Callable[[int, FrameType | None], object]) -> None:
     """Stop in good order when the terminal goes away, unless somebody has said that it may, as ``nohup`` does."""
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, stop)

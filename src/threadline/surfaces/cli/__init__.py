@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
 
 __all__ = ["main"]
+
+
+class _ToldToEndError(BaseException):
+    """A signal asks the process to end: what is half done is cleared away on the way out."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -19,4 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a sign must not stop an answer
-    sys.exit(run(composition(), sys.argv[1:] if arguments is None else arguments))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
+            signal.signal(number, _end)
+    try:
+        code = run(composition(), sys.argv[1:] if arguments is None else arguments)
+    except _ToldToEndError as told:
+        with suppress(OSError):
+            sys.stdout.flush()
+        signal.signal(told.number, signal.SIG_DFL)
+        os.kill(os.getpid(), told.number)  # whoever sent it must see that it was obeyed
+        code = 128 + told.number
+    sys.exit(code)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise _ToldToEndError(number)

@@ -11,7 +11,7 @@ import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from threadline.surfaces.cli.ending import ended_by_signals
-from threadline.surfaces.cli.printing import terminal
+from threadline.surfaces.cli.printing import counted, terminal
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.composition import Told
 
@@ -30,7 +30,7 @@ def backup(session: Session, into: Path) -> None:
         events, size, _ = session.composition.back_up(session.settings(), into, told)
     seconds = time.monotonic() - began
     session.console.print(
-        f"{into}: {events:,} events, {size:,} bytes, whole; {seconds:.1f} s.", highlight=False, markup=False
+        f"{into}: {counted(events, 'event')}, {size:,} bytes, whole; {seconds:.1f} s.", highlight=False, markup=False
     )
 
 
@@ -47,7 +47,9 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
     settings = session.settings()
     with ended_by_signals(), _bar("Copying") as told:
         events, size, aside = session.composition.restore(settings, backup, told, replace)
-    session.console.print(f"{settings.store}: {events:,} events, {size:,} bytes, whole.", highlight=False, markup=False)
+    session.console.print(
+        f"{settings.store}: {counted(events, 'event')}, {size:,} bytes, whole.", highlight=False, markup=False
+    )
     if aside is not None:
         session.console.print(f"The store that was there is {aside} now.", highlight=False, markup=False)
 

@@ -17,7 +17,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import StoreBusy, ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
-from threadline.surfaces.cli.printing import visible, visible_lines
+from threadline.surfaces.cli.printing import counted, visible, visible_lines
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.http.health import package_version
 
@@ -111,7 +111,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         yield Finding("store", "fault", _told(error))
         return
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
-    size = f"{stats.get('file_bytes', 0):,} bytes, {stats.get('log_entries', 0):,} events"
+    size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
     yield Finding("store", "ok", f"{shown}: {size}")
     if not _is_elsewhere(settings):
         yield _content(faults)

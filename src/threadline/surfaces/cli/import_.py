@@ -18,7 +18,7 @@ from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
 from threadline.surfaces.cli.importing import Plan, Summary, import_file, preview
-from threadline.surfaces.cli.printing import json_of, terminal, visible
+from threadline.surfaces.cli.printing import counted, json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 from threadline.wire.table import parse_mapping
 
@@ -194,10 +194,10 @@ def _readable(event: Event) -> dict[str, Any]:
 
 def _show(console: Console, summary: Summary, seconds: float) -> None:
     if summary.skipped:
-        console.print(f"{summary.skipped:,} rows were settled by an earlier run.", highlight=False)
+        console.print(f"{counted(summary.skipped, 'row was', 'rows were')} settled by an earlier run.", highlight=False)
     rate = summary.rows / max(seconds, 1e-9)
     console.print(
-        f"{summary.rows:,} rows in {seconds:.1f} s ({rate:,.0f} rows/s): {summary.accepted:,} accepted, "
+        f"{counted(summary.rows, 'row')} in {seconds:.1f} s ({rate:,.0f} rows/s): {summary.accepted:,} accepted, "
         f"{summary.duplicates:,} known already, {summary.conflicts:,} in conflict, {summary.rejected:,} rejected.",
         highlight=False,
     )

@@ -21,6 +21,7 @@ from threadline.surfaces.cli.tables import errors_table, operations_table, setti
 def settings(session: Session, as_json: bool, markdown: bool) -> None:
     """List all settings, what they are now, and why they exist. Secrets are not shown."""
     if markdown:
+        _refuse_json(as_json)
         click.echo(settings_table(), nl=False)
         return
     in_force = session.settings()
@@ -44,6 +45,7 @@ def settings(session: Session, as_json: bool, markdown: bool) -> None:
 def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
     """List what is in force: projections, policies, operations and kinds of identifiers."""
     if markdown:
+        _refuse_json(as_json)
         click.echo(f"{operations_table(session.composition.operations())}\n{errors_table()}", nl=False)
         return
     with session.engine(readonly=True) as engine:
@@ -75,6 +77,11 @@ def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
         },
         session.console,
     )
+
+
+def _refuse_json(as_json: bool) -> None:
+    if as_json:
+        raise click.UsageError("--json and --markdown exclude each other; give one")
 
 
 def _shown(each: Described, value: Any) -> Any:

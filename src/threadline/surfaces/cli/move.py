@@ -17,7 +17,7 @@ from threadline.engine.moving import Progress as Told
 from threadline.kernel.errors import InvalidSetting, StoreFull
 from threadline.kernel.store import Store
 from threadline.settings import Settings, load, without_secret
-from threadline.surfaces.cli.printing import terminal
+from threadline.surfaces.cli.printing import counted, terminal
 from threadline.surfaces.cli.session import Session
 
 LEVEL_SECONDS = 60.0
@@ -68,8 +68,9 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
         session.console.print("Stopped. Stop what writes to the source, then run this without --follow.")
         return
     session.console.print(
-        f"{moved.events:,} events and {moved.items:,} items moved; both stores have the same canonical dump "
-        f"({moved.dump.number:,} lines, fingerprint {moved.dump}) at position {moved.cursor or 'of an empty log'}.",
+        f"{counted(moved.events, 'event')} and {counted(moved.items, 'item')} moved; both stores have the same "
+        f"canonical dump ({counted(moved.dump.number, 'line')}, fingerprint {moved.dump}) at position "
+        f"{moved.cursor or 'of an empty log'}.",
         highlight=False,
     )
 

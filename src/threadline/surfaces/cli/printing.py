@@ -20,6 +20,7 @@ CELL_LENGTH_MIN = 12
 INDENT = 2
 GAP = 2
 
+_PLURALS = {"person": "people", "breach": "breaches"}
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{6}Z")
 _FIRST = (
@@ -27,8 +28,8 @@ _FIRST = (
     "unit", "currency", "address", "summary", "code", "message", "received_at", "reason",
 )  # fmt: skip
 """Columns that say most, in this order; where a table is too wide, it is others that go."""
-_LAST = _FIRST[-1]
-_FOLDED = frozenset({"now", _LAST})
+_SENTENCES = frozenset({"message", "reason"})
+_FOLDED = _SENTENCES | {"now"}
 """Columns that are told whole, on several lines if need be."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BARE_IN_JSON = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
@@ -43,6 +44,11 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """The same for a text of several lines, which no producer has a part in: mistakes in definitions, one a line."""
     return "\n".join(map(visible, text.split("\n")))
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with what it is of: ``1 person``, ``2,000 people``."""
+    return f"{number:,} {one if number == 1 else many or _PLURALS.get(one, f'{one}s')}"
 
 
 def terminal(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
@@ -137,7 +143,7 @@ def _widths(wanted: Mapping[str, int], width: int) -> dict[str, int]:
     kept: dict[str, int] = {}
     left = width
     for name, wide in wanted.items():
-        if name in _FOLDED and name != _LAST:
+        if name in _FOLDED and name not in _SENTENCES:
             wide = min(wide, max(CELL_LENGTH_MIN, width // 5))
         if not kept or wide <= left or left >= max(len(name), CELL_LENGTH_MIN):
             kept[name] = min(wide, left)

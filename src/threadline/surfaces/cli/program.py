@@ -19,6 +19,7 @@ from threadline.surfaces.cli.session import Session
 from threadline.surfaces.composition import Composition
 
 HERE = "threadline.surfaces.cli"
+_OF_COMMANDS = frozenset({"--file", "-f", "--workspace", "-w", "--json"})
 _QUOTED = re.compile(r"`(\w+)`")
 
 COMMANDS = {
@@ -104,7 +105,18 @@ def _operation_names(context: click.Context) -> dict[str, str]:
     return {command_name(name): name for name in shown(_session(context).composition.operations(), "cli")}
 
 
+def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from threadline.surfaces.http.health import package_version
+
+        click.echo(f"threadline {package_version()}")
+        context.exit()
+
+
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
 @click.option("--traceback", is_flag=True, help="Show where a fault of the program itself happened.")
 @click.pass_obj
 def threadline(session: Session, traceback: bool) -> None:
@@ -117,7 +129,15 @@ def threadline(session: Session, traceback: bool) -> None:
 
 def run(composition: Composition, arguments: Sequence[str]) -> int:
     """Run the program and answer its exit code. What went wrong stands on stderr, never as a traceback."""
-    session = Session(composition)
+    try:
+        return _run(Session(composition), composition, arguments)
+    except BrokenPipeError:
+        # Whoever read it has seen enough. Like click and rich, which see most of these: what was not told may matter.
+        _discard_output()
+        return 1
+
+
+def _run(session: Session, composition: Composition, arguments: Sequence[str]) -> int:
     try:
         # Commands answer nothing; an exit code is what click answers in their place.
         return threadline.main(list(arguments), "threadline", standalone_mode=False, obj=session) or 0
@@ -125,13 +145,12 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        error.show()
+        _with_place(error).show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        _discard_output()  # whoever read it has seen enough
-        return 0
+        raise
     except InvalidDefinition as error:
         return _tell(visible_lines(str(error)), _in_commands(error.hint, composition))
     except ThreadlineError as error:
@@ -147,6 +166,16 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
             raise
         fault = visible(f"a fault of the program itself: {type(error).__name__}: {error}")
         return _tell(fault, "run it again with --traceback")
+
+
+def _with_place(error: click.ClickException) -> click.ClickException:
+    """Who gives an option before the command that takes it is told where it belongs."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None or error.option_name not in _OF_COMMANDS:
+        return error
+    if not isinstance(error.ctx.command, click.Group):
+        return error
+    place = f"{error.ctx.command_path} COMMAND {error.option_name} ..."
+    return click.UsageError(f"{error.option_name} follows the command: {place}", error.ctx)
 
 
 def _discard_output() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import types
 from collections.abc import Mapping
@@ -39,6 +40,8 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # a type argument is kn
 
 def _given(value: str) -> bytes:
     if value == "-":
+        if sys.stdin is None:  # it was closed before we began
+            raise OSError(errno.EBADF, "there is no standard input")
         return sys.stdin.buffer.read()
     return Path(value[1:]).read_bytes() if value.startswith("@") else value.encode("utf-8", "surrogateescape")
 
@@ -68,7 +71,8 @@ def render(operation: Operation) -> click.Command:
         if operation.refused(result):
             raise click.exceptions.Exit(1)
 
-    text = f"{operation.summary}\n\n{operation.params.__doc__ or ''}"
+    told = [f"{name.upper()}: {help_text}" for name in names if (help_text := _told(hints[fields[name].name]))]
+    text = "\n\n".join((operation.summary, *told, *((operation.params.__doc__ or "",) if fields else ())))
     return click.Command(
         operation.name.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
     )
@@ -100,8 +104,14 @@ def _option(name: str, hint: Any, required: bool, default: str) -> click.Option:
 
 def _kind(hint: Any) -> Any:
     if get_origin(hint) is Literal:
-        return click.Choice([str(each) for each in get_args(hint)])
+        return click.Choice([str(each) for each in get_args(hint) if each != ""])  # what is not given is empty
     return _PLAIN.get(hint, _Json())
+
+
+def _told(hint: Any) -> str:
+    """What is to be known of a parameter: its meaning, else what it can be."""
+    hint, text = _unwrapped(hint)
+    return text or (f"one of {', '.join(get_args(hint))}." if get_origin(hint) is Literal else "")
 
 
 def _unwrapped(hint: Any) -> tuple[Any, str]:

@@ -17,7 +17,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.rebuilding import Parts, refold_everybody
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.surfaces.cli.ending import ended_by_signals
-from threadline.surfaces.cli.printing import visible
+from threadline.surfaces.cli.printing import counted, visible
 from threadline.surfaces.cli.session import Session, store_option
 
 SHOWN_MAX = 20
@@ -44,7 +44,7 @@ def refold(session: Session, jobs: int) -> None:
         )
     seconds = time.monotonic() - began
     session.console.print(
-        f"{done.people:,} people refolded from {done.events:,} events in {seconds:.1f} s "
+        f"{counted(done.people, 'person')} refolded from {counted(done.events, 'event')} in {seconds:.1f} s "
         f"({done.events / max(seconds, 1e-9):,.0f} events/s); {done.written:,} had changed.",
         highlight=False,
     )
@@ -94,9 +94,11 @@ def verify(session: Session, jobs: int) -> None:
     for row in done.rows_amiss[:SHOWN_MAX]:
         _tell(session.console, "row", "red", row.said)
     session.console.print(
-        f"{done.people:,} people with {done.events:,} events verified: "
-        f"{len(faults)} faults of the file, {len(done.differing):,} people who differ, "
-        f"{len(done.rows_amiss):,} index rows amiss, {len(told):,} breaches.",
+        f"{counted(done.people, 'person')} with {counted(done.events, 'event')} verified: "
+        f"{counted(len(faults), 'fault')} of the file, "
+        f"{counted(len(done.differing), 'person who differs', 'people who differ')}, "
+        f"{counted(len(done.rows_amiss), 'index row', 'index rows')} amiss, "
+        f"{counted(len(told), 'breach')}.",
         highlight=False,
     )
     if done.differing:

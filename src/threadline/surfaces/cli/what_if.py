@@ -21,7 +21,7 @@ from threadline.capabilities.whatif.trying import SAMPLES_MAX, Asked, Checkpoint
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Key
-from threadline.surfaces.cli.printing import json_of, terminal, visible
+from threadline.surfaces.cli.printing import counted, json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option, workspace_option
 
 INTERRUPTED = 130
@@ -179,9 +179,11 @@ def _print(console: Console, found: WhatIfView) -> None:
     asked = sum(found.asked_of.values())
     share = found.changed / max(found.decisions, 1)
     console.print(
-        f"{found.new}, against {found.old}\n{_start(found.start)} to {found.stop[:19]}Z: {found.people:,} people, "
-        f"{asked:,} events asked about\n{found.changed:,} of {found.decisions:,} answers changed ({share:.2%}), for "
-        f"{found.people_changed:,} people; {found.errors:,} errors, {found.failed:,} people failed",
+        f"{found.new}, against {found.old}\n{_start(found.start)} to {found.stop[:19]}Z: "
+        f"{counted(found.people, 'person')}, {counted(asked, 'event')} asked about\n"
+        f"{found.changed:,} of {found.decisions:,} answers changed ({share:.2%}), for "
+        f"{counted(found.people_changed, 'person')}; {counted(found.errors, 'error')}, "
+        f"{counted(found.failed, 'person')} failed",
         highlight=False, markup=False,
     )  # fmt: skip
     for table in _tables(found):
@@ -189,9 +191,11 @@ def _print(console: Console, found: WhatIfView) -> None:
         console.print(table)
     if found.points is not None:
         points = found.points
-        console.print(f"\npoints of {points.people:,} people: {points.earned:+,} earned, {points.balance:+,} balance")
+        console.print(
+            f"\npoints of {counted(points.people, 'person')}: {points.earned:+,} earned, {points.balance:+,} balance"
+        )
     if found.cut:
-        console.print(f"\n{found.cut:,} events led to more than is allowed; the rest of it was left out")
+        console.print(f"\n{counted(found.cut, 'event')} led to more than is allowed; the rest of it was left out")
     for person, problem in found.failures.items():
         console.print(Text.assemble(("failed", "red"), "  ", visible(f"{person}: {problem}")))
 

@@ -1,0 +1,108 @@
+"""The edges of the command line: options in the wrong place, pipes that close, input that is not there, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.cli_stage import call, composed, store
+from threadline.engine.rebuilding import _without_interrupts
+from threadline.surfaces.http.health import package_version
+
+__all__ = ["call", "composed", "store"]
+
+PROGRAM = (sys.executable, "-m", "threadline")
+
+
+def test_the_version_is_told(call) -> None:  # type: ignore[no-untyped-def]
+    told = call("--version")
+    assert (told.code, told.out) == (0, f"threadline {package_version()}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (("--file", "x.db", "person", "user_id:42"), "--file follows the command: threadline COMMAND --file ..."),
+        (("keys", "-f", "x.db", "list"), "-f follows the command: threadline keys COMMAND -f ..."),
+    ],
+)
+def test_an_option_before_its_command_is_told_its_place(arguments: tuple[str, ...], place: str, call) -> None:  # type: ignore[no-untyped-def]
+    told = call(*arguments)
+    assert (told.code, told.out) == (2, "")
+    assert place in told.err
+
+
+@pytest.mark.parametrize("command", ["settings", "catalogue"])
+def test_two_forms_of_one_answer_exclude_each_other(command: str, store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call(command, "--json", "--markdown")
+    assert (told.code, told.out) == (2, "")
+    assert "exclude each other" in told.err
+
+
+def test_help_says_what_an_argument_is_and_no_choice_is_empty(call) -> None:  # type: ignore[no-untyped-def]
+    assert "ID: A person's id, or any identifier as kind:value" in call("person", "--help").out
+    assert "TYPE: one of fact, preference" in call("memory-fact", "--help").out
+    assert "[Approved|" in call("decisions", "--help").out
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("settings",), ("settings", "--json"), ("nonsense",)])
+def test_a_reader_who_stops_reading_sees_no_traceback(arguments: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    told = write if arguments == ("nonsense",) else subprocess.PIPE
+    done = subprocess.run([*PROGRAM, *arguments], stdout=write, stderr=told, check=False)
+    os.close(write)
+    assert done.returncode != 0, "what was not told may matter"
+    assert not done.stderr
+
+
+def test_standard_input_that_is_not_there_is_told() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec {sys.executable} -m threadline record --events - <&-"],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"there is no standard input" in done.stderr
+
+
+HELD_UP = """
+import signal, sys, time
+from threadline.stores import sqlite_backup
+from threadline.surfaces.cli import main
+
+def copy(*given):
+    print("copying", flush=True)
+    time.sleep(600)
+
+sqlite_backup.copy_database = copy
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)  # whatever the tests run under
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_is_told_to_end_clears_away_what_is_half_done(number: signal.Signals, store: Path) -> None:
+    backup = store.with_name("copy.db")
+    arguments = ["backup", str(backup), "--file", str(store)]
+    with subprocess.Popen([sys.executable, "-c", HELD_UP, *arguments], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"copying\n"
+        assert list(store.parent.glob("copy.db*"))
+        process.send_signal(number)
+        assert process.wait() == -number, "who sent it sees that it was obeyed"
+    assert not list(store.parent.glob("copy.db*"))
+
+
+def test_processes_that_share_the_work_leave_ctrl_c_to_the_one_that_began_it() -> None:
+    ask = [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"]
+    before = signal.getsignal(signal.SIGINT)
+    with _without_interrupts():
+        assert subprocess.run(ask, capture_output=True, check=True).stdout == b"True\n"
+    assert signal.getsignal(signal.SIGINT) is before
