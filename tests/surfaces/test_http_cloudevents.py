@@ -102,3 +102,14 @@ def test_a_byte_order_mark_before_json_is_passed_over_and_in_data_is_kept(
     kept = engine.event_of_key("default", "shop", "/shop binary text")
     assert kept is not None
     assert kept.event.properties == {"data": "\ufeff7"}
+
+
+def test_an_attribute_that_came_twice_is_not_chosen_from(client: TestClient, keys: Keys) -> None:
+    sent = [("authorization", f"Bearer {keys.write}"), ("content-type", "application/json")]
+    sent += [(f"ce-{name}", value) for name, value in ATTRIBUTES.items()]
+    told = client.post("/v1/cloudevents", content=b"{}", headers=[*sent, ("ce-id", "other")]).json()
+    assert [(each["code"], each["message"]) for each in told["rejected"]] == [
+        ("invalid_attribute", "`ce-id` came more than once, with different values")
+    ]
+    again = client.post("/v1/cloudevents", content=b"{}", headers=[*sent, ("ce-id", ATTRIBUTES["id"])]).json()
+    assert again["accepted"] == 1, "a proxy may repeat what there is"

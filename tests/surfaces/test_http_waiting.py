@@ -19,6 +19,7 @@ from threadline.kernel.time import MINUTE
 from threadline.settings import Settings
 from threadline.surfaces.http.access import SECRETS_MAX
 from threadline.surfaces.http.application import Application
+from threadline.wire import segment
 
 
 class HeldStore:
@@ -139,5 +140,28 @@ def test_one_request_has_only_so_many_secrets_looked_up(engine: Engine, held: He
             answer = await client.post(f"/v1/cloudevents?{query}", json={})
             assert answer.status_code == 401
         assert len(held.asked) == SECRETS_MAX
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("number", "aside"), [(10, False), (10_000, True)])
+def test_very_many_messages_are_decoded_beside_the_loop_however_short(
+    number: int, aside: bool, engine: Engine, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoding: list[int] = []
+    decode = segment.decode
+
+    def noted(*given: Any, **named: Any) -> Any:
+        decoding.append(threading.get_ident())
+        return decode(*given, **named)
+
+    monkeypatch.setattr(segment, "decode", noted)
+
+    async def run() -> None:
+        async with serving(engine) as client:
+            body = b'{"batch":[' + b",".join([b"1"] * number) + b"]}"
+            told = (await client.post("/v1/batch", content=body, headers=bearer(keys.write))).json()
+            assert len(told["rejected"]) == number
+            assert [each != threading.get_ident() for each in decoding] == [aside]
 
     asyncio.run(run())

@@ -27,7 +27,7 @@ from tests.surfaces.import_stage import (
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.event import Event
 from threadline.surfaces.cli.importing import BATCH_ROWS, import_file, preview
-from threadline.surfaces.cli.rows import LINE_BYTES_MAX, RAW_LENGTH_MAX
+from threadline.surfaces.cli.rows import LINE_BYTES_MAX, RAW_LENGTH_MAX, ParquetFile
 
 BAD_CSV = (
     b"order,customer,day,dollars\n"
@@ -176,6 +176,29 @@ def test_parquet_of_data_frames_has_times_finer_than_ours(tmp_path: Path) -> Non
     assert import_file(on, clock).accepted == 2
     (told,) = on.events(on.person("default", "user_id:ada"))
     assert (told.event.occurred_at, told.event.properties) == (nanoseconds[0] // 1_000, {"clock": "00:00:00.000001"})
+
+
+def test_times_inside_lists_and_structs_are_cut_as_well(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    instant = 1_700_000_000_123_456_789
+    fine = pyarrow.timestamp("ns", tz="UTC")
+    columns = {
+        "order": ["1", "2"], "customer": ["ada", "bob"], "dollars": [1, 2], "day": ["2025-01-01", "2025-01-02"],
+        "seen": pyarrow.array([[instant], None], pyarrow.list_(fine)),
+        "made": pyarrow.array([{"at": [instant]}, None], pyarrow.struct([("at", pyarrow.large_list(fine))])),
+        "took": pyarrow.array([[instant, 1], None], pyarrow.list_(pyarrow.duration("ns"), 2)),
+        "log": pyarrow.array([[("open", instant)], None], pyarrow.map_(pyarrow.string(), fine)),
+    }  # fmt: skip
+    path = tmp_path / "orders.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    first, second = ParquetFile(path).rows()
+    told = "2023-11-14 22:13:20.123456+00:00"
+    assert (str(first["seen"][0]), str(first["made"]["at"][0]), str(first["log"][0][1])) == (told, told, told)
+    assert [each.microseconds for each in first["took"]] == [123_456, 0]
+    assert second["seen"] is second["log"] is None
+    assert import_file(engine(), plan(path)).accepted == 2
 
 
 def test_parquet_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:

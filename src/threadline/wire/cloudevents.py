@@ -153,9 +153,11 @@ def _binary(body: bytes, content_type: str, headers: Mapping[str, str], request:
     for name, value in headers.items():
         if name.startswith("ce-"):
             try:
-                attributes[name[3:]] = _header_value(name, value)
+                told = _header_value(name, value)
             except EventRejected as refusal:
-                attributes[name[3:]], fault = value, refusal
+                told, fault = value, refusal
+            if attributes.setdefault(name[3:], told) != told:
+                fault = EventRejected("invalid_attribute", f"`{name}` came more than once, with different values")
     if attributes.keys() & _NO_HEADERS:
         text = "`datacontenttype` is the Content-Type and `data` the body; neither is a header of its own"
         fault = EventRejected("invalid_attribute", text)

@@ -268,7 +268,7 @@ class ParquetFile:
 
     def __init__(self, path: Path) -> None:
         try:
-            from pyarrow import ArrowException, duration, parquet, schema, time64, timestamp
+            from pyarrow import ArrowException, parquet, schema
         except ImportError:
             hint = "pip install 'threadline[parquet]'"
             raise InvalidValue("reading Parquet needs pyarrow, which is not installed", hint=hint) from None
@@ -278,17 +278,8 @@ class ParquetFile:
             self._file = parquet.ParquetFile(path)
         except (self._damaged, OSError) as error:
             raise InvalidValue(f"{path.name} is not a Parquet file: {error}") from None
-        # Data frames write nanoseconds, and Python's times know microseconds.
         told = self._file.schema_arrow
-        coarse = {"time64[ns]": time64("us"), "duration[ns]": duration("us")}
-        kept = [
-            each.with_type(
-                timestamp("us", each.type.tz)
-                if str(each.type).startswith("timestamp[ns")
-                else coarse.get(str(each.type), each.type)
-            )
-            for each in told
-        ]
+        kept = [each.with_type(_coarse(each.type)) for each in told]
         self._cut = None if kept == list(told) else schema(kept)
         self.size = int(self._file.metadata.num_rows)
         self._read = 0
@@ -326,3 +317,24 @@ class ParquetFile:
     def close(self) -> None:
         """Release the file."""
         self._file.close()
+
+
+def _coarse(kind: Any) -> Any:
+    """A type with microseconds in place of nanoseconds, however deep: data frames write these, Python knows those."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_struct(kind):
+        return pa.struct([each.with_type(_coarse(each.type)) for each in kind])
+    if types.is_map(kind):
+        return pa.map_(_coarse(kind.key_type), _coarse(kind.item_type), kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_coarse(kind.value_type)), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        made = pa.large_list if types.is_large_list(kind) else pa.list_
+        return made(kind.value_field.with_type(_coarse(kind.value_type)))
+    if not types.is_temporal(kind) or getattr(kind, "unit", "") != "ns":
+        return kind
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.duration("us") if types.is_duration(kind) else pa.time64("us")
