@@ -89,6 +89,19 @@ def test_the_docs_show_every_address_with_an_example(client: TestClient, describ
     assert text.count("<pre>curl ") == len({body["summary"] for _, _, body in _bodies(described)})
 
 
+def test_every_place_in_the_docs_has_a_name_of_its_own(client: TestClient) -> None:
+    page = client.get("/docs").text
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids)), sorted(id for id in ids if ids.count(id) > 1)
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
+
+
+def test_the_docs_tell_defaults_and_bounds(client: TestClient) -> None:
+    page = client.get("/docs").text
+    assert "<td>integer, 0 to 100</td><td>How many of the newest events to show. Default: 20.</td>" in page
+    assert "<td>Approved | Error |" in page
+
+
 def test_the_commands_of_the_docs_go_to_the_server_that_is_asked(client: TestClient) -> None:
     text = client.get("/docs", headers={"host": "shop.example:9000"}).text
     assert "http://shop.example:9000/v1/people/user_id:42" in text

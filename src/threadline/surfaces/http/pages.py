@@ -108,9 +108,9 @@ def _docs(described: dict[str, Any]) -> str:
         f"<h1>Threadline API {html.escape(package_version())}</h1><p>{_text(described['info']['description'])}</p>",
         f'<p>{_text(_CREDENTIALS)}</p><nav aria-label="Groups of addresses">',
     ]
-    parts += [f'<a href="#{tag}">{tag}</a>' for tag in tags] + ['<a href="#errors">errors</a></nav>']
+    parts += [f'<a href="#group-{tag}">{tag}</a>' for tag in tags] + ['<a href="#errors">errors</a></nav>']
     for tag in tags:
-        parts.append(f'<h2 id="{tag}">{tag}</h2>')
+        parts.append(f'<h2 id="group-{tag}">{tag}</h2>')
         parts += [_operation(*alike[0], also=alike[1:]) for alike in _alike(by_tag[tag])]
     return "".join([*parts, _errors()])
 
@@ -134,7 +134,7 @@ def _operation(method: str, path: str, body: dict[str, Any], also: Sequence[Entr
             parameter["name"],
             parameter["in"],
             _kind(parameter["schema"]),
-            parameter.get("description", ""),
+            _meaning(parameter.get("description", ""), parameter["schema"]),
             parameter["required"],
         )
         for parameter in body.get("parameters", ())
@@ -145,7 +145,7 @@ def _operation(method: str, path: str, body: dict[str, Any], also: Sequence[Entr
     schema = content.get("schema", {})
     for name, inside in schema.get("properties", {}).items():
         required = name in schema.get("required", ())
-        rows.append((name, "body", _kind(inside), inside.get("description", ""), required))
+        rows.append((name, "body", _kind(inside), _meaning(inside.get("description", ""), inside), required))
     return (
         f'<h3 id="{html.escape(body["operationId"])}"><span class="scope">{html.escape(needs)}</span>'
         f'<span class="method">{method}</span> <code>{html.escape(path)}</code></h3>'
@@ -172,14 +172,22 @@ def _table(rows: Sequence[tuple[str, str, str, str, bool]]) -> str:
 
 def _kind(schema: dict[str, Any]) -> str:
     if "enum" in schema:
-        return " | ".join(map(str, schema["enum"]))
+        return " | ".join(str(each) for each in schema["enum"] if each != "")  # what is not given is empty
     if "anyOf" in schema:
         return " or ".join(_kind(each) for each in schema["anyOf"])
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if schema.get("type") == "array":
         return f"list of {_kind(schema.get('items', {}))}"
-    return str(schema.get("format") or schema.get("type") or "any")
+    kind = str(schema.get("format") or schema.get("type") or "any")
+    return (
+        f"{kind}, {schema['minimum']:,} to {schema['maximum']:,}" if {"minimum", "maximum"} <= schema.keys() else kind
+    )
+
+
+def _meaning(description: str, schema: dict[str, Any]) -> str:
+    default = schema.get("default")
+    return description if default in (None, "", [], False) else f"{description} Default: {default}.".strip()
 
 
 def _curl(method: str, path: str, body: dict[str, Any], kind: str, example: Any) -> str:
