@@ -77,6 +77,7 @@ def test_the_doctor_looks_at_everything(store: Path, call) -> None:  # type: ign
         "disk",
         "clock",
         "definitions",
+        "server",
         "catalogue",
         "store",
         "content",
@@ -97,6 +98,25 @@ def test_the_doctor_finds_faults(store: Path, call) -> None:  # type: ignore[no-
     assert told.code == 1
     assert "fault" in told.out
     assert "a backup that is whole can be put in its place" in " ".join(told.out.split()), "what to do is told too"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("THREADLINE_JWT_SECRET", "short", "jwt_secret has 5 bytes"),
+        ("THREADLINE_FORWARDED_ALLOW_IPS", "10.0.0.0/99", "10.0.0.0/99"),
+        ("THREADLINE_WEBHOOK_SECRETS", "whsec_!", "webhook_secrets"),
+    ],
+)
+def test_the_doctor_finds_what_would_stop_a_server(  # type: ignore[no-untyped-def]
+    setting: str, value: str, message: str, store: Path, call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(setting, value)
+    told = call("doctor")
+    assert told.code == 1
+    assert message in " ".join(told.out.split())
+    assert told.out.count("fault") == 1
+    assert "no other process writes" in told.out, "all else is looked at"
 
 
 @pytest.mark.parametrize(

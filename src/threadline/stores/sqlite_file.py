@@ -31,6 +31,8 @@ class WriterLock:
         try:
             self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             _hand_over(self._descriptor, path)
+        except FileNotFoundError as error:
+            raise InvalidSetting(f"a store cannot be kept at {path}: there is no such folder") from error
         except OSError as error:
             raise InvalidSetting(f"a store cannot be kept at {path}: {name.name}: {error.strerror}") from error
         try:

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = run(composition(), sys.argv[1:] if arguments is None else arguments)
     except _ToldToEndError as told:
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):  # the output may be closed, and was perhaps never open
             sys.stdout.flush()
         signal.signal(told.number, signal.SIG_DFL)
         os.kill(os.getpid(), told.number)  # whoever sent it must see that it was obeyed

@@ -46,7 +46,7 @@ def doctor(session: Session) -> None:
     """Check the store, its lock, versions, the disk, the clock and the definitions. Exits 1 for any fault."""
     settings = session.settings()
     findings = [*_surroundings(settings), *_definitions(session, settings)]
-    if findings[-1].sign == "fault":
+    if any(finding.what == DEFINITIONS and finding.sign == "fault" for finding in findings):
         findings.append(Finding("store", "note", "not looked at: it cannot be opened before the definitions are right"))
     else:
         findings += _store(session, settings)
@@ -89,11 +89,27 @@ def _definitions(session: Session, settings: Settings) -> Iterator[Finding]:
     try:
         # With a store of their own: they are read whether there is one yet or not.
         alone = {"store": "memory:", "definitions": str(file or ""), "cache": ""}
-        session.composition.open_engine(load(alone, onto=settings), False).close()
+        engine = session.composition.open_engine(load(alone, onto=settings), False)
     except ThreadlineError as error:
         yield Finding(DEFINITIONS, "fault", _told(error))
         return
-    yield Finding(DEFINITIONS, "ok", seen)
+    try:
+        yield Finding(DEFINITIONS, "ok", seen)
+        yield _server(session, engine, settings)
+    finally:
+        engine.close()
+
+
+def _server(session: Session, engine: Engine, settings: Settings) -> Finding:
+    """Whether settings, secrets and extras let a server start: it is put together, and not run."""
+    from threadline.surfaces.http.application import Application
+
+    try:
+        session.composition.open_dispatcher(engine, settings)
+        Application(engine, settings, limits=session.composition.open_limits(settings))
+    except ThreadlineError as error:
+        return Finding("server", "fault", _told(error))
+    return Finding("server", "ok", "can be started with these settings")
 
 
 def _store(session: Session, settings: Settings) -> Iterator[Finding]:
@@ -119,7 +135,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         ahead_bytes = stats.get("wal_bytes", 0)
         sign = "note" if ahead_bytes > bound else "ok"
         yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
-        yield from _lock(session)
+        yield from _lock(session, settings)
     if newest:
         from threadline.engine.packing import unpack_event
 
@@ -144,10 +160,11 @@ def _content(faults: list[str] | None) -> Finding:
     return Finding("content", "fault" if faults else "ok", faults[0] if faults else "read through, and whole")
 
 
-def _lock(session: Session) -> Iterator[Finding]:
+def _lock(session: Session, settings: Settings) -> Iterator[Finding]:
     try:
-        with session.engine():
-            yield Finding("lock", "ok", "no other process writes")
+        # Without a cache: whatever may be wrong with that is no matter of the lock.
+        session.composition.open_engine(load({"cache": ""}, onto=settings), False).close()
+        yield Finding("lock", "ok", "no other process writes")
     except StoreBusy as error:
         yield Finding("lock", "ok", str(error))
     except (ThreadlineError, OSError) as error:
