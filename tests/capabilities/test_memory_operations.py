@@ -118,6 +118,24 @@ def test_a_request_is_carried_out_once(shop: Asked) -> None:
     assert retried["receipt"]["id"] == taken["receipt"]["id"]
 
 
+def test_a_request_is_carried_out_once_whoever_was_merged_meanwhile(shop: Asked) -> None:
+    shop.tell("page", user_id="eve")
+    eve, said = "user_id:eve", {"type": "fact", "key": "city"}
+    remember(shop, "city", "Rome", who=eve, request="r1")
+    taken = shop.ask("retract", id=eve, **said, request="r2")
+    shop.ask("tag", id=eve, add=["vip"], request="r3")
+    shop.ask("merge", id=ADA, other=eve, force=True)
+    shop.ask("tag", id=ADA, remove=["vip"])
+    remember(shop, "city", "Oslo")
+    told = remember(shop, "city", "Rome", who=eve, request="r1")
+    again = shop.ask("retract", id=ADA, **said, request="r2")
+    tag = shop.ask("tag", id=eve, add=["vip"], request="r3")
+    assert (told["receipt"]["status"], told["fact"]["value"]) == ("duplicate", "Oslo")
+    assert (again["receipt"]["status"], again["gone"]) == ("duplicate", [])
+    assert again["receipt"]["id"] == taken["receipt"]["id"]
+    assert (tag["receipts"][0]["status"], tag["tags"]) == ("duplicate", [])
+
+
 def test_a_fact_is_taken_back_and_given_back_once_whoever_sends_it(shop: Asked) -> None:
     remember(shop, "city", "Rome")
     wish = {"id": ADA, "type": "fact", "key": "city", "request": "r"}

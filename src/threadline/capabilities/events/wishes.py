@@ -54,3 +54,19 @@ def wish(
 def derived_key(*parts: str) -> str:
     """An idempotency key of 32 hex digits that is a function of these parts, however long they are."""
     return event_id("", "", canonical_json(parts).decode())
+
+
+def place_and_key(
+    context: Context, person: Any, *parts: str, named: str, source: str = WISHES
+) -> tuple[Identifier, str]:
+    """Whose thread a wish about a person goes to, and its key, which is made of the person's id and these parts.
+
+    If its caller ``named`` it, and told it of somebody who has been merged into the person since, it keeps the place
+    and the key of then: sent again it is the same wish.
+    """
+    # The threads of whoever was merged are the person's, and one of them is that of the id they had.
+    keys = [derived_key(id, *parts) for id in dict.fromkeys((person.id, *(person.heads if named else ())))]
+    told = context.engine.event_of_keys(context.workspace, (source,), keys) if len(keys) > 1 else None
+    if told is not None and told.thread in person.identifiers:
+        return person.identifiers[told.thread], told.event.key
+    return person.identifiers[person.id], keys[0]

@@ -9,25 +9,19 @@ from msgspec import Meta
 
 from threadline.capabilities.events.events import AGENT_INSIGHT
 from threadline.capabilities.events.forms import EventId, PersonRef, Time, checked_id, instant
-from threadline.capabilities.events.wishes import WISHES, RequestKey, derived_key, wish
+from threadline.capabilities.events.wishes import WISHES, RequestKey, derived_key, place_and_key, wish
 from threadline.capabilities.memory.definition import AGENT_INFERRED, SYSTEM_COMPUTED, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
 from threadline.capabilities.memory.operations import FactKey, FactType, FactView, fact_view, found_fact, memory_of
 from threadline.capabilities.memory.paths import keep
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded
-from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event import Receipt
 from threadline.kernel.limits import FACT_VALUE_BYTES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import parse_time
 
 FactIds = Annotated[list[Annotated[str, Meta(max_length=150)]], Meta(description="Facts as type/key.", max_length=8)]
-
-
-def _event(
-    context: Context, person: Any, type: str, properties: dict[str, Any], key: str, source: str = WISHES
-) -> Event:
-    return wish(context, person.identifiers[person.id], type, properties, key, source=source)
 
 
 def _known(context: Context, person: str) -> dict[str, Any]:
@@ -96,9 +90,12 @@ def _remember(context: Context, params: RememberParams) -> RememberResult:
     if params.derived_from:
         properties["derived_from"] = params.derived_from
     said = canonical_json(properties).decode()
-    key = derived_key(person.id, type, params.request or f"at {person.position} {said}")
+    request = params.request or f"at {person.position} {said}"
     # Who says so is part of what is said: each agent is a voice of its own.
-    receipt = context.engine.record([_event(context, person, type, properties, key, context.source)], known=True)[0]
+    source = context.source
+    identifier, key = place_and_key(context, person, type, request, named=params.request, source=source)
+    event = wish(context, identifier, type, properties, key, source=source)
+    receipt = context.engine.record([event], known=True)[0]
     fact = _known(context, person.id).get(params.type, {}).get(params.key)
     # What was just told is among the newest events of its fact; told again, it may not be any more.
     kept = fact is not None and (receipt.status == "duplicate" or receipt.id in fact["source_event_ids"])
@@ -143,14 +140,16 @@ class RetractResult(msgspec.Struct, kw_only=True):
 def _retract(context: Context, params: RetractParams) -> RetractResult:
     person = context.engine.person(context.workspace, params.id)
     before = memory_of(context, person)
-    request = params.request or f"at {person.position}"
-    key = derived_key(person.id, FACT_RETRACTED, params.type, params.key, request)
+    named = params.request
+    parts = (FACT_RETRACTED, params.type, params.key, named or f"at {person.position}")
+    identifier, key = place_and_key(context, person, *parts, named=named)
     if context.engine.event_of_key(context.workspace, WISHES, key) is None:
         found_fact(before, params.type, params.key)
         if sum(1 for each in before["retracted"] if each["retraction"]) >= FACTS_RETRACTED_MAX:
             raise LimitExceeded(f"{FACTS_RETRACTED_MAX} facts of this person are retracted; no more can be")
     properties = {"type": params.type, "key": params.key} | ({"reason": params.reason} if params.reason else {})
-    receipt = context.engine.record([_event(context, person, FACT_RETRACTED, properties, key)], known=True)[0]
+    event = wish(context, identifier, FACT_RETRACTED, properties, key)
+    receipt = context.engine.record([event], known=True)[0]
     left = _ids(_known(context, person.id))
     return RetractResult(person=person.id, receipt=receipt, gone=[id for id in _ids(before) if id not in left])
 

@@ -19,7 +19,7 @@ from threadline.capabilities.events.forms import (
     write_cursor,
 )
 from threadline.capabilities.events.instants import AsOf, then
-from threadline.capabilities.events.wishes import RequestKey, derived_key, wish
+from threadline.capabilities.events.wishes import RequestKey, place_and_key, wish
 from threadline.capabilities.features.operations import FeatureView, feature_views
 from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
 from threadline.kernel.errors import InvalidValue, NotFound
@@ -326,10 +326,9 @@ def _tag(context: Context, params: TagParams) -> TagResult:
     tags = _tags(context, person)
     # With a request of its own a wish is told as it is, so that its repetition meets the same events. Without one,
     # what stands as wished needs no event, and the position makes a later wish of the same words another one.
-    request = params.request or f"at {person.position}"
     wishes = [(TAG_ADDED, tag) for tag in dict.fromkeys(params.add) if params.request or tag not in tags]
     wishes += [(TAG_REMOVED, tag) for tag in dict.fromkeys(params.remove) if params.request or tag in tags]
-    events = [_tag_event(context, person, kind, tag, request) for kind, tag in wishes]
+    events = [_tag_event(context, person, kind, tag, params.request) for kind, tag in wishes]
     receipts = engine.record(events, known=True) if events else []
     person = engine.person(context.workspace, person.id)
     return TagResult(person=person.id, tags=_tags(context, person), receipts=receipts)
@@ -343,8 +342,9 @@ def _tags(context: Context, person: Any) -> list[str]:
 
 
 def _tag_event(context: Context, person: Any, kind: str, tag: str, request: str) -> Event:
-    key = derived_key(person.id, kind, tag, request)
-    return wish(context, person.identifiers[person.id], kind, {"tag": tag}, key)
+    parts = (kind, tag, request or f"at {person.position}")
+    identifier, key = place_and_key(context, person, *parts, named=request)
+    return wish(context, identifier, kind, {"tag": tag}, key)
 
 
 TAG = Operation(
