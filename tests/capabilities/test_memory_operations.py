@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.memory import resolve
 from threadline.capabilities.memory.search import ranked
 from threadline.engine.context import Context
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded, NotFound
@@ -363,34 +362,6 @@ def test_a_search_answers_the_best_first(shop: Asked) -> None:
         remember(shop, key, value)
     found = shop.ask("memory", id=ADA, text="colour", limit=1)["facts"]
     assert [(each["key"], each["score"] > 0) for each in found] == [("colour", True)]
-
-
-def test_variables_are_type_key_and_path() -> None:
-    memory: dict[str, Any] = {
-        "purchase": {"last_transaction": fact("", "", {"product_name": "Tent", "lines": [{"n": 1}, {"n": 2}]})},
-        "form": {"v1.0": fact("", "", {"a": 1}), "v1": fact("", "", {"0": {"a": 2}, "b": 3})},
-        "retracted": [],
-    }
-    for variable, value in {
-        "purchase.last_transaction.product_name": "Tent",
-        "purchase.last_transaction.lines.1.n": 2,
-        "purchase.last_transaction.lines.2.n": None,
-        "purchase.last_transaction.product_name.x": None,
-        "purchase.last_transaction": memory["purchase"]["last_transaction"]["value"],
-        "form.v1.0.a": 1,
-        "form.v1.b": 3,
-        "form.v2.b": None,
-        "form": None,
-        "retracted.0": None,
-        "": None,
-    }.items():
-        assert resolve(memory, variable) == value, variable
-
-
-def test_variables_of_a_template_are_resolved(shop: Asked) -> None:
-    remember(shop, "city", "Rome")
-    said = shop.ask("memory_variables", id=ADA, names="fact.city, fact.town,fact.city")
-    assert (said["values"], said["missing"]) == ({"fact.city": "Rome", "fact.town": None}, ["fact.town"])
 
 
 def test_definitions_are_told(shop: Asked) -> None:

@@ -22,7 +22,7 @@ from threadline.capabilities.memory.projection import facts_of, make_makers
 from threadline.capabilities.memory.search import ranked
 from threadline.capabilities.memory.sorting import RETRACTIONS
 from threadline.capabilities.memory.variables import resolve
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import EVENTS_PAGE_MAX, FACT_KEY_LENGTH_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
@@ -196,9 +196,11 @@ class VariablesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose facts, and the variables of a template."""
 
     id: PersonRef
-    names: Annotated[
-        str, Meta(description="Variables as type.key.path, separated by commas.", min_length=1, max_length=10_000)
-    ]
+    names: Annotated[str, Meta(description="Variables as type.key.path, separated by commas.", max_length=10_000)] = ""
+    variables: Annotated[
+        list[str],
+        Meta(description="Variables, each taken literally, with any commas in it.", max_length=1_000),
+    ] = []
 
 
 class VariablesResult(msgspec.Struct, kw_only=True):
@@ -210,9 +212,11 @@ class VariablesResult(msgspec.Struct, kw_only=True):
 
 
 def _variables(context: Context, params: VariablesParams) -> VariablesResult:
+    names = list(dict.fromkeys([*comma_separated(params.names), *params.variables]))
+    if not names:
+        raise InvalidValue("name the variables: in `names`, separated by commas, or one by one in `variables`")
     person = context.engine.person(context.workspace, params.id)
     facts = memory_of(context, person)
-    names = list(dict.fromkeys(comma_separated(params.names)))
     values = {name: resolve(facts, name) for name in names}
     return VariablesResult(person=person.id, values=values, missing=[name for name in names if values[name] is None])
 
