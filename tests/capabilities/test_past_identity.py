@@ -72,6 +72,27 @@ def test_before_they_were_joined_they_are_two(asked: Asked) -> None:
     assert spent(asked, "anonymous_id:phone", known="now", **then) == 17
 
 
+def test_nothing_was_known_under_an_identifier_before_it_was_told() -> None:
+    asked = Asked()
+    bought(asked, 7, anonymous_id="phone")
+    before = asked.now + 1
+    bought(asked, 100, user_id="ada", anonymous_id="phone")
+    joined = asked.now + 1
+    bought(asked, 5, user_id="ada", email="ada@example.com")
+    asked.now += DAY
+    labels = [
+        {"person": ref, "at": format_time(at)}
+        for at in (joined, before)
+        for ref in ("anonymous_id:phone", "user_id:ada", "email:ada@example.com")
+    ]
+    spendings = [spent(asked, each["person"], as_of=each["at"]) for each in labels]
+    rows = asked.ask("training_set", labels=labels, names=["monetary_total"])["rows"]
+    assert spendings == [row["values"]["monetary_total"] for row in rows] == [107, 107, 0, 7, 0, 0]
+    assert spent(asked, "user_id:ada", as_of=format_time(before), known="now") == 7
+    assert asked.ask("memory", id="user_id:ada", as_of=format_time(before))["facts"] == []
+    assert asked.ask("person", id="user_id:ada", as_of=format_time(before))["timeline"]["events"] == []
+
+
 def test_streaks_and_interests_are_of_who_was_meant_then() -> None:
     asked = Asked()
     for who in ({"user_id": "ada"}, {"anonymous_id": "phone"}):
@@ -224,9 +245,14 @@ def test_what_was_served_is_what_is_told_of_it_later(history: list[Any], random:
             served.append((asked.now, operation, ref, answer))
     asked.now += 100 * DAY
     for at, operation, ref, answer in served:
+        told = seen(asked, operation, ref, as_of=format_time(at))
         if answer is not None:
-            then = {"as_of": format_time(at)} | ({"known": "then"} if operation in ("streaks", "interests") else {})
-            assert seen(asked, operation, ref, **then) == answer
+            assert told == answer
+        elif told is not None and operation == "features":
+            # Whoever could not be found then has come since, and nothing was known of them.
+            assert {each["status"] for each in told["features"].values()} == {"NOT_FOUND"}
+        elif told is not None and operation == "person":
+            assert (told["activity"]["events"], told["identifiers"], told["timeline"]["events"]) == (0, [], [])
 
 
 def ahead(random: Random, now: int, event: Event) -> Event:

@@ -46,7 +46,7 @@ class Asker:
 
     def past(self, workspace: str, ref: str) -> Past:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
-        return Past(self, *self._meant(workspace, ref))
+        return Past(self, *self._meant(workspace, ref), named=":" in ref)
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
         """A person, and which of their threads was named."""

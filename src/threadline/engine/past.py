@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from threadline.engine.history import thread_events
@@ -11,7 +12,9 @@ from threadline.engine.person import Person
 from threadline.engine.states import States
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.store import Span, event_pages
+from threadline.kernel.time import SECOND
 
 if TYPE_CHECKING:
     from threadline.engine.ask import Asker
@@ -61,21 +64,53 @@ class Past:
     finds its people joined as they were then.
     """
 
-    def __init__(self, asker: Asker, person: Person, thread: str) -> None:
+    def __init__(self, asker: Asker, person: Person, thread: str, named: bool) -> None:
         self._asker = asker
         self._person = person
         self._thread = thread
+        self._named = named
+        """Whether an identifier was named, not a person's id."""
         self._people = {person.id: person}
         """Everybody as they are, who has ever been one with this person or with one of these."""
         self._changes = self._gather()
         """All joins and splits among them, in the order in which they were recorded."""
+        self._told_by, self._untold_by = 1 << 63, -(1 << 63)
+        """An instant by which the identifier had been told, and one by which it had not."""
 
     def at(self, known_at: int) -> Person:
-        """Whom the thread belonged to at an instant; without states, for these are of the present."""
+        """Whom the thread belonged to at an instant; without states, for these are of the present.
+
+        Under an identifier that had not been told by then nothing was known, whoever has it today.
+        """
+        if self._named and not self._was_told(known_at):
+            return self._made(_Part(self._person.id, set()), known_at)
         if all(change.known_at <= known_at for change in self._changes):
             return self._person
         part = _with(self._parts(known_at), self._thread)
         return self._person if part is None else self._made(part, known_at)
+
+    def _was_told(self, known_at: int) -> bool:
+        """Whether an event that was known by an instant names the identifier that was asked for."""
+        if self._told_by <= known_at:
+            return True
+        if known_at <= self._untold_by:
+            return False
+        heads = {thread: head for person in self._people.values() for thread, head in person.heads.items()}
+        # Its own thread first, which is where most identifiers were told first.
+        own = {self._thread: heads.pop(self._thread, 0)}
+        stop = known_at + FUTURE_MAX_SECONDS * SECOND + 1
+        for recorded in chain(*(thread_events(self._asker.store, each, stop=stop) for each in (own, heads))):
+            if recorded.known_at <= known_at and self._thread in self._threads_of(recorded):
+                self._told_by = recorded.known_at
+                return True
+        self._untold_by = known_at
+        return False
+
+    def _threads_of(self, recorded: Recorded) -> set[str]:
+        """The threads of the identifiers that an event names."""
+        normalise, workspace = self._asker.catalogue.rules.normalise, self._person.workspace
+        normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
+        return {recorded.thread, *(thread_id(workspace, each) for each in normal)}
 
     def linked(self, person: Person, known_at: int) -> list[Identifier]:
         """Those identifiers of a person of then that somebody had been told under by then. It reads everybody's events.
@@ -83,12 +118,11 @@ class Past:
         One that was told of others was refused there, with whomever it was linked later.
         """
         moved = {thread for change in self._changes if change.known_at <= known_at for thread in change.threads}
-        told = self._told_by(known_at)
+        told = self._threads_told(known_at)
         return [each for thread, each in person.identifiers.items() if thread in moved or thread in told]
 
-    def _told_by(self, known_at: int) -> set[str]:
+    def _threads_told(self, known_at: int) -> set[str]:
         """The threads of identifiers that were told by then of who has them."""
-        normalise, workspace = self._asker.catalogue.rules.normalise, self._person.workspace
         found: set[str] = set()
         then: dict[int, list[_Part]] = {}
         for person in self._people.values():
@@ -99,8 +133,7 @@ class Past:
                 if known not in then:
                     then[known] = self._parts(recorded.known_at)
                 teller = _with(then[known], recorded.thread)
-                normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
-                found |= {thread_id(workspace, each) for each in normal} & (set() if teller is None else teller.threads)
+                found |= self._threads_of(recorded) & (set() if teller is None else teller.threads)
         return found
 
     def _parts(self, known_at: int) -> list[_Part]:
