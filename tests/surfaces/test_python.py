@@ -18,6 +18,7 @@ from tests.surfaces.conftest import NOW, Clock
 from threadline.engine.rebuilding import refold_everybody
 from threadline.kernel import errors
 from threadline.kernel.errors import InvalidValue, NotFound, StoreBusy, Unavailable
+from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import field_names, shown
 from threadline.surfaces.python import Threadline
@@ -73,6 +74,24 @@ def test_what_is_folded_now_is_what_the_log_will_say(tl: Threadline, clock: Cloc
     assert traits == {"born": "2026-02-01T00:00:00Z", "score": "1.10", "pair": [1, 2]}
     done = refold_everybody(tl.engine.store, tl.engine.catalogue, write=False)
     assert (done.people, done.differing) == (1, ())
+
+
+def test_what_names_a_source_is_folded_as_the_log_will_say_it_too(tl: Threadline, clock: Clock) -> None:
+    nan = float("nan")
+    said = {"type": "agent_insight", "identifiers": {"user_id": "42"}}
+    fact = {"type": "fact", "key": "size", "value": {"now": nan, "by": {7: "EU"}}}
+    told = [{**said, "key": source, "source": source, "properties": fact} for source in ("ann", "bob")]
+    assert [each["status"] for each in tl.record(told) + tl.record(told)] == ["accepted"] * 2 + ["duplicate"] * 2
+    traits = {"score": nan, "born": datetime(2026, 2, 1, tzinfo=UTC)}
+    who = (Identifier("user_id", "42"),)
+    made = Event(type="identify", identifiers=who, occurred_at=NOW, key="i", source="crm", source_type="external",
+                 properties=traits)  # fmt: skip
+    tl.record([made])
+    clock.now += 1
+    (found,) = tl.memory("user_id:42")["facts"]
+    assert (found["value"], found["confidence"]) == ({"now": None, "by": {"7": "EU"}}, 0.75)
+    assert tl.person("user_id:42")["traits"] == {"born": "2026-02-01T00:00:00Z"}
+    assert refold_everybody(tl.engine.store, tl.engine.catalogue, write=False).differing == ()
 
 
 def test_an_expected_position_is_held(tl: Threadline) -> None:

@@ -15,6 +15,7 @@ from threadline.capabilities.events.forms import NativeEvent, native_event
 from threadline.engine.context import Context
 from threadline.engine.credentials import fresh_key
 from threadline.engine.engine import Engine
+from threadline.engine.packing import pack_body, unpack_body
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt, source_type_of
 from threadline.kernel.operation import Operation
@@ -133,7 +134,7 @@ class Threadline:
         now = self.engine.clock()
         for index, event in enumerate(events):
             if isinstance(event, Event):
-                yield None, event
+                yield None, _as_logged(event)
                 continue
             if not isinstance(event, Mapping):
                 raise InvalidValue(f"events[{index}]: expected an `Event` or a mapping, got `{type(event).__name__}`")
@@ -144,7 +145,7 @@ class Threadline:
                 native, workspace=self.workspace, source=source, source_type=source_type_of(source), received_at=now,
                 place=f"events[{index}]",
             )  # fmt: skip
-            yield native.expected, made
+            yield native.expected, _as_logged(made)
 
 
 def _native(fields: dict[str, Any], place: str) -> NativeEvent:
@@ -155,6 +156,19 @@ def _native(fields: dict[str, Any], place: str) -> NativeEvent:
         return msgspec.convert(msgspec.to_builtins(fields), NativeEvent)
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
         raise InvalidValue(f"{place}: {error}") from None
+
+
+def _as_logged(event: Event) -> Event:
+    """The event as the log will tell it: for what Python can hold, such as NaN, JSON has no form or another one.
+
+    What comes without a source of its own is read like this where it is recorded.
+    """
+    if event.source_type == "direct":
+        return event
+    try:
+        return unpack_body(pack_body(event, 0))
+    except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return event  # which is refused for that where it is recorded
 
 
 def _message(
