@@ -18,12 +18,14 @@ FAST := $(addprefix tests/,capabilities engine kernel laws senders testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format bench docs lock clean
+.PHONY: help setup tools demo test test-fast lint format bench docs lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.test $(CLIENTS) $(SECOND_OPINION) ## Make .venv with all that the tests need, servers and a browser too
+setup: $(VENV)/.test $(CLIENTS) $(SECOND_OPINION) tools ## Make .venv with all that the tests need, servers and a browser too
+
+tools:
 	@.ci/need curl curl
 	@.ci/need chromium chromium
 	@[ "$$THREADLINE_TEST_POSTGRES_15" = 0 ] || .ci/need /usr/lib/postgresql/15/bin/postgres postgresql-15

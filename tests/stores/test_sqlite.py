@@ -165,7 +165,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path / FILE)
     with pytest.raises(InvalidSetting, match="no store"):
         SqliteStore(tmp_path / "absent", readonly=True)
-    with pytest.raises(InvalidSetting, match="No such file"):
+    with pytest.raises(InvalidSetting, match="no such folder"):
         SqliteStore(tmp_path / "absent" / FILE)
 
 

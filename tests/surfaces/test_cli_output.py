@@ -40,7 +40,7 @@ SENTINEL = "c2VudGluZWwtc2VudGluZWw"
 """Part of every secret that the settings below have."""
 
 SECRET_SETTINGS = {
-    each.name: f"whsec_{SENTINEL}{9 * 'A'}" if each.name == "webhook_secrets" else f"{SENTINEL}-long-enough-for-all"
+    each.name: f"whsec_{SENTINEL}{9 * 'A'}" if each.name == "webhook_secrets" else f"{SENTINEL}-of-{each.name}"
     for each in describe()
     if each.is_secret
 }

@@ -15,7 +15,6 @@ import threadline
 from threadline.app import composition
 from threadline.engine.moving import Move
 from threadline.kernel.errors import StoreFull
-from threadline.stores import sqlite_backup
 from threadline.surfaces.cli.program import run
 
 ROOT = Path(__file__).parents[2]
@@ -61,19 +60,6 @@ def test_a_store_is_backed_up_and_restored(store: Path, capfd: pytest.CaptureFix
     assert code == 0
     assert "x.db.replaced-1" in said
     assert (spent(store), spent(Path("x.db.replaced-1"))) == (29.33, 58.66)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_backup_that_is_told_to_end_leaves_nothing(
-    store: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By itself the signal would end this process, too."""
-    monkeypatch.setattr(sqlite_backup, "_checked", lambda *_: os.kill(os.getpid(), number))
-    with pytest.raises(SystemExit) as ended:
-        run(composition(), ["backup", "copy.db"])
-    assert ended.value.code == 128 + number
-    assert not list(store.parent.glob("copy*"))
-    assert signal.getsignal(number) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("command", ["backup", "restore"])

@@ -226,7 +226,10 @@ def test_in_a_terminal_it_stays_with_commands_that_work(tmp_path: Path) -> None:
     assert not terminal.folder.exists()
 
 
-@pytest.mark.parametrize(("number", "said"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP), (signal.SIGINT, 130)],
+)
 def test_ended_half_way_it_leaves_no_server_and_no_file(number: int, said: int) -> None:
     terminal = Terminal("--port", "0")
     terminal.wait_for("sending")

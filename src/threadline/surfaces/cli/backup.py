@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from threadline.surfaces.cli.ending import ended_by_signals
 from threadline.surfaces.cli.printing import counted, terminal
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.composition import Told
@@ -26,7 +25,7 @@ def backup(session: Session, into: Path) -> None:
     The copy is checked before it gets its name. A BACKUP that is there already is not overwritten.
     """
     began = time.monotonic()
-    with ended_by_signals(), _bar("Copying") as told:
+    with _bar("Copying") as told:
         events, size, _ = session.composition.back_up(session.settings(), into, told)
     seconds = time.monotonic() - began
     session.console.print(
@@ -45,7 +44,7 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
     Stop the server first: a store in use is not touched. What was sent after the backup was made is due again.
     """
     settings = session.settings()
-    with ended_by_signals(), _bar("Copying") as told:
+    with _bar("Copying") as told:
         events, size, aside = session.composition.restore(settings, backup, told, replace)
     session.console.print(
         f"{settings.store}: {counted(events, 'event')}, {size:,} bytes, whole.", highlight=False, markup=False

@@ -16,7 +16,6 @@ from rich.text import Text
 from threadline.engine.engine import Engine
 from threadline.engine.rebuilding import Parts, refold_everybody
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
-from threadline.surfaces.cli.ending import ended_by_signals
 from threadline.surfaces.cli.printing import counted, visible
 from threadline.surfaces.cli.session import Session, store_option
 
@@ -38,7 +37,7 @@ def refold(session: Session, jobs: int) -> None:
     settings = session.settings()
     if "://" not in settings.store and not Path(settings.store).exists():
         raise InvalidSetting(f"there is no store at {settings.store}")
-    with ended_by_signals(), session.engine() as engine, _counter(session.console, "people refolded") as count:
+    with session.engine() as engine, _counter(session.console, "people refolded") as count:
         done = refold_everybody(
             engine.store, engine.catalogue, jobs=jobs, opener=partial(_parts, session.opener()), progress=count
         )
@@ -71,7 +70,7 @@ def verify(session: Session, jobs: int) -> None:
     whom the states say, each identifier must lead to its person, and every decision must be found and follow from what
     it has read.
     """
-    with ended_by_signals(), session.engine(readonly=True) as engine:
+    with session.engine(readonly=True) as engine:
         faults = engine.store.integrity()
         for fault in faults[:SHOWN_MAX]:
             _tell(session.console, "file", "red", fault)

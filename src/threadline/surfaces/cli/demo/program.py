@@ -18,7 +18,6 @@ from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.surfaces.cli.demo import showing
 from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, message, orders
 from threadline.surfaces.cli.demo.server import Client, Server, free
-from threadline.surfaces.cli.ending import ended_by_signals
 from threadline.surfaces.cli.session import Session
 
 BATCH_ORDERS = 100
@@ -50,7 +49,7 @@ def command(session: Session, port: int, file: Path | None, exit_: bool) -> None
         raise InvalidValue(f"{file} already exists, and the demo needs an empty file", hint="name another one")
     console = session.console
     stay = not exit_ and console.is_terminal and sys.stdin.isatty() and not os.environ.get("CI")
-    with ended_by_signals(), _folder() as folder:
+    with _folder() as folder:
         chosen = port if port == 0 or free(port) else 0
         with Server((file or folder / "demo.db").absolute(), folder / "server.log", chosen) as server:
             showing.heading(console, "Threadline, on a shop's real history")
