@@ -9,20 +9,19 @@ from typing import Any
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import seldom_collected
+from threadline.engine.finding import person_of_id, person_of_thread
 from threadline.engine.history import StoredHistory, occurred_order, ties_sorted
 from threadline.engine.instants import due_at, next_ahead, states_at, view_at
 from threadline.engine.packing import unpack_event
 from threadline.engine.past import Past
-from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.refold import folded_before, refold_person
+from threadline.engine.person import Person
+from threadline.engine.refold import folded_before
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.projection import State
 from threadline.kernel.store import LogEntry, Span, Store, following_pages
 
-_READINGS_MAX = 64
-"""Readings for one person, where others are merged between one reading and the next."""
 Cursor = tuple[int, str]
 """(occurred_at, id) of the last event seen; unique among all events of a person."""
 
@@ -46,7 +45,8 @@ class Asker:
 
     def past(self, workspace: str, ref: str) -> Past:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
-        return Past(self, *self._meant(workspace, ref), named=":" in ref)
+        person, thread = self._meant(workspace, ref)
+        return Past(self.store, self.catalogue, person, thread, named=":" in ref)
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
         """A person, and which of their threads was named."""
@@ -64,30 +64,11 @@ class Asker:
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""
-        item = self.store.get([thread_key(thread)])[0]
-        return None if item is None else self.by_id(item.value.decode())
+        return person_of_thread(self.store, self.catalogue, thread)
 
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
-        if not id:
-            return None
-        for _ in range(_READINGS_MAX):
-            item = self.store.get([person_key(id)])[0]
-            if item is None:
-                return None
-            found = unpack_person(item, self.catalogue)
-            if isinstance(found, Person):
-                if found.stale:
-                    refold_person(self.store, self.catalogue, found, only=found.stale)
-                    found.stale = ()
-                return found
-            # Merged away. They are whoever has the thread that founded them, which may have been split off since with
-            # others, or merged again: that is written with the thread itself.
-            item = self.store.get([thread_key(id)])[0]
-            if item is None:
-                return None
-            id = item.value.decode()
-        return None
+        return person_of_id(self.store, self.catalogue, id)
 
     def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
         """The person's events in the store; with ``known_at`` those that were known by then."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.finding import person_of_thread
 from threadline.engine.history import thread_events
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import Person
@@ -13,11 +15,8 @@ from threadline.engine.states import States
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
-from threadline.kernel.store import Span, event_pages
+from threadline.kernel.store import Span, Store, event_pages
 from threadline.kernel.time import SECOND
-
-if TYPE_CHECKING:
-    from threadline.engine.ask import Asker
 
 _CHANGES = Span(types=frozenset({MERGED, SPLIT}))
 
@@ -64,8 +63,9 @@ class Past:
     finds its people joined as they were then.
     """
 
-    def __init__(self, asker: Asker, person: Person, thread: str, named: bool) -> None:
-        self._asker = asker
+    def __init__(self, store: Store, catalogue: Catalogue, person: Person, thread: str, *, named: bool) -> None:
+        self._store = store
+        self._catalogue = catalogue
         self._person = person
         self._thread = thread
         self._named = named
@@ -99,7 +99,7 @@ class Past:
         # Its own thread first, which is where most identifiers were told first.
         own = {self._thread: heads.pop(self._thread, 0)}
         stop = known_at + FUTURE_MAX_SECONDS * SECOND + 1
-        for recorded in chain(*(thread_events(self._asker.store, each, stop=stop) for each in (own, heads))):
+        for recorded in chain(*(thread_events(self._store, each, stop=stop) for each in (own, heads))):
             if recorded.known_at <= known_at and self._thread in self._threads_of(recorded):
                 self._told_by = recorded.known_at
                 return True
@@ -108,7 +108,7 @@ class Past:
 
     def _threads_of(self, recorded: Recorded) -> set[str]:
         """The threads of the identifiers that an event names."""
-        normalise, workspace = self._asker.catalogue.rules.normalise, self._person.workspace
+        normalise, workspace = self._catalogue.rules.normalise, self._person.workspace
         normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
         return {recorded.thread, *(thread_id(workspace, each) for each in normal)}
 
@@ -126,7 +126,7 @@ class Past:
         found: set[str] = set()
         then: dict[int, list[_Part]] = {}
         for person in self._people.values():
-            for recorded in thread_events(self._asker.store, person.heads):
+            for recorded in thread_events(self._store, person.heads):
                 if recorded.known_at > known_at:
                     continue
                 known = sum(change.known_at <= recorded.known_at for change in self._changes)
@@ -156,22 +156,22 @@ class Past:
                 for id in (change.kept, change.moved):
                     if any(id in person.heads for person in self._people.values()):
                         continue
-                    if (other := self._asker.by_thread(id)) is not None:
+                    if (other := person_of_thread(self._store, self._catalogue, id)) is not None:
                         self._people[other.id] = other
                         todo.append(other)
-        causes = self._asker.store.find([change.recorded.cause for change in found.values()])
+        causes = self._store.find([change.recorded.cause for change in found.values()])
         known = {id: unpack_event(entry).known_at for id, entry in causes.items()}
         changes = [each._replace(known_at=known.get(each.recorded.cause, each.known_at)) for each in found.values()]
         return sorted(changes, key=lambda change: (change.recorded.recorded_at, change.recorded.sequence))
 
     def _told(self, person: Person) -> Iterator[Recorded]:
         for thread, head in person.heads.items():
-            for entry in event_pages(self._asker.store, thread, _CHANGES):
+            for entry in event_pages(self._store, thread, _CHANGES):
                 if entry.sequence <= head:
                     yield unpack_event(entry)
 
     def _made(self, part: _Part, known_at: int) -> Person:
-        made = Person(part.id, self._person.workspace, self._began(part.id, known_at), States(self._asker.catalogue))
+        made = Person(part.id, self._person.workspace, self._began(part.id, known_at), States(self._catalogue))
         for thread, identifier, head in self._threads():
             if thread in part.threads:
                 made.add_thread(thread, identifier, head)

@@ -1,0 +1,40 @@
+"""People found in the store: by one of their threads, or by an id, through the merges since."""
+
+from __future__ import annotations
+
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.person import Person, person_key, thread_key, unpack_person
+from threadline.engine.refold import refold_person
+from threadline.kernel.store import Store
+
+_READINGS_MAX = 64
+"""Readings for one person, where others are merged between one reading and the next."""
+
+
+def person_of_thread(store: Store, catalogue: Catalogue, thread: str) -> Person | None:
+    """The person a thread belongs to; None if there is none."""
+    item = store.get([thread_key(thread)])[0]
+    return None if item is None else person_of_id(store, catalogue, item.value.decode())
+
+
+def person_of_id(store: Store, catalogue: Catalogue, id: str) -> Person | None:
+    """The person of an id, through merges, with every state caught up with the definitions in force."""
+    if not id:
+        return None
+    for _ in range(_READINGS_MAX):
+        item = store.get([person_key(id)])[0]
+        if item is None:
+            return None
+        found = unpack_person(item, catalogue)
+        if isinstance(found, Person):
+            if found.stale:
+                refold_person(store, catalogue, found, only=found.stale)
+                found.stale = ()
+            return found
+        # Merged away. They are whoever has the thread that founded them, which may have been split off since with
+        # others, or merged again: that is written with the thread itself.
+        item = store.get([thread_key(id)])[0]
+        if item is None:
+            return None
+        id = item.value.decode()
+    return None
