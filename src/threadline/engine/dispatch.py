@@ -13,11 +13,9 @@ from threadline.engine.lanes import lanes_to_work
 from threadline.engine.leases import Leases
 from threadline.engine.outbox import Outbox
 from threadline.engine.outcomes import identifier_of, internal, settle
-from threadline.engine.packing import unpack
 from threadline.engine.resting import Resting
 from threadline.engine.screen import Request
-from threadline.engine.waiting import due_of
-from threadline.engine.wishes import OUTBOX, SHARDS, TIMER
+from threadline.engine.waiting import OUTBOX, SHARDS, TIMER, due_of, pending_timer
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Lane, Sender
 from threadline.kernel.store import Check, Delete, Item
@@ -94,13 +92,13 @@ class Dispatcher:
     def _fire(self, due: list[Item], check: Check) -> int:
         timers, requests = [], []
         for item in due:
-            workspace, thread, policy, key, data = unpack(item.value)
-            identifier = identifier_of(self.engine.asker, thread)
+            timer = pending_timer(item)
+            identifier = identifier_of(self.engine.asker, timer.thread)
             if identifier is None:
                 self._cannot_fire(item, "nobody has its thread")
                 continue
-            properties = {"policy": policy, "key": key, "data": data}
-            event = internal(workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), properties)
+            properties = {"policy": timer.policy, "key": timer.key, "data": timer.data}
+            event = internal(timer.workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), properties)
             timers.append(item)
             requests.append(Request(event, writes=(Delete(item.key, item.version), check), known=True))
         settled = settle(self.engine.recorder, requests)

@@ -11,7 +11,7 @@ from threadline.engine.packing import unpack
 from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.engine.refold import fold_events, refold_person
 from threadline.engine.states import States
-from threadline.engine.wishes import OUTBOX, TIMER
+from threadline.engine.waiting import OUTBOX, TIMER
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX

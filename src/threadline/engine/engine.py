@@ -12,17 +12,20 @@ from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
 from threadline.engine.declared import content_of, history_of, remember
+from threadline.engine.fresh import fresh_among
+from threadline.engine.names import Names
+from threadline.engine.outcomes import EffectStatus, effect_of
 from threadline.engine.packing import unpack_event
 from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.engine.ranks import Ranks
 from threadline.engine.rebuilding import refold_everybody
 from threadline.engine.record import Recorder
-from threadline.engine.screen import Request
+from threadline.engine.screen import Request, thread_of
 from threadline.engine.shared import SharedValues
 from threadline.engine.sources import sources_of
 from threadline.engine.trials import Running, Trials
+from threadline.engine.waiting import effect_id, pending_timers
 from threadline.engine.whatif import Done, Way, run, trial
-from threadline.engine.wishes import EffectStatus, effect_of, pending_timers
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -91,11 +94,12 @@ class Engine:
 
     def fresh(self, events: Sequence[Event]) -> list[list[int]]:
         """The positions of each new thing among these events: an exact duplicate is not new, a different payload is."""
-        return self.recorder.fresh(events)
+        return fresh_among(self.store, self.catalogue.rules, events, self.clock())
 
     def threads(self, events: Sequence[Event]) -> list[str]:
         """The thread that would hold each of these, that of its strongest identifier; "" if it names nobody."""
-        return self.recorder.threads(events)
+        names = Names(self.catalogue.rules)
+        return [thread_of(event, names) for event in events]
 
     def rehearse(self, event: Event, look: Callable[[Recorded, Known], Any]) -> Any:
         """What ``look`` returns for an event and its person as a policy would see them. Nothing is recorded."""
@@ -230,7 +234,7 @@ class Engine:
 
     def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
         """The effect that a policy wished for because of an event, and what became of it."""
-        return effect_of(self.store, self.catalogue, workspace, policy, cause, key, at)
+        return effect_of(self.store, self.catalogue.lanes, workspace, effect_id(policy, cause, key), at)
 
     def parked(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[parking.Parked]:
         """A page of the effects that were given up on; see `parking.parked`."""
@@ -265,11 +269,11 @@ class Engine:
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
         """People for whom a policy has a timer due before an instant, in order of its due time, with the cursor after
         each."""
-        for pending in pending_timers(self.store, before, after):
-            if (pending.workspace, pending.policy) == (workspace, policy):
-                person = self.asker.by_thread(pending.thread)
+        for timer in pending_timers(self.store, before, after):
+            if (timer.workspace, timer.policy) == (workspace, policy):
+                person = self.asker.by_thread(timer.thread)
                 if person is not None:
-                    yield pending.cursor, person
+                    yield timer.item.key.sort, person
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """Every committed event once, in the order of commits, of all workspaces."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from threadline.engine import identity, instants, wishes
-from threadline.engine.cascade import cascade
+from threadline.engine import instants, wishes
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import Draft
 from threadline.engine.history import StoredHistory
@@ -19,13 +18,17 @@ from threadline.engine.person import VALUE_BYTES_MAX, Packed, Person, person_key
 from threadline.engine.reactors import Reactors
 from threadline.engine.refold import refold_person
 from threadline.engine.screen import Care, Request, Screened
-from threadline.kernel.errors import Conflict, StoreDamaged, ThreadlineError
+from threadline.engine.waiting import effect_id
+from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import BATCH_WRITES_MAX, CASCADE_EVENTS_MAX, EVENT_TYPE_LENGTH_MAX
-from threadline.kernel.policy import TIMER_FIRED, Policy, Wish
+from threadline.kernel.policy import Effect, Emit, Policy, Wish, source_of
 from threadline.kernel.projection import Projection, State
 from threadline.kernel.store import Batch, Delete, Item, Key, LogEntry, Put, Store
+
+TOO_MANY_CHANGES = "too_many_changes"
+"""Code of an event whose consequences no batch can hold."""
 
 
 class Poisoned(Exception):
@@ -42,7 +45,7 @@ class Overtaken(Exception):
 
 
 class Group:
-    """Places events one after the other into drafts. Nothing is written before `seal`."""
+    """Where events are placed one after the other, in drafts of batches. Nothing is written here."""
 
     def __init__(
         self, store: Store, catalogue: Catalogue, people: Memo[str, Packed], owners: Memo[str, str], now: int,
@@ -158,43 +161,7 @@ class Group:
             person.stale = ()
         return person
 
-    # --- placing ---------------------------------------------------------------------------
-
-    def place(self, one: Screened) -> None:
-        """Record one event: resolve its person, append, fold, and let policies react."""
-        event = one.event
-        expected = one.request.expected
-        self.placing = one.position
-        try:
-            person, thread = identity.resolve(self, event.workspace, one.named, one.id)
-            if expected is not None and expected != person.position:
-                # Void, not only rejected: finding the person may have created, linked or joined people already.
-                message = f"expected position {expected}, the person is at {person.position}; read and decide again"
-                raise Poisoned([one.position], "position_conflict", message)
-            if event.type == TIMER_FIRED:
-                wishes.note_fired(person, thread, event)
-            recorded = self.append(person, thread, one)
-            cascade(self, person, recorded)
-        except Poisoned as poison:
-            raise poison if poison.indices else Poisoned([one.position], poison.code, str(poison)) from poison
-        except Conflict as error:
-            # What an event brings about bears its id: another process has recorded it since this attempt looked.
-            raise Overtaken(f"event {one.id} has joined two people already") from error
-        except (ThreadlineError, Overtaken):
-            raise
-        except Exception as error:
-            raise Poisoned([one.position], "projection_failed", f"{type(error).__name__}: {error}") from error
-        if one.position in self.care.alone:
-            self._seal(self.draft(person))
-        self.receipts[one.position] = Receipt(
-            status="accepted", id=one.id, person=person.id, thread=thread, sequence=recorded.sequence
-        )
-
-    def fold_only(self, one: Screened) -> tuple[Recorded, KnownPerson]:
-        """An event in its place, and its person right after it, for who only wants to look. Policies are not asked."""
-        person, thread = identity.resolve(self, one.event.workspace, one.named, one.id)
-        recorded = self.append(person, thread, one)
-        return recorded, self.known(person, recorded)
+    # --- folding ---------------------------------------------------------------------------
 
     def append(self, person: Person, thread: str, one: Screened) -> Recorded:
         """Give an event the next place in a thread and fold it."""
@@ -287,11 +254,25 @@ class Group:
 
     def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
         """Carry a wish into the person's draft; the recorded event if it was for one."""
-        return wishes.grant(self, person, cause, policy, wish)
+        if isinstance(wish, Emit):
+            event = wishes.event_of(person, cause.thread, source_of(policy), cause.id, wish, self.now)
+            return self.emit(person, cause.thread, event, cause.id)
+        writes: Iterable[Put | Delete]
+        if isinstance(wish, Effect):
+            id = effect_id(policy, cause.id, wish.key)
+            if id in self.ids:
+                raise ValueError(f"policy {policy} wishes for two effects under the key {wish.key!r}")
+            self.ids.add(id)
+            writes = [wishes.effect_put(self.catalogue, person, cause, policy, wish, id)]
+        else:
+            writes = wishes.timer_writes(person, cause.thread, policy, wish)
+        for write in writes:
+            self.draft(person, 1).writes[write.key] = write
+        return None
 
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
         """Put in the thread that a cascade was cut at its limit, and by whom."""
-        wishes.grant(self, person, cause, policy, wishes.cut(policy, self.now))
+        self.grant(person, cause, policy, wishes.cut(policy, self.now))
 
     def look(self, index: int) -> Projection:
         """How a projection is looked at: whole."""
@@ -311,7 +292,7 @@ class Group:
         """The person's open draft with room for so many more writes; a full one is sealed first."""
         draft = self.drafts.get(person.id)
         if draft is not None and not draft.has_room(room):
-            self._seal(draft)
+            self.seal(draft)
             draft = None
         if draft is None:
             draft = self.drafts[person.id] = Draft()
@@ -330,8 +311,8 @@ class Group:
         one, other = self.draft(survivor), self.draft(merged)
         room = 2 * len(merged.heads) + 8 + self.cascade_room(survivor.workspace, MERGED)
         if one is not other and not one.has_room(other.size + len(other.rows_to_write) + room):
-            self._seal(one)
-            self._seal(other)
+            self.seal(one)
+            self.seal(other)
             one, other = self.draft(survivor), self.draft(merged)
         if one is not other:
             one.absorb(other)
@@ -339,7 +320,8 @@ class Group:
                 self.drafts[id] = one
         return one
 
-    def _seal(self, draft: Draft) -> None:
+    def seal(self, draft: Draft) -> None:
+        """Make a batch of a draft: nothing is added to it any more. Raises `Poisoned` for what no batch can hold."""
         try:
             batch = draft.seal(self.catalogue)
         except Exception as error:
@@ -349,7 +331,7 @@ class Group:
             raise Poisoned(draft.requests, "person_too_large", message)
         if 2 * len(batch.events) + len(batch.writes) > BATCH_WRITES_MAX:
             message = f"it would change more than {BATCH_WRITES_MAX} items at once; tags and groups count one each"
-            raise Poisoned(draft.requests, identity.TOO_MANY_CHANGES, message)
+            raise Poisoned(draft.requests, TOO_MANY_CHANGES, message)
         before = {self.sealed_last[id] for id in draft.ids if id in self.sealed_last}
         self.sealed.append((draft, batch._replace(builds_on=sorted(before))))
         for id in draft.ids:
@@ -360,7 +342,7 @@ class Group:
         """Seal what is still open, ``between`` before each; all batches, in the order in which they must commit."""
         for draft in list({id(d): d for d in self.drafts.values()}.values()):
             between()
-            self._seal(draft)
+            self.seal(draft)
         return [batch for _, batch in self.sealed] + [Batch(writes=[write]) for write in self.loose.values()]
 
     def answers(self) -> dict[int, Receipt]:

@@ -4,81 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from threadline.engine.cascade import cascade
+from threadline.engine.group import Group
 from threadline.engine.history import thread_events
-from threadline.engine.memo import Memo
+from threadline.engine.names import Named
 from threadline.engine.person import Person, pack_alias, person_key, thread_key
 from threadline.engine.refold import fold_events, refold_person
 from threadline.engine.states import States
-from threadline.kernel.errors import Conflict, EventRejected
-from threadline.kernel.event import Event, Identifier, Recorded, event_id, thread_id
-from threadline.kernel.identity import KIND_FORM, MERGED, SPLIT, IdentityRules, is_kind
-from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, THREADS_PER_PERSON_MAX
+from threadline.kernel.errors import Conflict
+from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
+from threadline.kernel.limits import THREADS_PER_PERSON_MAX
 from threadline.kernel.store import Key, Put
-
-if TYPE_CHECKING:
-    from threadline.engine.group import Group
 
 QUARANTINE = "quarantine"
 SET_APART = "an operator has set them apart"
-TOO_MANY_CHANGES = "too_many_changes"
-"""Code of an event whose consequences no batch can hold."""
 TOO_MANY_TO_JOIN = "to join them would change more items than a batch can hold; tags and groups count one each"
-NAMES_REMEMBERED = 30_000
-KINDS_REMEMBERED = 1_000
-
-
-class Named(msgspec.Struct, frozen=True, gc=False):
-    """An identifier in its normal form and where it leads."""
-
-    identifier: Identifier
-    thread: str
-    priority: int
-    identifies: bool
-    joins: bool = True
-
-    def rank(self) -> tuple[int, str, str]:
-        """The strongest identifier has the lowest rank; the order is the same for everyone."""
-        return (self.priority, self.identifier.kind, self.identifier.value)
-
-
-class Names:
-    """Identifiers as they come in -> `Named`. Remembers the latest, because the same people come again and again."""
-
-    def __init__(self, rules: IdentityRules) -> None:
-        self._rules = rules
-        # Keyed by text and holding structs that the garbage collector does not track: tens of thousands of
-        # remembered names must not lengthen its passes.
-        self._known: Memo[str, Named] = Memo(NAMES_REMEMBERED)
-        self._kinds: set[str] = set()
-
-    def of(self, workspace: str, identifier: Identifier) -> Named | None:
-        """Who is meant by an identifier, or None if it is junk. Raises `EventRejected` for a kind that cannot be."""
-        if identifier.kind not in self._kinds:
-            self._admit(identifier.kind)
-        key = f"{workspace}\0{identifier.kind}\0{identifier.value}"
-        named = self._known.get(key)
-        if named is None:
-            normal = self._rules.normalise(identifier)
-            if normal is None:
-                return None
-            priority = self._rules.kind(normal.kind).priority
-            identifies, joins = self._rules.identifies(normal), self._rules.joins(normal)
-            named = Named(normal, thread_id(workspace, normal), priority, identifies, joins)
-            self._known.put(key, named)
-        return named
-
-    def _admit(self, kind: str) -> None:
-        if not is_kind(kind):
-            text = f"{kind[:IDENTIFIER_KIND_LENGTH_MAX]!r} is not an identifier kind: {KIND_FORM}"
-            raise EventRejected("invalid_identifier", text)
-        if len(self._kinds) >= KINDS_REMEMBERED:  # kinds are free, so that what is remembered has to be bounded
-            self._kinds.clear()
-        self._kinds.add(kind)
 
 
 def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Identifier], other: Person | None) -> str:

@@ -12,6 +12,7 @@ from threadline.engine.ask import Asker
 from threadline.engine.group import Group
 from threadline.engine.history import thread_events
 from threadline.engine.identity import QUARANTINE, objections
+from threadline.engine.names import Named, Names
 from threadline.engine.person import Person
 from threadline.engine.record import Recorder
 from threadline.engine.refold import refold_person
@@ -134,11 +135,11 @@ def _parted(group: Group, person: Person, merge: Mapping[str, Any]) -> list[str]
             thread = leads[thread]
         return thread
 
-    names = identity.Names(group.catalogue.rules)
+    names = Names(group.catalogue.rules)
     events = thread_events(group.store, person.heads)
     for recorded in sorted(events, key=lambda each: (each.recorded_at, each.thread, each.sequence)):
         told = (names.of(person.workspace, each) for each in recorded.event.identifiers)
-        named = sorted((each for each in told if each is not None and each.thread in leads), key=identity.Named.rank)
+        named = sorted((each for each in told if each is not None and each.thread in leads), key=Named.rank)
         leaders = list(dict.fromkeys(leader(each.thread) for each in named))
         first = next((each for each in leaders if each in (survivor, merged)), leaders[0] if leaders else "")
         leads |= {each: first for each in leaders if each not in (first, survivor, merged)}
@@ -196,9 +197,9 @@ def review(recorder: Recorder, workspace: str, id: str, *, join: bool, by: str) 
     return recorder.change(work)
 
 
-def _reviewed(group: Group, workspace: str, entry: dict[str, Any]) -> list[tuple[identity.Named, Person | None]]:
+def _reviewed(group: Group, workspace: str, entry: dict[str, Any]) -> list[tuple[Named, Person | None]]:
     """The two identifiers that were to be joined and whose they are, first those that are somebody's."""
-    names = identity.Names(group.catalogue.rules)
+    names = Names(group.catalogue.rules)
     named = [names.of(workspace, Identifier(*text.split(":", 1))) for text in entry["identifiers"]]
     found = [(each, group.owner(each.thread)) for each in named if each is not None]
     return sorted(found, key=lambda each: each[1] is None)

@@ -16,7 +16,7 @@ from threadline.engine.dump import dump_lines
 from threadline.engine.indexing import MARKS
 from threadline.engine.leases import LEASE
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.wishes import timer_item
+from threadline.engine.waiting import timer_key
 from threadline.kernel.errors import Conflict
 from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Store, feed_pages, scan_pages
@@ -328,7 +328,7 @@ def _keys_beside(person: Person, catalogue: Catalogue) -> Iterator[Key]:
     yield from index_rows(person, catalogue)
     for name, due_at in person.timers.items():
         thread, policy, key = name.split("/", 2)
-        yield timer_item(thread, policy, key, due_at)
+        yield timer_key(thread, policy, key, due_at)
 
 
 def fingerprint(contents: Iterable[bytes]) -> Fingerprint:

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from threadline.engine.engine import Engine
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import pack, time_key
+from threadline.engine.parking import parked_put
 from threadline.engine.rejected import as_text, writable
 from threadline.engine.screen import Request
-from threadline.engine.waiting import Waiting, pack_waiting, waiting
-from threadline.engine.wishes import PARKED, untold_key
+from threadline.engine.waiting import Waiting, pack_waiting, untold_key, waiting
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
-from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put
+from threadline.kernel.store import Batch, Check, Delete, Item, Put
 from threadline.kernel.time import SECOND, format_time
 
 RETRY_SECONDS_FIRST = 5.0
@@ -128,7 +128,8 @@ class Outbox:
         told = {"outcome": outcome.type, **outcome.properties}
         gone = Delete(one.item.key, one.item.version)
         noted = Put(untold_key(one.workspace, one.id), b"-")
-        return Batch(writes=[gone, self._parked(one, why, told, self._engine.clock()), noted, check])
+        kept = parked_put(one, self.lane.name, why, told, self._engine.clock())
+        return Batch(writes=[gone, kept, noted, check])
 
     def _fate(self, one: Waiting, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
         """The type of the event, what is told beside the outcome, and what is written."""
@@ -143,16 +144,10 @@ class Outbox:
             if give_up is not None and at - one.since > give_up * SECOND:
                 why = f"given up on after {one.attempts + 1 - one.began} attempts"
         if why:
-            return EFFECT_PARKED, {"why": why}, (self._parked(tried, why, outcome.properties, now),)
+            return EFFECT_PARKED, {"why": why}, (parked_put(tried, self.lane.name, why, outcome.properties, now),)
         key = one.item.key._replace(sort=f"{time_key(at)}.{one.id}")
         told = {"retry_at": format_time(at)}
         return EFFECT_RETRIED, told, (Put(key, pack_waiting(tried), 0),)
-
-    def _parked(self, one: Waiting, why: str, told: dict[str, Any], now: int) -> Put:
-        name = self.lane.name or one.effect.lane or "-"
-        key = Key(PARKED, one.workspace, f"{name}!{time_key(now)}.{one.id}")
-        waits = pack_waiting(one)
-        return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
 
 
 def _writable(outcome: Outcome) -> Outcome:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from threadline.engine.ask import Asker
+from threadline.engine.packing import time_key, unpack_event
 from threadline.engine.record import FENCED, Recorder
 from threadline.engine.screen import Request
-from threadline.engine.wishes import DISPATCH
-from threadline.kernel.event import Event, Identifier
-from threadline.kernel.store import Batch
+from threadline.engine.waiting import OUTBOX, lane_partition, shard_of, untold_key
+from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
+from threadline.kernel.store import Batch, Key, Store
 
+DISPATCH = "threadline.dispatch"
+"""The source of what comes of timers and effects."""
 _KNOWN = ("duplicate", "conflict")
+_WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
 
 
 def identifier_of(asker: Asker, thread: str) -> Identifier | None:
@@ -56,3 +61,31 @@ def internal(workspace: str, identifier: Identifier, type: str, key: str, at: in
         workspace=workspace,
         properties=properties,
     )
+
+
+class EffectStatus(NamedTuple):
+    """An effect that was wished for, and what became of it."""
+
+    id: str
+    waits: bool
+    """Whether it will be sent, for the first time or again."""
+    parked: bool
+    """Whether it was given up on, until somebody drives it again."""
+    outcomes: list[Recorded]
+    """What came of sending it, attempt by attempt. One that neither waits nor is parked nor has any was never put in
+    the outbox."""
+
+
+def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
+    """The effect of an id that was wished for at an instant, to be sent at once; ``lanes`` are those declared."""
+    outcomes: list[Recorded] = []
+    while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
+        outcomes.append(unpack_event(entry))
+    last = outcomes[-1].event.type if outcomes else ""
+    if store.get([untold_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
+        return EffectStatus(id, False, True, outcomes)
+    if outcomes:
+        return EffectStatus(id, last in _WAITING, False, outcomes)
+    partitions = [shard_of(id), *map(lane_partition, lanes)]
+    items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
+    return EffectStatus(id, any(item is not None for item in items), False, [])

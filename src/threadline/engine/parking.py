@@ -1,4 +1,4 @@
-"""Effects that were given up on: listed, and redriven."""
+"""Effects that were given up on: kept, listed, and redriven."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from msgspec.structs import replace
 
 from threadline.engine.ask import Asker
 from threadline.engine.outcomes import identifier_of, internal, settle
-from threadline.engine.packing import time_key, unpack
+from threadline.engine.packing import pack, time_key, unpack
 from threadline.engine.record import Recorder
 from threadline.engine.screen import Request
-from threadline.engine.waiting import Waiting, pack_waiting, waiting
-from threadline.engine.wishes import OUTBOX, PARKED, lane_partition, outbox_partition, untold_key
+from threadline.engine.waiting import (
+    OUTBOX,
+    PARKED,
+    Waiting,
+    lane_partition,
+    outbox_partition,
+    pack_waiting,
+    untold_key,
+    waiting,
+)
 from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 
@@ -40,6 +48,13 @@ class Parked(NamedTuple):
     def cursor(self) -> str:
         """Where to go on after it."""
         return self.item.key.sort
+
+
+def parked_put(one: Waiting, lane: str, why: str, told: dict[str, Any], now: int) -> Put:
+    """The write that keeps an effect that is given up on; ``told`` is what its last attempt came to."""
+    key = Key(PARKED, one.workspace, f"{lane or one.effect.lane or '-'}!{time_key(now)}.{one.id}")
+    waits = pack_waiting(one)
+    return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
 
 
 def parked(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[Parked]:
@@ -74,7 +89,7 @@ def _request(recorder: Recorder, asker: Asker, each: Parked, by: str) -> Request
     properties = {"effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, "by": by}
     event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
     # The lane may have gone out of the definitions meanwhile, or come into them.
-    partition = outbox_partition(recorder.catalogue, each.lane, one.id)
+    partition = outbox_partition(recorder.catalogue.lanes, each.lane, one.id)
     effect = replace(one.effect, lane="" if partition == lane_partition(each.lane) else each.lane)
     told = one.attempts + 1
     again = pack_waiting(one._replace(effect=effect, since=now, attempts=told, began=told))

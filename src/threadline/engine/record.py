@@ -5,24 +5,25 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from threadline.engine import rejected
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import seldom_collected
-from threadline.engine.group import Group, Overtaken, Poisoned
-from threadline.engine.identity import TOO_MANY_CHANGES, Names
+from threadline.engine.group import TOO_MANY_CHANGES, Group, Overtaken, Poisoned
 from threadline.engine.memo import Memo
-from threadline.engine.person import Packed, person_key
+from threadline.engine.names import Names
+from threadline.engine.person import Packed
+from threadline.engine.placing import fold_only, place
 from threadline.engine.reactors import Reactors
 from threadline.engine.right_of_way import RightOfWay
-from threadline.engine.screen import Care, Request, Screened, checked_request, screen, thread_of, unmet
+from threadline.engine.screen import Care, Request, Screened, checked_request, screen, unmet
 from threadline.engine.shared import SharedValues
 from threadline.engine.sources import Sources
+from threadline.engine.turns import Turns
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
-from threadline.kernel.event import Event, Receipt, Recorded, event_id, is_workspace
+from threadline.kernel.event import Receipt, Recorded, is_workspace
 from threadline.kernel.policy import Known
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import Clock
@@ -36,7 +37,6 @@ ATTEMPTS_MAX = 64
 GROUP_EVENTS_MAX = 1_000
 PEOPLE_CACHED = 15_000
 OWNERS_CACHED = 60_000
-CONTENDED_REMEMBERED = 1_000
 PAUSE_SECONDS_MAX = 0.1
 
 
@@ -55,9 +55,7 @@ class Recorder:
         self.way = RightOfWay()
         self._people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
         self._owners: Memo[str, str] = Memo(OWNERS_CACHED)
-        self._contended: Memo[str, int] = Memo(CONTENDED_REMEMBERED)
-        """People whom other processes change as well, and the version at which this one left them. What is cached of
-        them is stale, so they are read again when it is this process's turn."""
+        self._turns = Turns(store, self._people, self._owners)
         self._names = Names(catalogue.rules)
         self.shared = SharedValues(store, catalogue, clock)
         self.sources = Sources(store)
@@ -82,33 +80,6 @@ class Recorder:
             with self._lock, seldom_collected():
                 receipts += self._record(requests[start : start + GROUP_EVENTS_MAX])
         return receipts
-
-    def fresh(self, events: Sequence[Event]) -> list[list[int]]:
-        """What is new among these events: for each new thing the positions of the events that carry it.
-
-        An exact duplicate of a recorded event is not new, a different payload under its key is.
-        """
-        told: dict[str, list[int]] = {}
-        for place, event in enumerate(events):
-            told.setdefault(event_id(event.workspace, event.source, event.key), []).append(place)
-        known = self.store.seen(list(told))
-        names, now = Names(self.catalogue.rules), self.clock()
-        found: list[list[int]] = []
-        for id, places in told.items():
-            # Digests are computed only where there is something to compare with.
-            if id not in known and len(places) == 1:
-                found.append(places)
-                continue
-            same: dict[int | None, list[int]] = {}
-            for place in places:
-                same.setdefault(_digest(events[place], names, now), []).append(place)
-            found += [each for digest, each in same.items() if id not in known or digest != known[id]]
-        return found
-
-    def threads(self, events: Iterable[Event]) -> list[str]:
-        """The thread that would hold each of these, without a look at the store; "" if it names nobody."""
-        names = Names(self.catalogue.rules)
-        return [thread_of(event, names) for event in events]
 
     def _record(self, requests: Sequence[Request]) -> list[Receipt]:
         done: dict[int, Receipt] = {}
@@ -155,11 +126,11 @@ class Recorder:
         group = self._group(asked, care)
         try:
             fresh = self._fresh(group, requests, todo, refused, certain=certain)
-            contended = {one.position: owners for one in fresh if (owners := self._contended_of(one))}
+            contended = {one.position: owners for one in fresh if (owners := self._turns.contended(one))}
             if not contended:
                 return self._placed(group, fresh, requests, refused, certain=certain)
             if len(contended) == len(fresh):
-                with self._turn(contended.values()):
+                with self._turns.taken(contended.values()):
                     # Made anew, for what waited bears the time of its turn: it became known no earlier.
                     group = self._group(asked, care)
                     fresh = self._fresh(group, requests, todo, refused, certain=certain)
@@ -190,22 +161,6 @@ class Recorder:
             group.forget()
             raise
 
-    def _contended_of(self, one: Screened) -> set[str]:
-        owners = {self._owners.get(named.thread) for named in one.named}
-        return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
-
-    @contextmanager
-    def _turn(self, contended: Iterable[Set[str]]) -> Iterator[None]:
-        people = sorted(set().union(*contended))
-        keys = [person_key(id) for id in people]
-        with self.store.turn(keys):
-            for id, item in zip(people, self.store.get(keys), strict=True):
-                if item is None or item.version == self._contended.get(id):
-                    self._contended.forget(id)  # nobody else has been there
-                if item is not None:
-                    self._people.put(id, (item.version, item.value))
-            yield
-
     def _placed(
         self,
         group: Group,
@@ -219,7 +174,7 @@ class Recorder:
         for one in fresh:
             self.way.give()
             try:
-                group.place(one)
+                place(group, one)
             except EventRejected as error:
                 if not certain:
                     raise Overtaken("it may have been recorded a moment ago") from error
@@ -297,10 +252,7 @@ class Recorder:
             group.forget()
         else:
             group.keep()
-        for id, person in group.touched.items():
-            if id in overtaken or self._contended.get(id) is not None:
-                self._contended.put(id, 0 if id in overtaken else person.version)
-                self._people.forget(id)
+        self._turns.note(group.touched, overtaken)
         # With an event that is not recorded yet, whatever this call says of it a second time is not settled either.
         unsettled = {group.receipts[index].id for index in lost if index in group.receipts} | group.put_off
         group.receipts = {i: receipt for i, receipt in group.receipts.items() if receipt.id not in unsettled}
@@ -332,7 +284,7 @@ class Recorder:
             if not fresh:
                 raise InvalidValue("an event with this key is recorded already; name it by its id")
             try:
-                return look(*group.fold_only(fresh[0]))
+                return look(*fold_only(group, fresh[0]))
             except (Poisoned, Overtaken) as error:
                 raise Unavailable(f"the event cannot be tried now: {error}") from None
 
@@ -390,11 +342,3 @@ def _pause(attempts: int) -> None:
     writers."""
     if attempts:
         time.sleep(random.uniform(0, min(0.001 * 2**attempts, PAUSE_SECONDS_MAX)))
-
-
-def _digest(event: Event, names: Names, now: int) -> int | None:
-    """What a recorded event is compared by; None for one that cannot be recorded."""
-    try:
-        return screen(0, checked_request(Request(event), now), names, now, event.sent_time).digest
-    except EventRejected:
-        return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.identity import Named, Names
+from threadline.engine.names import Named, Names
 from threadline.engine.packing import nested_beyond, pack_body, payload_digest, unpack_body
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue

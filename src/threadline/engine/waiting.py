@@ -1,13 +1,35 @@
-"""Effects as they wait in the outbox: what an item of it says, read and written."""
+"""What waits in the store until it is due: effects in the outbox, timers; where each lies, and what its item says."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import heapq
+from collections.abc import Container, Iterator
+from typing import Any, NamedTuple
 
-from threadline.engine.packing import pack, unpack
-from threadline.engine.wishes import effect_fields
-from threadline.kernel.policy import Effect
-from threadline.kernel.store import Item
+from threadline.engine.packing import pack, time_key, unpack
+from threadline.kernel.ids import short_hash
+from threadline.kernel.policy import Effect, Timer
+from threadline.kernel.store import Item, Key, Put, Store, query_pages
+
+OUTBOX = "outbox"
+TIMER = "timer"
+PARKED = "parked"
+"""Table: effects that were given up on, under their workspace, by lane and time; and `untold_key`."""
+SHARDS = 16
+"""Partitions of the outbox and of the timers, so that no single one takes every write."""
+
+
+def shard_of(id: str) -> str:
+    """The partition that something with this (hashed) id lies in."""
+    return f"{int(id[:8], 16) % SHARDS:02d}"
+
+
+def due_of(item: Item) -> int:
+    """The instant at which an item is due."""
+    return int(item.key.sort.partition(".")[0], 16) - (1 << 62)
+
+
+# --- effects ----------------------------------------------------------------------------------
 
 
 class Waiting(NamedTuple):
@@ -33,9 +55,24 @@ class Waiting(NamedTuple):
         return self.item.key.sort.partition(".")[2]
 
 
-def due_of(item: Item) -> int:
-    """The instant at which an item is due."""
-    return int(item.key.sort.partition(".")[0], 16) - (1 << 62)
+def effect_id(policy: str, cause: str, key: str) -> str:
+    """The id of an effect that a policy wished for because of an event."""
+    return short_hash("effect", policy, cause, key)
+
+
+def lane_partition(lane: str) -> str:
+    """The partition of a lane, which no shard of the others is named like."""
+    return f"lane.{lane}"
+
+
+def outbox_partition(lanes: Container[str], lane: str, id: str) -> str:
+    """Where an effect waits: in its lane, if one of this name is declared, or among all others."""
+    return lane_partition(lane) if lane in lanes else shard_of(id)
+
+
+def untold_key(workspace: str, id: str) -> Key:
+    """Where it is noted that an effect is parked and no event of its thread says so: its outcome could not be told."""
+    return Key(PARKED, f"{workspace}/{id}", "-")
 
 
 def waiting(item: Item) -> Waiting:
@@ -46,7 +83,54 @@ def waiting(item: Item) -> Waiting:
     return Waiting(item, workspace, thread, policy, cause, attempts, effect, since, began)
 
 
+def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effect, lane: str) -> bytes:
+    """The item of an effect that waits for the first time; with ``lane`` where that is not the lane it waits in."""
+    return pack((workspace, thread, policy, cause, 0, _effect_fields(effect, lane)))
+
+
 def pack_waiting(one: Waiting) -> bytes:
     """The item of an effect that waits again, or is parked."""
-    effect = effect_fields(one.effect, one.effect.lane)
+    effect = _effect_fields(one.effect, one.effect.lane)
     return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))
+
+
+def _effect_fields(effect: Effect, lane: str) -> tuple[Any, ...]:
+    fields = (effect.kind, effect.key, effect.due_at, effect.data)
+    return (*fields, lane) if lane else fields
+
+
+# --- timers -----------------------------------------------------------------------------------
+
+
+class PendingTimer(NamedTuple):
+    """A timer that has not fired yet."""
+
+    item: Item
+    workspace: str
+    thread: str
+    policy: str
+    key: str
+    data: dict[str, Any]
+
+
+def timer_key(thread: str, policy: str, key: str, due_at: int) -> Key:
+    """Where the timer of a thread lies: by due time within its shard."""
+    id = short_hash("timer", thread, policy, key)
+    return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
+
+
+def timer_put(workspace: str, thread: str, policy: str, timer: Timer) -> Put:
+    """The write that sets a timer of a thread."""
+    key = timer_key(thread, policy, timer.key, timer.due_at)
+    return Put(key, pack((workspace, thread, policy, timer.key, timer.data)))
+
+
+def pending_timer(item: Item) -> PendingTimer:
+    """The timer of an item."""
+    return PendingTimer(item, *unpack(item.value))
+
+
+def pending_timers(store: Store, stop: int, after: str = "") -> Iterator[PendingTimer]:
+    """All timers that are due before ``stop``, by when they are due; ``after``: behind an item that is sorted so."""
+    shards = (query_pages(store, TIMER, f"{shard:02d}", after, time_key(stop)) for shard in range(SHARDS))
+    return map(pending_timer, heapq.merge(*shards, key=lambda item: item.key.sort))

@@ -1,30 +1,18 @@
-"""What policies wish for, granted: further events, effects in the outbox, timers set and cancelled."""
+"""What policies wish for: the event that is emitted, and what effects and timers write beside it."""
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.packing import pack, time_key, unpack, unpack_event
+from threadline.engine.packing import time_key
 from threadline.engine.person import Person
-from threadline.kernel.event import Event, Recorded, event_id
-from threadline.kernel.ids import short_hash
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish, source_of
-from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
-from threadline.kernel.store import Delete, Key, Put, Store, query_pages
+from threadline.engine.waiting import OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.store import Delete, Key, Put
 
-if TYPE_CHECKING:
-    from threadline.engine.group import Group
-
-OUTBOX = "outbox"
-TIMER = "timer"
-PARKED = "parked"
-"""Table: effects that were given up on, under their workspace, by lane and time; and `untold_key`."""
-SHARDS = 16
-"""Partitions of the outbox and of the timers, so that no single one takes every write."""
 _LANE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 CASCADE_CUT = "threadline.cascade_cut"
@@ -37,37 +25,13 @@ def concerns(policy: Policy, recorded: Recorded) -> bool:
     return event.type != TIMER_FIRED or event.properties.get("policy") == policy.name
 
 
-def note_fired(person: Person, thread: str, fired: Event) -> None:
-    """Take a timer that has fired off the person's list; the dispatcher takes its item away in the same batch."""
-    name = f"{thread}/{fired.properties['policy']}/{fired.properties['key']}"
-    if person.timers.get(name) == fired.occurred_at:
-        del person.timers[name]
-
-
-def grant(group: Group, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
-    """Carry a wish into the person's draft; the recorded event if it was for one."""
-    if isinstance(wish, Emit):
-        return _emit(group, person, cause, policy, wish)
-    if isinstance(wish, Effect):
-        _put_effect(group, person, cause, policy, wish)
-    elif isinstance(wish, Timer):
-        _cancel(group, person, policy, wish.key)
-        _set(group, person, cause.thread, policy, wish)
-    else:
-        assert isinstance(wish, CancelTimer)
-        _cancel(group, person, policy, wish.key)
-    return None
-
-
 def writes_of(catalogue: Catalogue, wish: Wish) -> int:
     """How many writes a wish may take, as a store counts them; index rows of states apart, which are few."""
     # A timer that is set anew is two: the one that was there goes.
     return 2 + len(catalogue.plan(wish.type).marks) if isinstance(wish, Emit) else 1 + isinstance(wish, Timer)
 
 
-def _emit(group: Group, person: Person, cause: Recorded, policy: str, wish: Emit) -> Recorded:
-    event = event_of(person, cause.thread, source_of(policy), cause.id, wish, group.now)
-    return group.emit(person, cause.thread, event, cause.id)
+# --- events -----------------------------------------------------------------------------------
 
 
 def event_of(person: Person, thread: str, source: str, cause: str, wish: Emit, now: int) -> Event:
@@ -90,85 +54,37 @@ def cut(policy: str, now: int) -> Emit:
     return Emit(type=CASCADE_CUT, key="cut", occurred_at=now, properties={"policy": policy})
 
 
-def shard_of(id: str) -> str:
-    """The partition that something with this (hashed) id lies in."""
-    return f"{int(id[:8], 16) % SHARDS:02d}"
+# --- effects ----------------------------------------------------------------------------------
 
 
-def lane_partition(lane: str) -> str:
-    """The partition of a lane, which no shard of the others is named like."""
-    return f"lane.{lane}"
-
-
-def outbox_partition(catalogue: Catalogue, lane: str, id: str) -> str:
-    """Where an effect waits: in its lane, if there is one of this name, or among all others."""
-    return lane_partition(lane) if lane in catalogue.lanes else shard_of(id)
-
-
-def effect_fields(effect: Effect, lane: str) -> tuple[Any, ...]:
-    """An effect as it waits; with ``lane`` where that is not the lane in which it does."""
-    fields = (effect.kind, effect.key, effect.due_at, effect.data)
-    return (*fields, lane) if lane else fields
-
-
-def _put_effect(group: Group, person: Person, cause: Recorded, policy: str, wish: Effect) -> None:
-    id = short_hash("effect", policy, cause.id, wish.key)
-    if id in group.ids:
-        raise ValueError(f"policy {policy} wishes for two effects under the key {wish.key!r}")
-    group.ids.add(id)
-    partition = outbox_partition(group.catalogue, wish.lane, id)
-    key = Key(OUTBOX, partition, f"{time_key(wish.due_at or group.now)}.{id}")
+def effect_put(catalogue: Catalogue, person: Person, cause: Recorded, policy: str, wish: Effect, id: str) -> Put:
+    """The write that puts an effect in the outbox, under the id that it keeps."""
+    partition = outbox_partition(catalogue.lanes, wish.lane, id)
+    key = Key(OUTBOX, partition, f"{time_key(wish.due_at or cause.recorded_at)}.{id}")
     # A lane that nobody has declared yet is kept with the effect: what is given up on is looked for under its name.
     lane = wish.lane if partition == shard_of(id) and _LANE.fullmatch(wish.lane) else ""
-    value = pack((person.workspace, cause.thread, policy, cause.id, 0, effect_fields(wish, lane)))
-    group.draft(person, 1).writes[key] = Put(key, value)
+    return Put(key, pack_new(person.workspace, cause.thread, policy, cause.id, wish, lane))
 
 
-DISPATCH = "threadline.dispatch"
-"""The source of what comes of timers and effects."""
-_WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
+# --- timers -----------------------------------------------------------------------------------
 
 
-def untold_key(workspace: str, id: str) -> Key:
-    """Where it is noted that an effect is parked and no event of its thread says so: its outcome could not be told."""
-    return Key(PARKED, f"{workspace}/{id}", "-")
+def timer_writes(person: Person, thread: str, policy: str, wish: Timer | CancelTimer) -> Iterator[Put | Delete]:
+    """The writes that set or cancel a timer; each changes the person's timers just before it is handed out."""
+    for known in person.heads:  # whichever of the person's threads it was set in, before or after a merge
+        due_at = person.timers.pop(f"{known}/{policy}/{wish.key}", None)
+        if due_at is not None:
+            yield Delete(timer_key(known, policy, wish.key, due_at))
+    if isinstance(wish, Timer):
+        person.timers[f"{thread}/{policy}/{wish.key}"] = wish.due_at
+        yield timer_put(person.workspace, thread, policy, wish)
 
 
-class EffectStatus(NamedTuple):
-    """An effect that was wished for, and what became of it."""
-
-    id: str
-    waits: bool
-    """Whether it will be sent, for the first time or again."""
-    parked: bool
-    """Whether it was given up on, until somebody drives it again."""
-    outcomes: list[Recorded]
-    """What came of sending it, attempt by attempt. One that neither waits nor is parked nor has any was never put in
-    the outbox."""
-
-
-def effect_of(
-    store: Store, catalogue: Catalogue, workspace: str, policy: str, cause: str, key: str, at: int
-) -> EffectStatus:
-    """An effect that was wished for at an instant, to be sent at once."""
-    id = short_hash("effect", policy, cause, key)
-    outcomes: list[Recorded] = []
-    while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
-        outcomes.append(unpack_event(entry))
-    last = outcomes[-1].event.type if outcomes else ""
-    if store.get([untold_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
-        return EffectStatus(id, False, True, outcomes)
-    if outcomes:
-        return EffectStatus(id, last in _WAITING, False, outcomes)
-    partitions = [shard_of(id), *map(lane_partition, catalogue.lanes)]
-    items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
-    return EffectStatus(id, any(item is not None for item in items), False, [])
-
-
-def timer_item(thread: str, policy: str, key: str, due_at: int) -> Key:
-    """Where the timer of a thread lies: by due time within its shard."""
-    id = short_hash("timer", thread, policy, key)
-    return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
+def note_fired(person: Person, thread: str, fired: Event) -> None:
+    """Take a timer that has fired off the person's list; the dispatcher takes its item away in the same batch."""
+    name = f"{thread}/{fired.properties['policy']}/{fired.properties['key']}"
+    if person.timers.get(name) == fired.occurred_at:
+        del person.timers[name]
 
 
 def is_idle(person: Person, policy: str, wish: Wish) -> bool:
@@ -187,36 +103,3 @@ def _pending(person: Person, policy: str, key: str) -> Iterator[int]:
     """When the policy's timers of this key are due."""
     found = (person.timers.get(f"{thread}/{policy}/{key}") for thread in person.heads)
     return (due_at for due_at in found if due_at is not None)
-
-
-def _set(group: Group, person: Person, thread: str, policy: str, wish: Timer) -> None:
-    person.timers[f"{thread}/{policy}/{wish.key}"] = wish.due_at
-    key = timer_item(thread, policy, wish.key, wish.due_at)
-    group.draft(person, 1).writes[key] = Put(key, pack((person.workspace, thread, policy, wish.key, wish.data)))
-
-
-def _cancel(group: Group, person: Person, policy: str, name: str) -> None:
-    for thread in person.heads:  # whichever of the person's threads it was set in, before or after a merge
-        due_at = person.timers.pop(f"{thread}/{policy}/{name}", None)
-        if due_at is not None:
-            key = timer_item(thread, policy, name, due_at)
-            group.draft(person, 1).writes[key] = Delete(key)
-
-
-class Pending(NamedTuple):
-    """A timer that has not fired yet."""
-
-    cursor: str
-    """Where to go on after it."""
-    workspace: str
-    thread: str
-    policy: str
-    key: str
-
-
-def pending_timers(store: Store, stop: int, after: str = "") -> Iterator[Pending]:
-    """All timers that are due before ``stop``, by when they are due, from a cursor on."""
-    shards = (query_pages(store, TIMER, f"{shard:02d}", after, time_key(stop)) for shard in range(SHARDS))
-    for item in heapq.merge(*shards, key=lambda item: item.key.sort):
-        workspace, thread, policy, key, _ = unpack(item.value)
-        yield Pending(item.key.sort, workspace, thread, policy, key)

@@ -1,0 +1,63 @@
+"""Identifiers as events bring them: their normal form, and the thread that each leads to."""
+
+from __future__ import annotations
+
+import msgspec
+
+from threadline.engine.memo import Memo
+from threadline.kernel.errors import EventRejected
+from threadline.kernel.event import Identifier, thread_id
+from threadline.kernel.identity import KIND_FORM, IdentityRules, is_kind
+from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX
+
+NAMES_REMEMBERED = 30_000
+KINDS_REMEMBERED = 1_000
+
+
+class Named(msgspec.Struct, frozen=True, gc=False):
+    """An identifier in its normal form and where it leads."""
+
+    identifier: Identifier
+    thread: str
+    priority: int
+    identifies: bool
+    joins: bool = True
+
+    def rank(self) -> tuple[int, str, str]:
+        """The strongest identifier has the lowest rank; the order is the same for everyone."""
+        return (self.priority, self.identifier.kind, self.identifier.value)
+
+
+class Names:
+    """Identifiers as they come in -> `Named`. Remembers the latest, because the same people come again and again."""
+
+    def __init__(self, rules: IdentityRules) -> None:
+        self._rules = rules
+        # Keyed by text and holding structs that the garbage collector does not track: tens of thousands of
+        # remembered names must not lengthen its passes.
+        self._known: Memo[str, Named] = Memo(NAMES_REMEMBERED)
+        self._kinds: set[str] = set()
+
+    def of(self, workspace: str, identifier: Identifier) -> Named | None:
+        """Who is meant by an identifier, or None if it is junk. Raises `EventRejected` for a kind that cannot be."""
+        if identifier.kind not in self._kinds:
+            self._admit(identifier.kind)
+        key = f"{workspace}\0{identifier.kind}\0{identifier.value}"
+        named = self._known.get(key)
+        if named is None:
+            normal = self._rules.normalise(identifier)
+            if normal is None:
+                return None
+            priority = self._rules.kind(normal.kind).priority
+            identifies, joins = self._rules.identifies(normal), self._rules.joins(normal)
+            named = Named(normal, thread_id(workspace, normal), priority, identifies, joins)
+            self._known.put(key, named)
+        return named
+
+    def _admit(self, kind: str) -> None:
+        if not is_kind(kind):
+            text = f"{kind[:IDENTIFIER_KIND_LENGTH_MAX]!r} is not an identifier kind: {KIND_FORM}"
+            raise EventRejected("invalid_identifier", text)
+        if len(self._kinds) >= KINDS_REMEMBERED:  # kinds are free, so that what is remembered has to be bounded
+            self._kinds.clear()
+        self._kinds.add(kind)

@@ -1,0 +1,53 @@
+"""Turns: people whom other processes change as well are changed by one process after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+
+from threadline.engine.memo import Memo
+from threadline.engine.person import Packed, Person, person_key
+from threadline.engine.screen import Screened
+from threadline.kernel.store import Store
+
+CONTENDED_REMEMBERED = 1_000
+
+
+class Turns:
+    """Whom other processes change as well, as far as this one was ever overtaken by them.
+
+    Not thread-safe: used under the recorder's lock. ``people`` and ``owners`` are its caches.
+    """
+
+    def __init__(self, store: Store, people: Memo[str, Packed], owners: Memo[str, str]) -> None:
+        self._store = store
+        self._people = people
+        self._owners = owners
+        self._contended: Memo[str, int] = Memo(CONTENDED_REMEMBERED)
+        """Such people, and the version at which this process left them. What is cached of them is stale, so they are
+        read again when it is this process's turn."""
+
+    def contended(self, one: Screened) -> set[str]:
+        """Those of the people whom an event names for whom a turn has to be taken."""
+        owners = {self._owners.get(named.thread) for named in one.named}
+        return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
+
+    @contextmanager
+    def taken(self, contended: Iterable[Set[str]]) -> Iterator[None]:
+        """A turn for all of these people, who are read anew at its beginning."""
+        people = sorted(set().union(*contended))
+        keys = [person_key(id) for id in people]
+        with self._store.turn(keys):
+            for id, item in zip(people, self._store.get(keys), strict=True):
+                if item is None or item.version == self._contended.get(id):
+                    self._contended.forget(id)  # nobody else has been there
+                if item is not None:
+                    self._people.put(id, (item.version, item.value))
+            yield
+
+    def note(self, changed: Mapping[str, Person], overtaken: Set[str]) -> None:
+        """Remember how a commit left those whom it changed, and in whose change another process was faster."""
+        for id, person in changed.items():
+            if id in overtaken or self._contended.get(id) is not None:
+                self._contended.put(id, 0 if id in overtaken else person.version)
+                self._people.forget(id)
