@@ -40,6 +40,27 @@ OWNERS_CACHED = 60_000
 PAUSE_SECONDS_MAX = 0.1
 
 
+class _Call:
+    """One call of `record`: its requests, and what is settled about them so far, by position."""
+
+    __slots__ = ("care", "done", "refused", "requests")
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.requests = requests
+        self.done: dict[int, Receipt] = {}
+        self.refused: dict[int, EventRejected] = {}
+        self.care = Care(set(), set())
+
+    def todo(self) -> list[int]:
+        """What the next attempt is made at."""
+        return [i for i in range(len(self.requests)) if i not in self.done and i not in self.refused]
+
+    @property
+    def settled(self) -> int:
+        """Grows with whatever an attempt finds out, to an end: there is only so much to settle."""
+        return len(self.done) + len(self.refused) + sum(map(len, self.care))
+
+
 class Recorder:
     """Records events. Thread-safe: one group is placed and committed at a time, under one lock.
 
@@ -82,25 +103,22 @@ class Recorder:
         return receipts
 
     def _record(self, requests: Sequence[Request]) -> list[Receipt]:
-        done: dict[int, Receipt] = {}
-        refused: dict[int, EventRejected] = {}
-        care = Care(set(), set())
+        call = _Call(requests)
         attempts = progress = 0
-        while todo := [i for i in range(len(requests)) if i not in done and i not in refused]:
-            done.update(self._attempt(requests, todo, refused, care, certain=attempts + progress > 0))
-            # An attempt that settled something was not lost to other writers, and there are only so many to settle.
-            settled = len(done) + len(refused) + sum(map(len, care))
-            attempts, progress = (0 if settled > progress else attempts + 1), settled
+        while todo := call.todo():
+            call.done.update(self._attempt(call, todo, certain=attempts + progress > 0))
+            # An attempt that settled something was not lost to other writers.
+            attempts, progress = (0 if call.settled > progress else attempts + 1), call.settled
             if attempts == ATTEMPTS_MAX:
                 raise Unavailable("other writers keep changing the same people; send the events again")
             _pause(attempts)
-        if refused:
+        if call.refused:
             now = self.clock()
-            unfit = {i: error for i, error in refused.items() if error.code != FENCED}
+            unfit = {i: error for i, error in call.refused.items() if error.code != FENCED}
             rejected.keep(self.store, [rejected.entry_of(requests[i].event, e, now) for i, e in unfit.items()])
-            for i, error in refused.items():
-                done[i] = Receipt(status="rejected", code=error.code, message=str(error))
-        return [done[i] for i in range(len(requests))]
+            for i, error in call.refused.items():
+                call.done[i] = Receipt(status="rejected", code=error.code, message=str(error))
+        return [call.done[i] for i in range(len(requests))]
 
     def _group(self, requests: Iterable[Request], care: Care | None = None, *, cached: bool = True) -> Group:
         """A group for these requests; without ``cached`` it believes the store alone."""
@@ -111,65 +129,39 @@ class Recorder:
         reactors.look({workspace for each in requests if is_workspace(workspace := each.event.workspace)})
         return Group(self.store, self.catalogue, people, owners, self.clock(), reactors, care or Care(set(), set()))
 
-    def _attempt(
-        self,
-        requests: Sequence[Request],
-        todo: Sequence[int],
-        refused: dict[int, EventRejected],
-        care: Care,
-        *,
-        certain: bool,
-    ) -> dict[int, Receipt]:
+    def _attempt(self, call: _Call, todo: Sequence[int], *, certain: bool) -> dict[int, Receipt]:
         """The receipts that this attempt settles. Until it is ``certain`` which events are new, it rejects none of
         them."""
-        asked = [requests[index] for index in todo]
-        group = self._group(asked, care)
+        asked = [call.requests[index] for index in todo]
+        group = self._group(asked, call.care)
         try:
-            fresh = self._fresh(group, requests, todo, refused, certain=certain)
+            fresh = self._fresh(group, call, todo, certain=certain)
             contended = {one.position: owners for one in fresh if (owners := self._turns.contended(one))}
             if not contended:
-                return self._placed(group, fresh, requests, refused, certain=certain)
+                return self._placed(group, fresh, call, certain=certain)
             if len(contended) == len(fresh):
                 with self._turns.taken(contended.values()):
                     # Made anew, for what waited bears the time of its turn: it became known no earlier.
-                    group = self._group(asked, care)
-                    fresh = self._fresh(group, requests, todo, refused, certain=certain)
-                    return self._placed(group, fresh, requests, refused, certain=certain)
+                    group = self._group(asked, call.care)
+                    fresh = self._fresh(group, call, todo, certain=certain)
+                    return self._placed(group, fresh, call, certain=certain)
             # Those for whom others may have to be waited for come in an attempt of their own.
             group.put_off.update(one.id for one in fresh if one.position in contended)
             quiet = [one for one in fresh if one.position not in contended]
-            return self._placed(group, quiet, requests, refused, certain=certain)
+            return self._placed(group, quiet, call, certain=certain)
         except Overtaken:
             group.forget()
             return {}
         except Poisoned as poison:
             group.forget()
-            unfit = set(poison.indices)
-            assert unfit, "whatever is placed here belongs to a request"
-            if not certain:
-                return {}
-            if len(unfit) > 1 and not unfit <= care.alone:
-                # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.
-                care.alone.update(unfit)
-            elif poison.code == TOO_MANY_CHANGES and not unfit <= care.apart:
-                # It may be the joining of people that is too much: then that is set aside, and not the event.
-                care.apart.update(unfit)
-            else:
-                refused.update({index: EventRejected(poison.code, str(poison)) for index in unfit})
+            if certain:
+                _heed(poison, call)
             return {}
         except BaseException:
             group.forget()
             raise
 
-    def _placed(
-        self,
-        group: Group,
-        fresh: Sequence[Screened],
-        requests: Sequence[Request],
-        refused: dict[int, EventRejected],
-        *,
-        certain: bool,
-    ) -> dict[int, Receipt]:
+    def _placed(self, group: Group, fresh: Sequence[Screened], call: _Call, *, certain: bool) -> dict[int, Receipt]:
         group.prefetch(fresh)
         for one in fresh:
             self.way.give()
@@ -178,21 +170,14 @@ class Recorder:
             except EventRejected as error:
                 if not certain:
                     raise Overtaken("it may have been recorded a moment ago") from error
-                refused[one.position] = error
-        receipts = self._commit(group, requests, refused)
+                call.refused[one.position] = error
+        receipts = self._commit(group, call)
         group.dissolve(self.way.give)
         return receipts
 
-    def _fresh(
-        self,
-        group: Group,
-        requests: Sequence[Request],
-        todo: Sequence[int],
-        refused: dict[int, EventRejected],
-        *,
-        certain: bool = True,
-    ) -> list[Screened]:
+    def _fresh(self, group: Group, call: _Call, todo: Sequence[int], *, certain: bool = True) -> list[Screened]:
         """The screened events that are not in the log yet; duplicates and conflicts get their receipts here."""
+        requests, refused = call.requests, call.refused
         screened: list[Screened] = []
         for index in todo:
             self.way.give()
@@ -235,9 +220,7 @@ class Recorder:
             known.update(self.store.seen([one.id for one in new if one.position in unfit]))
         return unfit
 
-    def _commit(
-        self, group: Group, requests: Sequence[Request], refused: dict[int, EventRejected]
-    ) -> dict[int, Receipt]:
+    def _commit(self, group: Group, call: _Call) -> dict[int, Receipt]:
         batches = group.seal_all(self.way.give)
         outcomes = self._committed(batches)
         self.sources.written(group.loose)
@@ -247,7 +230,7 @@ class Recorder:
             if refusal is not None:
                 lost.update(draft.requests)
                 overtaken |= draft.ids
-                self._fence(draft.requests, requests, refused)
+                self._fence(draft.requests, call)
         if lost:
             group.forget()
         else:
@@ -258,16 +241,16 @@ class Recorder:
         group.receipts = {i: receipt for i, receipt in group.receipts.items() if receipt.id not in unsettled}
         return group.answers()
 
-    def _fence(self, indices: Sequence[int], requests: Sequence[Request], refused: dict[int, EventRejected]) -> None:
+    def _fence(self, positions: Sequence[int], call: _Call) -> None:
         # A refused batch is tried again, except where a condition of the request itself no longer holds:
         # a lease that was taken over stays lost, a timer that was taken away is gone.
-        for index in indices:
-            conditions = [w for w in requests[index].writes if w.expected is not None]
+        for position in positions:
+            conditions = [w for w in call.requests[position].writes if w.expected is not None]
             items = self.store.get([c.key for c in conditions])
             for condition, item in zip(conditions, items, strict=True):
                 if (item.version if item is not None else 0) != condition.expected:
                     message = f"another process was faster: {condition.key.table} {condition.key.partition} has changed"
-                    refused[index] = EventRejected(FENCED, message)
+                    call.refused[position] = EventRejected(FENCED, message)
 
     def rehearse(self, request: Request, look: Callable[[Recorded, Known], T]) -> T:
         """What ``look`` returns for an event that is placed and folded like any other, and then forgotten.
@@ -275,11 +258,11 @@ class Recorder:
         Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
         """
         with self._lock:
-            group = self._group([request], cached=False)
-            refused: dict[int, EventRejected] = {}
-            fresh = self._fresh(group, [request], [0], refused)
+            call = _Call([request])
+            group = self._group(call.requests, cached=False)
+            fresh = self._fresh(group, call, call.todo())
             group.prefetch(fresh)
-            for error in refused.values():
+            for error in call.refused.values():
                 raise error
             if not fresh:
                 raise InvalidValue("an event with this key is recorded already; name it by its id")
@@ -335,6 +318,20 @@ class Recorder:
         with self._lock:
             self._people.clear()
             self._owners.clear()
+
+
+def _heed(poison: Poisoned, call: _Call) -> None:
+    """Take care at the next attempt of what made this one void; reject it where care was taken already."""
+    unfit = set(poison.indices)
+    assert unfit, "whatever is placed here belongs to a request"
+    if len(unfit) > 1 and not unfit <= call.care.alone:
+        # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.
+        call.care.alone.update(unfit)
+    elif poison.code == TOO_MANY_CHANGES and not unfit <= call.care.apart:
+        # It may be the joining of people that is too much: then that is set aside, and not the event.
+        call.care.apart.update(unfit)
+    else:
+        call.refused.update({position: EventRejected(poison.code, str(poison)) for position in unfit})
 
 
 def _pause(attempts: int) -> None:
