@@ -1,8 +1,8 @@
-"""One attempt to place a group of events: whose they are, what they change, what follows from them."""
+"""One attempt at a group of events: what they change and what follows from them, until it is sealed in batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -12,50 +12,32 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import Draft
 from threadline.engine.history import StoredHistory
 from threadline.engine.known import KnownPerson
-from threadline.engine.memo import Memo
 from threadline.engine.packing import pack_body, payload_digest
-from threadline.engine.person import VALUE_BYTES_MAX, Packed, Person, person_key, thread_key, unpack_person
+from threadline.engine.people import People
+from threadline.engine.person import VALUE_BYTES_MAX, Person
 from threadline.engine.reactors import Reactors
 from threadline.engine.refold import refold_person
 from threadline.engine.screen import Care, Request, Screened
+from threadline.engine.void import TOO_MANY_CHANGES, Overtaken, Poisoned
 from threadline.engine.waiting import effect_id
-from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import BATCH_WRITES_MAX, CASCADE_EVENTS_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.policy import Effect, Emit, Policy, Wish, source_of
 from threadline.kernel.projection import Projection, State
-from threadline.kernel.store import Batch, Delete, Item, Key, LogEntry, Put, Store
-
-TOO_MANY_CHANGES = "too_many_changes"
-"""Code of an event whose consequences no batch can hold."""
-
-
-class Poisoned(Exception):
-    """Some events cannot be taken; the attempt is void and is made again without them."""
-
-    def __init__(self, indices: Sequence[int], code: str, message: str) -> None:
-        super().__init__(message)
-        self.indices = indices
-        self.code = code
-
-
-class Overtaken(Exception):
-    """Another process has changed what this attempt was built on; it is void and is made again."""
+from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Store
 
 
 class Group:
     """Where events are placed one after the other, in drafts of batches. Nothing is written here."""
 
     def __init__(
-        self, store: Store, catalogue: Catalogue, people: Memo[str, Packed], owners: Memo[str, str], now: int,
-        reactors: Reactors, care: Care,
-    ) -> None:  # fmt: skip
+        self, store: Store, catalogue: Catalogue, people: People, now: int, reactors: Reactors, care: Care
+    ) -> None:
         self.store = store
         self.catalogue = catalogue
         self.index = catalogue.index
         self.people = people
-        self.owners = owners
         self.now = now
         self.care = care
         self.receipts: dict[int, Receipt] = {}
@@ -68,12 +50,8 @@ class Group:
         """The open draft of each person, by person id."""
         self.pending: dict[str, list[Recorded]] = {}
         """Events placed by this group, by thread: they are not in the store yet."""
-        self.placed_for: dict[str, Person] = {}  # whose the threads of these were held to be
-        self.read: dict[str, Person] = {}  # people as unpacked for this group
-        self.touched: dict[str, Person] = {}  # people whom this group changes
-        self.absent: set[str] = set()  # threads that are nobody's in the store
-        self.claimed: list[str] = []  # threads whose owner this group has changed in the cache
-        self.departed: dict[str, Person] = {}  # those who were merged away, and into whom
+        self.placed_for: dict[str, Person] = {}
+        """Whose the threads of these were held to be."""
         self.put_off: set[str] = set()
         """Ids of events that wait for an attempt of their own."""
         self.loose: dict[Key, Put | Delete] = {}
@@ -81,85 +59,6 @@ class Group:
         self.placing = -1
         """Position of the request being placed: every draft that it touches decides on it."""
         self.reactors = reactors
-
-    # --- reading ---------------------------------------------------------------------------
-
-    def prefetch(self, screened: Sequence[Screened]) -> None:
-        """Read every thread and person that these events need, in two fat reads."""
-        missing: dict[str, None] = {}
-        wanted: dict[str, None] = {}
-        for one in screened:
-            for named in one.named:
-                owner = self.owners.get(named.thread)
-                if owner is None:
-                    missing[named.thread] = None
-                elif self.people.get(owner) is None:
-                    wanted[owner] = None
-        threads = list(missing)
-        for thread, item in zip(threads, self.store.get([thread_key(t) for t in threads]), strict=True):
-            if item is None:
-                self.absent.add(thread)
-                continue
-            owner = item.value.decode()
-            self.owners.put(thread, owner)
-            if self.people.get(owner) is None:
-                wanted[owner] = None
-        ids = list(wanted)
-        for item in self.store.get([person_key(p) for p in ids]):
-            if item is not None:
-                self.people.put(item.key.partition, (item.version, item.value))
-
-    def owner(self, thread: str) -> Person | None:
-        """The person a thread belongs to, or None on first contact."""
-        owner = self.owners.get(thread)
-        if owner is not None:
-            person = self._living(owner)
-            if person is not None and thread in person.heads:
-                return person
-            # Another process has merged or split since this was cached: ask the store whose the thread is now.
-            self.owners.forget(thread)
-        elif thread in self.absent:
-            return None
-        item = self.store.get([thread_key(thread)])[0]
-        if item is None:
-            return None
-        owner = item.value.decode()
-        self.owners.put(thread, owner)
-        person = self._living(owner)
-        if person is None or thread not in person.heads:
-            self.people.forget(owner)
-            raise Overtaken(f"thread {thread} is newer than what is cached of person {owner}")
-        return person
-
-    def person(self, id: str) -> Person:
-        """The living person of an id; the group's own changes included."""
-        person = self._living(id)
-        if person is None:
-            raise StoreDamaged(f"person {id} is named as an owner but is not there")
-        return person
-
-    def _living(self, id: str) -> Person | None:
-        while id in self.departed:
-            id = self.departed[id].id
-        found = self.touched.get(id) or self.read.get(id)
-        if found is not None:
-            return found
-        key, packed = person_key(id), self.people.get(id)
-        item = self.store.get([key])[0] if packed is None else Item(key, *packed)
-        person = None if item is None else unpack_person(item, self.catalogue)
-        if not isinstance(person, Person):
-            self.people.forget(id)
-            return None
-        self.read[id] = self._fresh(person)
-        return person
-
-    def _fresh(self, person: Person) -> Person:
-        if person.stale:
-            # Definitions changed since this state was written: catch it up before anything is added to it.
-            refold_person(self.store, self.catalogue, person, only=person.stale)
-            person.unwritten = frozenset(person.stale) & frozenset(self.catalogue.with_rows)
-            person.stale = ()
-        return person
 
     # --- folding ---------------------------------------------------------------------------
 
@@ -221,7 +120,7 @@ class Group:
     def agree_on(self, person: Person) -> None:
         """Raise `Overtaken` where events of this person were placed for somebody else, as one of the two was."""
         for held in {self.placed_for.get(thread, person) for thread in person.heads} - {person}:
-            self.touched.update({person.id: person, held.id: held})  # neither is believed at the next attempt
+            self.people.touched.update({person.id: person, held.id: held})  # neither is believed at the next attempt
             raise Overtaken(f"threads of person {person.id} were held to be of {held.id}")
 
     def stored_heads(self, person: Person) -> dict[str, int]:
@@ -301,7 +200,7 @@ class Group:
                 draft.note_rows(person, self.catalogue, person.unwritten)
                 draft.count_rows(self.catalogue)
                 person.unwritten = frozenset()
-            self.touched[person.id] = person
+            self.people.touched[person.id] = person
         if self.placing >= 0 and (not draft.requests or draft.requests[-1] != self.placing):
             draft.requests.append(self.placing)
         return draft
@@ -347,35 +246,21 @@ class Group:
 
     def answers(self) -> dict[int, Receipt]:
         """The receipts that are left; people who were merged meanwhile under the survivor's id."""
-        if not self.departed:
+        departed = self.people.departed
+        if not departed:
             return self.receipts
         named = {}
         for index, receipt in self.receipts.items():
-            if receipt.person in self.departed:
-                receipt = msgspec.structs.replace(receipt, person=self.person(receipt.person).id)
+            if receipt.person in departed:
+                receipt = msgspec.structs.replace(receipt, person=self.people.person(receipt.person).id)
             named[index] = receipt
         return named
-
-    def forget(self) -> None:
-        """Drop from the caches whatever this group has changed: it was not committed."""
-        for id in self.touched:
-            self.people.forget(id)
-        for thread in self.claimed:
-            self.owners.forget(thread)
 
     def dissolve(self, between: Callable[[], None]) -> None:
         """Let go of everything person by person: at once it would hold the interpreter for milliseconds."""
         while self.sealed:
             self.sealed.pop()
-        for held in (self.drafts, self.pending, self.touched, self.read):
+        for held in (self.drafts, self.pending, self.people.touched, self.people.read):
             while held:
                 between()
                 held.popitem()
-
-    def keep(self) -> None:
-        """Everything was committed: let the caches hold it."""
-        for id, person in self.touched.items():
-            if id in self.departed:
-                self.people.forget(id)
-            else:
-                self.people.put(id, (person.version, person.packed))

@@ -61,11 +61,11 @@ def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tu
     decides where an event is kept.
     """
     first = named[0]
-    person = group.owner(first.thread)
+    person = group.people.owner(first.thread)
     if person is None:
         person = _first_contact(group, workspace, named, id)
     for other in named[1:]:
-        owner = group.owner(other.thread)
+        owner = group.people.owner(other.thread)
         if owner is person:
             continue
         if against := _against(group, person, other, owner):
@@ -80,7 +80,7 @@ def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tu
 def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str) -> Person:
     first = named[0]
     for other in named[1:]:
-        known = group.owner(other.thread)
+        known = group.people.owner(other.thread)
         if known is None:
             continue
         against = _against(group, known, first, None)
@@ -90,7 +90,7 @@ def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str
         _set_aside(group, workspace, first, other, against, id)
     # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
     person = Person(first.thread, workspace, group.now, States(group.catalogue))
-    group.touched[person.id] = person
+    group.people.touched[person.id] = person
     link(group, person, first)
     return person
 
@@ -104,8 +104,7 @@ def link(group: Group, person: Person, named: Named) -> None:
 
 
 def _claim(group: Group, thread: str, person: Person) -> None:
-    group.owners.put(thread, person.id)
-    group.claimed.append(thread)
+    group.people.claim(thread, person)
     if thread in group.placed_for:
         group.placed_for[thread] = person
 
@@ -146,7 +145,7 @@ def join(group: Group, one: Person, other: Person, *, cause: str, reason: str, b
     draft.people.pop(merged.id, None)
     key = person_key(merged.id)
     draft.writes[key] = Put(key, pack_alias(survivor.id), merged.version)
-    group.departed[merged.id] = survivor
+    group.people.departed[merged.id] = survivor
     properties = {
         "survivor": survivor.id, "merged": merged.id, "threads": sorted(merged.heads), "reason": reason, "by": by,
         "merged_created_at": merged.created_at,
@@ -198,7 +197,7 @@ def split(
     refold_person(group.store, group.catalogue, person)
     refold_person(group.store, group.catalogue, new)
     draft.add(new)
-    group.touched[new.id] = new
+    group.people.touched[new.id] = new
     group.drafts[new.id] = draft
     draft.rows_of[new.id] = set(group.catalogue.with_rows)
     properties = {"person": person.id, "split": new.id, "threads": sorted(threads), "reason": reason, "by": by}
@@ -220,7 +219,7 @@ def _divide_apart(group: Group, person: Person, new: Person) -> None:
     """From whom each of two is to stay apart who are being split: from one another, and those who say so of them."""
     kept: dict[str, set[str]] = {person.id: set(), new.id: set()}
     for thread in person.apart:
-        other = group.owner(thread)
+        other = group.people.owner(thread)
         for part in (person, new):
             if other is None or part.heads.keys() & set(other.apart):
                 kept[part.id].add(thread)

@@ -44,7 +44,7 @@ def merge(
 
 def _two(group: Group, workspace: str, one: str, other: str) -> tuple[Person, Person]:
     asker = Asker(group.store, group.catalogue)
-    first, second = (group.person(asker.person(workspace, ref).id) for ref in (one, other))
+    first, second = (group.people.person(asker.person(workspace, ref).id) for ref in (one, other))
     if first is second:
         raise Conflict("they are already one person")
     return first, second
@@ -87,7 +87,7 @@ def split(
 
     def work(group: Group) -> tuple[str, str]:
         asker = Asker(group.store, group.catalogue)
-        person = group.person(asker.person(workspace, ref).id)
+        person = group.people.person(asker.person(workspace, ref).id)
         threads = _chosen(asker, person, identifiers)
         id, _, began = _founded(asker, person, threads)
         new = identity.split(group, person, threads, id=id, created_at=began, cause=request, reason=reason, by=by)
@@ -105,7 +105,7 @@ def unmerge(recorder: Recorder, workspace: str, event: str, *, request: str, rea
         if merged.event.type != MERGED:
             raise InvalidValue(f"event {event} is a {merged.event.type}, not a merge")
         properties = merged.event.properties
-        person = group.person(asker.person(workspace, properties["survivor"]).id)
+        person = group.people.person(asker.person(workspace, properties["survivor"]).id)
         # Whoever has the founding thread is who was merged away: apart again, elsewhere, or the one who stays.
         if (id := properties["merged"]) == person.id or id not in person.heads:
             raise Conflict("this merge was undone already")
@@ -201,7 +201,7 @@ def _reviewed(group: Group, workspace: str, entry: dict[str, Any]) -> list[tuple
     """The two identifiers that were to be joined and whose they are, first those that are somebody's."""
     names = Names(group.catalogue.rules)
     named = [names.of(workspace, Identifier(*text.split(":", 1))) for text in entry["identifiers"]]
-    found = [(each, group.owner(each.thread)) for each in named if each is not None]
+    found = [(each, group.people.owner(each.thread)) for each in named if each is not None]
     return sorted(found, key=lambda each: each[1] is None)
 
 
@@ -232,5 +232,5 @@ def _leave_apart(group: Group, workspace: str, entry: dict[str, Any]) -> Person 
         elif other is not one:
             identity.set_apart(one, other)
             draft.add(other)
-            group.touched[other.id], group.drafts[other.id] = other, draft
+            group.people.touched[other.id], group.drafts[other.id] = other, draft
     return one

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from threadline.engine.cascade import cascade
-from threadline.engine.group import Group, Overtaken, Poisoned
+from threadline.engine.group import Group
 from threadline.engine.identity import resolve
 from threadline.engine.known import KnownPerson
 from threadline.engine.screen import Screened
+from threadline.engine.void import Overtaken, Poisoned
 from threadline.engine.wishes import note_fired
 from threadline.kernel.errors import Conflict, ThreadlineError
 from threadline.kernel.event import Receipt, Recorded
@@ -29,7 +30,7 @@ def place(group: Group, one: Screened) -> None:
         recorded = group.append(person, thread, one)
         cascade(group, person, recorded)
     except Poisoned as poison:
-        raise poison if poison.indices else Poisoned([one.position], poison.code, str(poison)) from poison
+        raise poison if poison.positions else Poisoned([one.position], poison.code, str(poison)) from poison
     except Conflict as error:
         # What an event brings about bears its id: another process has recorded it since this attempt looked.
         raise Overtaken(f"event {one.id} has joined two people already") from error

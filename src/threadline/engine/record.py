@@ -11,10 +11,9 @@ from typing import TypeVar
 from threadline.engine import rejected
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import seldom_collected
-from threadline.engine.group import TOO_MANY_CHANGES, Group, Overtaken, Poisoned
-from threadline.engine.memo import Memo
+from threadline.engine.group import Group
 from threadline.engine.names import Names
-from threadline.engine.person import Packed
+from threadline.engine.people import People, nothing_cached
 from threadline.engine.placing import fold_only, place
 from threadline.engine.reactors import Reactors
 from threadline.engine.right_of_way import RightOfWay
@@ -22,6 +21,7 @@ from threadline.engine.screen import Care, Request, Screened, checked_request, s
 from threadline.engine.shared import SharedValues
 from threadline.engine.sources import Sources
 from threadline.engine.turns import Turns
+from threadline.engine.void import TOO_MANY_CHANGES, Overtaken, Poisoned
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
 from threadline.kernel.event import Receipt, Recorded, is_workspace
 from threadline.kernel.policy import Known
@@ -35,8 +35,6 @@ FENCED = "fenced"
 ATTEMPTS_MAX = 64
 """Attempts at a group whose people another process keeps changing, before the caller is told to retry."""
 GROUP_EVENTS_MAX = 1_000
-PEOPLE_CACHED = 15_000
-OWNERS_CACHED = 60_000
 PAUSE_SECONDS_MAX = 0.1
 
 
@@ -74,9 +72,8 @@ class Recorder:
         self.clock = clock
         self._lock = threading.Lock()
         self.way = RightOfWay()
-        self._people: Memo[str, Packed] = Memo(PEOPLE_CACHED)
-        self._owners: Memo[str, str] = Memo(OWNERS_CACHED)
-        self._turns = Turns(store, self._people, self._owners)
+        self._cached = nothing_cached()
+        self._turns = Turns(store, self._cached)
         self._names = Names(catalogue.rules)
         self.shared = SharedValues(store, catalogue, clock)
         self.sources = Sources(store)
@@ -122,12 +119,11 @@ class Recorder:
 
     def _group(self, requests: Iterable[Request], care: Care | None = None, *, cached: bool = True) -> Group:
         """A group for these requests; without ``cached`` it believes the store alone."""
-        people: Memo[str, Packed] = self._people if cached else Memo(PEOPLE_CACHED)
-        owners = self._owners if cached else Memo(OWNERS_CACHED)
+        people = People(self.store, self.catalogue, self._cached if cached else nothing_cached())
         # Before the clock is: what an event is decided by has begun by the time that the event bears.
         reactors = Reactors(self.catalogue, self.shared)
         reactors.look({workspace for each in requests if is_workspace(workspace := each.event.workspace)})
-        return Group(self.store, self.catalogue, people, owners, self.clock(), reactors, care or Care(set(), set()))
+        return Group(self.store, self.catalogue, people, self.clock(), reactors, care or Care(set(), set()))
 
     def _attempt(self, call: _Call, todo: Sequence[int], *, certain: bool) -> dict[int, Receipt]:
         """The receipts that this attempt settles. Until it is ``certain`` which events are new, it rejects none of
@@ -150,19 +146,19 @@ class Recorder:
             quiet = [one for one in fresh if one.position not in contended]
             return self._placed(group, quiet, call, certain=certain)
         except Overtaken:
-            group.forget()
+            group.people.forget(self._cached)
             return {}
         except Poisoned as poison:
-            group.forget()
+            group.people.forget(self._cached)
             if certain:
                 _heed(poison, call)
             return {}
         except BaseException:
-            group.forget()
+            group.people.forget(self._cached)
             raise
 
     def _placed(self, group: Group, fresh: Sequence[Screened], call: _Call, *, certain: bool) -> dict[int, Receipt]:
-        group.prefetch(fresh)
+        group.people.prefetch(fresh)
         for one in fresh:
             self.way.give()
             try:
@@ -232,10 +228,10 @@ class Recorder:
                 overtaken |= draft.ids
                 self._fence(draft.requests, call)
         if lost:
-            group.forget()
+            group.people.forget(self._cached)
         else:
-            group.keep()
-        self._turns.note(group.touched, overtaken)
+            group.people.keep()
+        self._turns.note(group.people.touched, overtaken)
         # With an event that is not recorded yet, whatever this call says of it a second time is not settled either.
         unsettled = {group.receipts[index].id for index in lost if index in group.receipts} | group.put_off
         group.receipts = {i: receipt for i, receipt in group.receipts.items() if receipt.id not in unsettled}
@@ -261,7 +257,7 @@ class Recorder:
             call = _Call([request])
             group = self._group(call.requests, cached=False)
             fresh = self._fresh(group, call, call.todo())
-            group.prefetch(fresh)
+            group.people.prefetch(fresh)
             for error in call.refused.values():
                 raise error
             if not fresh:
@@ -290,7 +286,7 @@ class Recorder:
                     hint = "Take some tags off first." if poison.code == TOO_MANY_CHANGES else ""
                     raise LimitExceeded(str(poison), hint=hint) from poison
                 finally:
-                    self._forget(group)
+                    group.people.forget(self._cached)
                 if not any(refusals):
                     return result
         raise Unavailable("other writers keep changing the same people; try again")
@@ -307,22 +303,15 @@ class Recorder:
                 watcher(done)
         return outcomes
 
-    def _forget(self, group: Group) -> None:
-        for id in group.touched:
-            self._people.forget(id)
-        for thread in group.claimed:
-            self._owners.forget(thread)
-
     def clear_caches(self) -> None:
         """Forget every cached person: something else has written to the store."""
         with self._lock:
-            self._people.clear()
-            self._owners.clear()
+            self._cached.clear()
 
 
 def _heed(poison: Poisoned, call: _Call) -> None:
     """Take care at the next attempt of what made this one void; reject it where care was taken already."""
-    unfit = set(poison.indices)
+    unfit = set(poison.positions)
     assert unfit, "whatever is placed here belongs to a request"
     if len(unfit) > 1 and not unfit <= call.care.alone:
         # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.

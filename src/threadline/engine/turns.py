@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 
 from threadline.engine.memo import Memo
-from threadline.engine.person import Packed, Person, person_key
+from threadline.engine.people import Cached
+from threadline.engine.person import Person, person_key
 from threadline.engine.screen import Screened
 from threadline.kernel.store import Store
 
@@ -16,20 +17,19 @@ CONTENDED_REMEMBERED = 1_000
 class Turns:
     """Whom other processes change as well, as far as this one was ever overtaken by them.
 
-    Not thread-safe: used under the recorder's lock. ``people`` and ``owners`` are its caches.
+    Not thread-safe: used under the recorder's lock, as its cache is.
     """
 
-    def __init__(self, store: Store, people: Memo[str, Packed], owners: Memo[str, str]) -> None:
+    def __init__(self, store: Store, cached: Cached) -> None:
         self._store = store
-        self._people = people
-        self._owners = owners
+        self._cached = cached
         self._contended: Memo[str, int] = Memo(CONTENDED_REMEMBERED)
         """Such people, and the version at which this process left them. What is cached of them is stale, so they are
         read again when it is this process's turn."""
 
     def contended(self, one: Screened) -> set[str]:
         """Those of the people whom an event names for whom a turn has to be taken."""
-        owners = {self._owners.get(named.thread) for named in one.named}
+        owners = {self._cached.owners.get(named.thread) for named in one.named}
         return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
 
     @contextmanager
@@ -42,7 +42,7 @@ class Turns:
                 if item is None or item.version == self._contended.get(id):
                     self._contended.forget(id)  # nobody else has been there
                 if item is not None:
-                    self._people.put(id, (item.version, item.value))
+                    self._cached.people.put(id, (item.version, item.value))
             yield
 
     def note(self, changed: Mapping[str, Person], overtaken: Set[str]) -> None:
@@ -50,4 +50,4 @@ class Turns:
         for id, person in changed.items():
             if id in overtaken or self._contended.get(id) is not None:
                 self._contended.put(id, 0 if id in overtaken else person.version)
-                self._people.forget(id)
+                self._cached.people.forget(id)
