@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.memory.definition import TYPES, DerivationSet
-from threadline.capabilities.memory.folding import Maker, fold_maker, fold_retraction
+from threadline.capabilities.memory.folding import facts_made, fold_maker, fold_retraction
+from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import State
 from threadline.capabilities.memory.paths import may_render
 from threadline.capabilities.memory.sorting import RETRACTIONS, in_place
@@ -103,4 +104,4 @@ def facts_of(makers: Makers, recorded: Recorded) -> Iterator[tuple[str, str]]:
         if isinstance(named[0], str) and isinstance(named[1], str):
             yield named[0], named[1]
     for maker in makers.get(event.type, ()):
-        yield from maker.facts(recorded)
+        yield from facts_made(maker, recorded)

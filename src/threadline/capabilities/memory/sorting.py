@@ -8,12 +8,12 @@ sorted out does not depend on it. Pieces are kept beyond the most that are told,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from threadline.capabilities.features.values import matches
 from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
+from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import (
     RETRACTED_FACTS,
     SORTED_OUT,
@@ -27,15 +27,7 @@ from threadline.capabilities.memory.parts import (
 from threadline.capabilities.memory.pieces import TAIL, standing
 from threadline.kernel.event import Recorded
 
-if TYPE_CHECKING:
-    from threadline.capabilities.memory.folding import Maker
-
 RETRACTIONS = frozenset({FACT_RETRACTED, FACT_RESTORED})
-
-
-def room_for(most: int) -> int:
-    """How many pieces are kept before they are sorted out, where ``most`` may stay."""
-    return most + max(most // 4, 1)
 
 
 def sort_out(maker: Maker, state: State, pieces: Pieces, at: int) -> None:

@@ -18,7 +18,8 @@ from threadline.capabilities.memory.claims import (
     voided,
 )
 from threadline.capabilities.memory.definition import SOURCES
-from threadline.capabilities.memory.folding import Maker, fold_maker
+from threadline.capabilities.memory.folding import fold_maker
+from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of, opened, unpack
 from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
 from threadline.kernel.event import Recorded
