@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -15,13 +15,11 @@ from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.fusing import Matching, fused
 from threadline.capabilities.rules.index import Index
 from threadline.capabilities.rules.reading import rule_of_json, set_of_json
-from threadline.capabilities.rules.shadowing import SHADOW, shadow_parts
 from threadline.kernel.errors import InvalidDefinition
 
-RULE, SET = "rule/", "set/"
-"""What the items of rules and of sets are sorted by: this and the name."""
-SHADOWED = f"{SHADOW}/"
-"""The same for versions that are asked beside those that count."""
+RULE, SET, SHADOWED = "rule/", "set/", "shadow/"
+"""What items are sorted by: this and the name. Of rules, of sets, and of versions that are asked beside those that
+count."""
 
 
 class Ordered:
@@ -128,10 +126,19 @@ def make_book(declared: Book, items: Mapping[str, bytes], before: Any) -> Book:
     book = Book([*declared.rules.values(), *rules], [*declared.sets.values(), *sets])
     if shadows:
         book.shadows = {each.id: each for each in shadows}
-        book.shadow = Book(*shadow_parts(book.rules.values(), book.sets.values(), shadows))
+        book.shadow = Book(*_shadow_parts(book.rules.values(), book.sets.values(), shadows))
     book.declared, book.declared_sets = declared.rules, declared.sets
     book.problems, book.sources = problems, sources
     return book
+
+
+def _shadow_parts(
+    rules: Iterable[Rule], sets: Iterable[RuleSet], shadows: Sequence[Rule]
+) -> tuple[list[Rule], list[RuleSet]]:
+    """The rules and sets of the book in which shadows stand in the place of what counts; it tells of every rule."""
+    ids = {shadow.id for shadow in shadows}
+    chosen = [replace(each, record="all") for each in sets if ids.intersection(each.rules)]
+    return [*(rule for rule in rules if rule.id not in ids), *shadows], chosen
 
 
 def _read(sort: str, data: bytes) -> Rule | RuleSet:

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH
-from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.deciding import Decided
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Emit, Wish
 
-if TYPE_CHECKING:
-    from threadline.capabilities.rules.book import Book
-    from threadline.capabilities.rules.deciding import Decided
-
 SHADOW = "shadow"
-"""The mode of such a decision, and the first word of what the item of a shadow is sorted by."""
+"""The mode of such a decision."""
 TABLE = "shadow_decision"
 """Index rows of what shadows have said, apart from what counts."""
-
-
-def shadow_parts(
-    rules: Iterable[Rule], sets: Iterable[RuleSet], shadows: Sequence[Rule]
-) -> tuple[list[Rule], list[RuleSet]]:
-    """The rules and sets of the book in which shadows stand in the place of what counts; it tells of every rule."""
-    ids = {shadow.id for shadow in shadows}
-    chosen = [replace(each, record="all") for each in sets if ids.intersection(each.rules)]
-    return [*(rule for rule in rules if rule.id not in ids), *shadows], chosen
 
 
 def shadow_wishes(book: Book, recorded: Recorded, live: Sequence[Decided], tried: Sequence[Decided]) -> list[Wish]:
