@@ -1,5 +1,5 @@
 """Events: what producers say happened, told once, read in any direction, corrected where it was refused.
 
-Promise: each event has its own outcome and never loses a neighbour; what became of a message can be asked for ever;
-a page that is followed to its end has shown every event once.
+Promise: each event has its own outcome and never loses a neighbour; a page that is followed to its end has shown every
+event once.
 """
