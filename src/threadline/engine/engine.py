@@ -13,6 +13,7 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
 from threadline.engine.declared import content_of, history_of, remember
 from threadline.engine.fresh import fresh_among
+from threadline.engine.identity import Grounds
 from threadline.engine.names import Names
 from threadline.engine.outcomes import EffectStatus, effect_of
 from threadline.engine.packing import unpack_event
@@ -123,17 +124,17 @@ class Engine:
         self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
     ) -> tuple[str, str]:
         """Join two people; returns the ids of (survivor, merged)."""
-        return joining.merge(self.recorder, workspace, one, other, request=request, reason=reason, by=by, force=force)
+        return joining.merge(self.recorder, workspace, one, other, Grounds(request, reason, by), force=force)
 
     def split(
         self, workspace: str, person: str, identifiers: Sequence[str], *, request: str, reason: str = "", by: str = ""
     ) -> tuple[str, str]:
         """Take identifiers out of a person; returns the ids of (person, new person)."""
-        return joining.split(self.recorder, workspace, person, identifiers, request=request, reason=reason, by=by)
+        return joining.split(self.recorder, workspace, person, identifiers, Grounds(request, reason, by))
 
     def unmerge(self, workspace: str, event: str, *, request: str, reason: str = "", by: str = "") -> tuple[str, str]:
         """Undo the merge that this event records; returns the ids of (survivor, the person who is back)."""
-        return joining.unmerge(self.recorder, workspace, event, request=request, reason=reason, by=by)
+        return joining.unmerge(self.recorder, workspace, event, Grounds(request, reason, by))
 
     def review(self, workspace: str, id: str, *, join: bool, by: str = "") -> dict[str, Any]:
         """Decide about a join that was set aside."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,16 @@ from threadline.kernel.store import Key, Put
 QUARANTINE = "quarantine"
 SET_APART = "an operator has set them apart"
 TOO_MANY_TO_JOIN = "to join them would change more items than a batch can hold; tags and groups count one each"
+
+
+class Grounds(NamedTuple):
+    """Why people are joined or split, as the event tells that says so."""
+
+    cause: str
+    """The id of the event that brings it about, or of the request that asks for it: the same one does it once."""
+    reason: str
+    by: str = ""
+    """Who asked for it."""
 
 
 def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Identifier], other: Person | None) -> str:
@@ -73,7 +83,7 @@ def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tu
         elif owner is None:
             link(group, person, other)
         else:
-            person = join(group, person, owner, cause=id, reason="identifiers in one event")
+            person = join(group, person, owner, Grounds(id, "identifiers in one event"))
     return person, first.thread
 
 
@@ -121,7 +131,7 @@ def _set_aside(group: Group, workspace: str, one: Named, other: Named, why: str,
     group.loose.setdefault(key, Put(key, msgspec.json.encode(value), 0))
 
 
-def join(group: Group, one: Person, other: Person, *, cause: str, reason: str, by: str = "") -> Person:
+def join(group: Group, one: Person, other: Person, grounds: Grounds) -> Person:
     """Merge two people. The older survives and keeps its id; events stay where they are.
 
     The survivor's state becomes the fold of the union of both threads' events.
@@ -147,11 +157,12 @@ def join(group: Group, one: Person, other: Person, *, cause: str, reason: str, b
     draft.writes[key] = Put(key, pack_alias(survivor.id), merged.version)
     group.people.departed[merged.id] = survivor
     properties = {
-        "survivor": survivor.id, "merged": merged.id, "threads": sorted(merged.heads), "reason": reason, "by": by,
-        "merged_created_at": merged.created_at,
+        "survivor": survivor.id, "merged": merged.id, "threads": sorted(merged.heads), "reason": grounds.reason,
+        "by": grounds.by, "merged_created_at": merged.created_at,
     }  # fmt: skip
     draft.count_rows(group.catalogue)
-    cascade(group, survivor, _note(group, survivor, MERGED, f"merge/{cause}/{merged.id}", properties, cause))
+    told = _note(group, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
+    cascade(group, survivor, told)
     return survivor
 
 
@@ -172,10 +183,8 @@ def _fold_union(group: Group, survivor: Person, merged: Person) -> None:
     survivor.latest = max(survivor.latest, merged.latest)
 
 
-def split(
-    group: Group, person: Person, threads: list[str], *, id: str, created_at: int, cause: str, reason: str, by: str = ""
-) -> Person:
-    """Take threads out of a person into one of their own, exactly as if they had never been joined.
+def split(group: Group, person: Person, threads: list[str], id: str, created_at: int, grounds: Grounds) -> Person:
+    """Take threads out of a person into one of this id, exactly as if they had never been joined.
 
     The founding thread (whose id is the person's) must not be among them.
     """
@@ -200,11 +209,14 @@ def split(
     group.people.touched[new.id] = new
     group.drafts[new.id] = draft
     draft.rows_of[new.id] = set(group.catalogue.with_rows)
-    properties = {"person": person.id, "split": new.id, "threads": sorted(threads), "reason": reason, "by": by}
+    properties = {
+        "person": person.id, "split": new.id, "threads": sorted(threads), "reason": grounds.reason, "by": grounds.by,
+    }  # fmt: skip
     draft.count_rows(group.catalogue)
     # Each of the two threads tells of it, and each of the two people is looked at anew.
-    told = _note(group, person, SPLIT, f"split/{cause}/{new.id}", properties, cause)
-    told_apart = _note(group, new, SPLIT, f"split/{cause}/{new.id}/new", properties, cause)
+    name = f"split/{grounds.cause}/{new.id}"
+    told = _note(group, person, SPLIT, name, properties, grounds.cause)
+    told_apart = _note(group, new, SPLIT, f"{name}/new", properties, grounds.cause)
     cascade(group, person, told)
     cascade(group, new, told_apart)
     return new
@@ -227,15 +239,16 @@ def _divide_apart(group: Group, person: Person, new: Person) -> None:
     set_apart(person, new)
 
 
-def link_told(group: Group, person: Person, named: Named, *, cause: str, reason: str, by: str) -> None:
+def link_told(group: Group, person: Person, named: Named, grounds: Grounds) -> None:
     """Let an identifier that was refused be the person's after all, and tell of it as of a merge: it can be undone."""
     link(group, person, named)
     person.apart = [thread for thread in person.apart if thread != named.thread]
     properties = {
-        "survivor": person.id, "merged": named.thread, "threads": [named.thread], "reason": reason, "by": by,
-        "merged_created_at": group.now,
+        "survivor": person.id, "merged": named.thread, "threads": [named.thread], "reason": grounds.reason,
+        "by": grounds.by, "merged_created_at": group.now,
     }  # fmt: skip
-    cascade(group, person, _note(group, person, MERGED, f"merge/{cause}/{named.thread}", properties, cause))
+    told = _note(group, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
+    cascade(group, person, told)
 
 
 def _note(group: Group, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:

@@ -11,7 +11,7 @@ from threadline.engine import identity
 from threadline.engine.ask import Asker
 from threadline.engine.group import Group
 from threadline.engine.history import thread_events
-from threadline.engine.identity import QUARANTINE, objections
+from threadline.engine.identity import QUARANTINE, Grounds, objections
 from threadline.engine.names import Named, Names
 from threadline.engine.person import Person
 from threadline.engine.record import Recorder
@@ -24,11 +24,11 @@ from threadline.kernel.store import Key, Put, beyond
 
 
 def merge(
-    recorder: Recorder, workspace: str, one: str, other: str, *, request: str, reason: str, by: str, force: bool = False
+    recorder: Recorder, workspace: str, one: str, other: str, grounds: Grounds, *, force: bool
 ) -> tuple[str, str]:
     """Join two people for good reason; answers the survivor's and the merged person's id.
 
-    ``request`` identifies this wish: the same one again changes nothing. ``force`` joins across identity limits.
+    ``force`` joins across identity limits.
     """
 
     def work(group: Group) -> tuple[str, str]:
@@ -36,7 +36,7 @@ def merge(
         against = objections(group.catalogue.rules, first, second.identifiers.values(), None)
         if against and not force:
             raise MergeRefused(f"{against}; pass `force` to join them anyway")
-        survivor = identity.join(group, first, second, cause=request, reason=reason, by=by)
+        survivor = identity.join(group, first, second, grounds)
         return survivor.id, (second if survivor is first else first).id
 
     return recorder.change(work)
@@ -78,7 +78,7 @@ def preview_split(asker: Asker, workspace: str, ref: str, identifiers: Sequence[
 
 
 def split(
-    recorder: Recorder, workspace: str, ref: str, identifiers: Sequence[str], *, request: str, reason: str, by: str
+    recorder: Recorder, workspace: str, ref: str, identifiers: Sequence[str], grounds: Grounds
 ) -> tuple[str, str]:
     """Take identifiers, with the events of their threads, out of a person; answers both ids.
 
@@ -90,13 +90,13 @@ def split(
         person = group.people.person(asker.person(workspace, ref).id)
         threads = _chosen(asker, person, identifiers)
         id, _, began = _founded(asker, person, threads)
-        new = identity.split(group, person, threads, id=id, created_at=began, cause=request, reason=reason, by=by)
+        new = identity.split(group, person, threads, id, began, grounds)
         return person.id, new.id
 
     return recorder.change(work)
 
 
-def unmerge(recorder: Recorder, workspace: str, event: str, *, request: str, reason: str, by: str) -> tuple[str, str]:
+def unmerge(recorder: Recorder, workspace: str, event: str, grounds: Grounds) -> tuple[str, str]:
     """Undo one merge, named by its event: the person merged away is there again, as if never merged."""
 
     def work(group: Group) -> tuple[str, str]:
@@ -114,7 +114,7 @@ def unmerge(recorder: Recorder, workspace: str, event: str, *, request: str, rea
             # They have found somebody older than either since, who keeps the id: the other one is apart again.
             threads, id = [thread for thread in person.heads if thread not in threads], properties["survivor"]
             created_at = _founded(asker, person, threads)[2]
-        new = identity.split(group, person, threads, id=id, created_at=created_at, cause=request, reason=reason, by=by)
+        new = identity.split(group, person, threads, id, created_at, grounds)
         return person.id, new.id
 
     return recorder.change(work)
@@ -210,13 +210,13 @@ def _join_reviewed(group: Group, workspace: str, entry: dict[str, Any], by: str)
     survivor = found[0][1] if found else None
     if survivor is None:
         raise NotFound(f"nobody is known any more as {' or '.join(entry['identifiers'])}")
-    cause = f"review/{entry['id']}"
+    grounds = Grounds(f"review/{entry['id']}", "review", by)
     for each, person in found[1:]:
         if person is None:
             # It was refused as a further identifier of somebody, so that it is nobody's yet.
-            identity.link_told(group, survivor, each, cause=cause, reason="review", by=by)
+            identity.link_told(group, survivor, each, grounds)
         elif person is not survivor:
-            return identity.join(group, survivor, person, cause=cause, reason="review", by=by)
+            return identity.join(group, survivor, person, grounds)
     return survivor
 
 
