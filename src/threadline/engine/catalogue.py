@@ -49,6 +49,8 @@ class Folding(Protocol):
 
 
 BUILT_IN = "threadline.capabilities"
+PLANS_CACHED = 10_000
+"""Event types are free, so that what is remembered by type has to be bounded."""
 
 
 class Catalogue:
@@ -94,7 +96,7 @@ class Catalogue:
             )
             marks = tuple(p.marks for p in self.projections if p.marks is not None and _handled(p.handles, event_type))
             plan = Plan(steps, tuple(i for i, _ in steps if i in self.with_rows), marks)
-            if len(self._plans) >= 10_000:  # event types are free, so a cache of them has to be bounded
+            if len(self._plans) >= PLANS_CACHED:
                 self._plans.clear()
             self._plans[event_type] = plan
         return plan
@@ -104,7 +106,7 @@ class Catalogue:
         found = self._reactors.get(event_type)
         if found is None:
             found = tuple(p for p in self.policies if _handled(p.handles, event_type) or event_type in p.also)
-            if len(self._reactors) >= 10_000:
+            if len(self._reactors) >= PLANS_CACHED:
                 self._reactors.clear()
             self._reactors[event_type] = found
         return found
@@ -161,11 +163,11 @@ def _fold_of(projection: Projection, event_type: str) -> Fold | None:
     return projection.compile(event_type) if projection.compile is not None else projection.fold
 
 
-Named = TypeVar("Named", Projection, Policy, Operation, Section, Inspection, Lane, Requirement)
+Declared = TypeVar("Declared", Projection, Policy, Operation, Section, Inspection, Lane, Requirement)
 
 
-def _unique(values: Iterable[Named]) -> tuple[Named, ...]:
-    by_name: dict[str, Named] = {}
+def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
+    by_name: dict[str, Declared] = {}
     for value in values:
         if by_name.setdefault(value.name, value) is not value:
             kind = type(value).__name__.lower()

@@ -29,7 +29,7 @@ class Turn(msgspec.Struct, frozen=True, array_like=True):
     version: int
 
 
-class History(msgspec.Struct, array_like=True):
+class Declarations(msgspec.Struct, array_like=True):
     """What is remembered of one name. Turns are only ever added."""
 
     hashes: dict[str, str]
@@ -39,10 +39,10 @@ class History(msgspec.Struct, array_like=True):
 
 class _Seen(NamedTuple):
     item_version: int
-    history: History
+    history: Declarations
 
 
-_decode = msgspec.json.Decoder(History).decode
+_decode = msgspec.json.Decoder(Declarations).decode
 
 
 def remember(store: Store, catalogue: Catalogue, clock: Clock) -> None:
@@ -83,7 +83,7 @@ def _remember(store: Store, shared: Shared, now: int) -> None:
 
 
 def _puts(shared: str, declared: Declared, kept: _Seen | None, digest: str, now: int) -> list[Put]:
-    history = History({}, []) if kept is None else kept.history
+    history = Declarations({}, []) if kept is None else kept.history
     history.hashes[str(declared.version)] = digest
     if not history.turns or history.turns[-1].version != declared.version:
         history.turns.append(Turn(now, declared.version))
@@ -111,7 +111,7 @@ def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
         yield Batch(writes=writes)
 
 
-def history_of(store: Store, shared: str, name: str) -> History | None:
+def history_of(store: Store, shared: str, name: str) -> Declarations | None:
     """What was ever declared under a name."""
     item = store.get([Key(DECLARED, shared, name)])[0]
     return None if item is None else _decode(item.value)

@@ -126,8 +126,10 @@ class Life:
 
     def idle(self, person: Person, policy: str, wish: Wish) -> bool:
         """Whether a wish is for a timer that stays as it is."""
-        pending = self._timers.get((policy, wish.key)) if isinstance(wish, Timer) else None
-        return pending is not None and isinstance(wish, Timer) and wishes.stays(wish, pending[:1])
+        if not isinstance(wish, Timer):
+            return False
+        pending = self._timers.get((policy, wish.key))
+        return pending is not None and wishes.stays(wish, pending[:1])
 
     def free(self, person: Person) -> int:
         """No batch is committed here, so that none can be full."""
