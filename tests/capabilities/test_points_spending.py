@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.capabilities.points_stage import STARTS_AT, Stage
 from tests.laws.staging import Crash, CrashingStore
-from threadline.engine.refold import differs, refold_shard
+from threadline.engine.rebuilding import differs, refold_shard
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.identity import MERGED

@@ -20,7 +20,7 @@ from threadline.engine.dispatch import Dispatcher
 from threadline.engine.dump import dump
 from threadline.engine.engine import Engine
 from threadline.engine.person import PERSON
-from threadline.engine.refold import differs, refold_shard
+from threadline.engine.rebuilding import differs, refold_shard
 from threadline.engine.rejected import page
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import ThreadlineError

@@ -12,7 +12,7 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.dump import dump, was_told
 from threadline.engine.engine import Engine
 from threadline.engine.person import lasting
-from threadline.engine.refold import refold_shard
+from threadline.engine.rebuilding import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.store import Batch, LogEntry, Refusal, Span, Store
 from threadline.kernel.time import format_time

@@ -12,7 +12,7 @@ from hypothesis import given
 from tests.laws import staging
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.engine import Engine
-from threadline.engine.refold import refold_shard, write_refolded
+from threadline.engine.rebuilding import refold_shard, write_refolded
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.projection import Projection

@@ -9,7 +9,7 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.history import in_occurred_order
 from threadline.engine.packing import unpack
 from threadline.engine.person import PERSON, Person, unpack_person
-from threadline.engine.refold import fold_events, refold_person
+from threadline.engine.refold import catch_up, fold_events
 from threadline.engine.states import States
 from threadline.engine.waiting import OUTBOX, TIMER
 from threadline.kernel.canonical import canonical_json
@@ -42,8 +42,7 @@ def _people(store: Store, catalogue: Catalogue) -> Iterator[Person]:
     for item in scan_pages(store, PERSON):
         person = unpack_person(item, catalogue)
         if isinstance(person, Person):
-            if person.stale:
-                refold_person(store, catalogue, person, only=person.stale)
+            catch_up(store, catalogue, person)
             yield person
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.refold import refold_person
+from threadline.engine.refold import catch_up
 from threadline.kernel.store import Store
 
 _READINGS_MAX = 64
@@ -27,9 +27,7 @@ def person_of_id(store: Store, catalogue: Catalogue, id: str) -> Person | None:
             return None
         found = unpack_person(item, catalogue)
         if isinstance(found, Person):
-            if found.stale:
-                refold_person(store, catalogue, found, only=found.stale)
-                found.stale = ()
+            catch_up(store, catalogue, found)
             return found
         # Merged away. They are whoever has the thread that founded them, which may have been split off since with
         # others, or merged again: that is written with the thread itself.

@@ -9,7 +9,7 @@ from itertools import islice
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.draft import index_rows
 from threadline.engine.person import PERSON, THREAD, Person, pack_person, unpack_person
-from threadline.engine.refold import refold_person
+from threadline.engine.refold import catch_up
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.projection import Projection
@@ -122,8 +122,7 @@ def asked_for(
     for item in items:
         person = unpack_person(item, catalogue)
         if isinstance(person, Person):
-            if person.stale:
-                refold_person(store, catalogue, person, only=person.stale)
+            catch_up(store, catalogue, person)
             asked.update(rows(person))
     return asked
 
@@ -160,12 +159,12 @@ def write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
         person = unpack_person(item, catalogue)
         if not isinstance(person, Person):
             return 0  # merged into somebody whose turn it will be, or was
-        if person.stale:
-            refold_person(store, catalogue, person, only=person.stale)
+        was_stale = bool(person.stale)
+        catch_up(store, catalogue, person)
         rows = index_rows(person, catalogue)
         held = store.get(list(rows))
         missing = [key for key, old in zip(rows, held, strict=True) if old is None or old.value != rows[key]]
-        if not missing and not person.stale:
+        if not missing and not was_stale:
             return 1
         # With the person in the same batch, so that no row is written that has become untrue meanwhile.
         writes = [Put(item.key, pack_person(person, catalogue), item.version), *(Put(k, rows[k]) for k in missing)]

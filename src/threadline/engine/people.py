@@ -8,7 +8,7 @@ from typing import NamedTuple
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.memo import Memo
 from threadline.engine.person import Packed, Person, person_key, thread_key, unpack_person
-from threadline.engine.refold import refold_person
+from threadline.engine.refold import catch_up
 from threadline.engine.screen import Screened
 from threadline.engine.void import Overtaken
 from threadline.kernel.errors import StoreDamaged
@@ -120,15 +120,14 @@ class People:
         if not isinstance(person, Person):
             self._people.forget(id)
             return None
-        self.read[id] = self._fresh(person)
+        self.read[id] = self._caught_up(person)
         return person
 
-    def _fresh(self, person: Person) -> Person:
+    def _caught_up(self, person: Person) -> Person:
         if person.stale:
             # Definitions changed since this state was written: catch it up before anything is added to it.
-            refold_person(self._store, self._catalogue, person, only=person.stale)
             person.unwritten = frozenset(person.stale) & frozenset(self._catalogue.with_rows)
-            person.stale = ()
+            catch_up(self._store, self._catalogue, person)
         return person
 
     def claim(self, thread: str, person: Person) -> None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
 
 from threadline.engine.catalogue import Catalogue
+from threadline.engine.collecting import seldom_collected
 from threadline.engine.indexing import write_changed_rows
-from threadline.engine.refold import differs, refold_shard, write_refolded
+from threadline.engine.person import PERSON, Person, lasting, pack_person, unpack_person
+from threadline.engine.refold import Onlooker, read_ahead, refold_person
 from threadline.engine.row_faults import RowCheck, RowFault, mend
 from threadline.kernel.errors import ThreadlineError, Unavailable
-from threadline.kernel.store import Item, Store
+from threadline.kernel.store import Batch, Item, Key, Put, Store
 
 CHUNK_PEOPLE = 500
+PAGE_PEOPLE = 200
 Parts = tuple[Store, Catalogue]
 Differing = list[tuple[Item, bytes]]
 
@@ -102,6 +105,43 @@ def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iter
             people, events, differing = 0, 0, []
     if people:
         yield Chunk(people, events, differing, *check.told())
+
+
+def refold_shard(
+    store: Store,
+    catalogue: Catalogue,
+    shard: int = 0,
+    shards: int = 1,
+    onlooker: Onlooker | None = None,
+) -> Iterator[tuple[Item, bytes, int]]:
+    """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing."""
+    after: Key | None = None
+    while items := store.scan(PERSON, shard, shards, after, PAGE_PEOPLE):
+        after = items[-1].key
+        stored = {item.key.partition: item for item in items}
+        everybody = (unpack_person(item, catalogue) for item in items)
+        done = []
+        people = []
+        with seldom_collected():
+            for person, ahead in read_ahead(store, (person for person in everybody if isinstance(person, Person))):
+                refold_person(store, catalogue, person, ahead=ahead, onlooker=onlooker)
+                done.append((stored[person.id], pack_person(person, catalogue), person.position))
+                people.append((stored[person.id], person))
+            if onlooker is not None:
+                onlooker.look(people)
+        yield from done
+
+
+def differs(stored: bytes, fresh: bytes) -> bool:
+    """Whether two packed people say different things; the order in which dicts were filled says nothing."""
+    return stored != fresh and lasting(stored) != lasting(fresh)
+
+
+def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[str]:
+    """Replace items by their refolded bytes where these differ; answers the ids of people that changed meanwhile."""
+    changed = [(item, data) for item, data in fresh if differs(item.value, data)]
+    refusals = store.commit([Batch(writes=[Put(item.key, data, item.version)]) for item, data in changed])
+    return [item.key.partition for (item, _), refusal in zip(changed, refusals, strict=True) if refusal is not None]
 
 
 def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:

@@ -8,20 +8,16 @@ from itertools import chain
 from typing import Protocol
 
 from threadline.engine.catalogue import Catalogue, Folding
-from threadline.engine.collecting import seldom_collected
 from threadline.engine.history import Ahead, History, in_occurred_order, occurred_order, thread_entries
 from threadline.engine.packing import unpack_event
-from threadline.engine.person import PERSON, Person, lasting, pack_person, unpack_person
+from threadline.engine.person import Person
 from threadline.engine.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State
-from threadline.kernel.store import Batch, Item, Key, Put, Store
+from threadline.kernel.store import Item, Store
 
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
-
-
-PAGE_PEOPLE = 200
 AHEAD_EVENTS_MAX = 4_000
 """Events of the people whose threads are read at once; whoever has more is read page by page."""
 
@@ -138,6 +134,13 @@ def refold_person(
         person.stale = ()
 
 
+def catch_up(store: Store, catalogue: Catalogue, person: Person) -> None:
+    """Fold again those states of a person that were written for other definitions than those in force."""
+    if person.stale:
+        refold_person(store, catalogue, person, only=person.stale)
+        person.stale = ()
+
+
 def folded_before(folding: Folding, history: History, instant: int, only: Sequence[int] | None = None) -> States:
     """The states from the events of a history that occurred before an instant.
 
@@ -146,40 +149,3 @@ def folded_before(folding: Folding, history: History, instant: int, only: Sequen
     states = folding.empty()
     fold_events(folding, history.between(None, instant), states, only)
     return States(folding, states)
-
-
-def refold_shard(
-    store: Store,
-    catalogue: Catalogue,
-    shard: int = 0,
-    shards: int = 1,
-    onlooker: Onlooker | None = None,
-) -> Iterator[tuple[Item, bytes, int]]:
-    """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing."""
-    after: Key | None = None
-    while items := store.scan(PERSON, shard, shards, after, PAGE_PEOPLE):
-        after = items[-1].key
-        stored = {item.key.partition: item for item in items}
-        everybody = (unpack_person(item, catalogue) for item in items)
-        done = []
-        people = []
-        with seldom_collected():
-            for person, ahead in read_ahead(store, (person for person in everybody if isinstance(person, Person))):
-                refold_person(store, catalogue, person, ahead=ahead, onlooker=onlooker)
-                done.append((stored[person.id], pack_person(person, catalogue), person.position))
-                people.append((stored[person.id], person))
-            if onlooker is not None:
-                onlooker.look(people)
-        yield from done
-
-
-def differs(stored: bytes, fresh: bytes) -> bool:
-    """Whether two packed people say different things; the order in which dicts were filled says nothing."""
-    return stored != fresh and lasting(stored) != lasting(fresh)
-
-
-def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[str]:
-    """Replace items by their refolded bytes where these differ; answers the ids of people that changed meanwhile."""
-    changed = [(item, data) for item, data in fresh if differs(item.value, data)]
-    refusals = store.commit([Batch(writes=[Put(item.key, data, item.version)]) for item, data in changed])
-    return [item.key.partition for (item, _), refusal in zip(changed, refusals, strict=True) if refusal is not None]
