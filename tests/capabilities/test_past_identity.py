@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -214,6 +215,53 @@ def test_imported_history_was_known_with_whom_it_joined() -> None:
         )  # fmt: skip
     then = [spent(asked, "anonymous_id:phone", as_of=format_time(STARTS_AT + day * DAY + 1)) for day in (1, 2, 50)]
     assert then == [10, 111, 111]
+
+
+# Two events say on their own day who is one, and a third one says it once more; it may come first.
+LINKED = (
+    (0, {"user_id": "ada"}),
+    (1, {"anonymous_id": "phone"}),
+    (2, {"email": "ada@example.com"}),
+    (3, {"user_id": "ada", "anonymous_id": "phone"}),
+    (4, {"anonymous_id": "phone", "email": "ada@example.com"}),
+    (5, {"user_id": "ada", "email": "ada@example.com"}),
+)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(6)))[::41])
+def test_history_joins_people_when_it_says_so_in_whatever_order_it_is_imported(order: tuple[int, ...]) -> None:
+    asked = Asked()
+    asked.now += 100 * DAY
+    for place in order:
+        asked.now += DAY
+        day, who = LINKED[place]
+        asked.tell(
+            "purchase_completed", at=STARTS_AT + day * DAY, historical=True,
+            properties={"total": 10**day, "currency": "EUR"}, **who,
+        )  # fmt: skip
+    asked.now += DAY
+    then = {
+        ref: [spent(asked, ref, as_of=format_time(STARTS_AT + day * DAY + 1)) for day in range(6)]
+        for ref in ("user_id:ada", "anonymous_id:phone", "email:ada@example.com")
+    }
+    assert then == {
+        "user_id:ada": [1, 1, 1, 1011, 11111, 111111],
+        "anonymous_id:phone": [0, 10, 10, 1011, 11111, 111111],
+        "email:ada@example.com": [0, 0, 100, 100, 11111, 111111],
+    }
+
+
+def test_history_does_not_join_those_who_were_refused_to_be_one() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada", anonymous_id="phone")
+    asked.tell("page", user_id="bob")
+    asked.now += DAY
+    # Two users are not one, whoever has named them together.
+    asked.tell("page", at=STARTS_AT - DAY, historical=True, user_id="bob", anonymous_id="phone")
+    asked.now += DAY
+    then = {"as_of": format_time(STARTS_AT - DAY + 1)}
+    assert asked.ask("person", id="user_id:bob", **then)["activity"]["events"] == 1
+    assert asked.ask("person", id="anonymous_id:phone", **then)["activity"]["events"] == 0
 
 
 def test_history_that_lies_ahead_was_known_when_it_was_told() -> None:

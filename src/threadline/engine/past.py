@@ -1,8 +1,8 @@
-"""Who somebody was: the joins and splits around a person, undone and done again up to an instant."""
+"""Who somebody was: the joins and splits around a person up to an instant, and what history told late joins then."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -59,8 +59,8 @@ class Past:
     """A person, and who they were at any instant that is known.
 
     A join is an event that says which threads it moved, so it can be undone without what was before. All of them are
-    undone, and those that were known are done again: that way imported history, which is known from when it occurred,
-    finds its people joined as they were then.
+    undone, and those that were recorded by then are done again. What imported history has told since of that time joins
+    people by itself, each event those whom it names: so it does not matter in which order it was imported.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, person: Person, thread: str, *, named: bool) -> None:
@@ -76,6 +76,8 @@ class Past:
         """All joins and splits among them, in the order in which they were recorded."""
         self._told_by, self._untold_by = 1 << 63, -(1 << 63)
         """An instant by which the identifier had been told, and one by which it had not."""
+        self._recorded: dict[int, list[_Part]] = {}
+        """Who everybody was after so many changes."""
 
     def at(self, known_at: int) -> Person:
         """Whom the thread belonged to at an instant; without states, for these are of the present.
@@ -84,9 +86,10 @@ class Past:
         """
         if self._named and not self._was_told(known_at):
             return self._made(_Part(self._person.id, set()), known_at)
-        if all(change.known_at <= known_at for change in self._changes):
+        late = self._told_late(known_at)
+        if not late and all(change.recorded.recorded_at <= known_at for change in self._changes):
             return self._person
-        part = _with(self._parts(known_at), self._thread)
+        part = _with(self._parts(known_at, late), self._thread)
         return self._person if part is None else self._made(part, known_at)
 
     def _was_told(self, known_at: int) -> bool:
@@ -95,11 +98,10 @@ class Past:
             return True
         if known_at <= self._untold_by:
             return False
-        heads = {thread: head for person in self._people.values() for thread, head in person.heads.items()}
+        heads = self._heads()
         # Its own thread first, which is where most identifiers were told first.
         own = {self._thread: heads.pop(self._thread, 0)}
-        stop = known_at + FUTURE_MAX_SECONDS * SECOND + 1
-        for recorded in chain(*(thread_events(self._store, each, stop=stop) for each in (own, heads))):
+        for recorded in chain(*(self._events(each, known_at) for each in (own, heads))):
             if recorded.known_at <= known_at and self._thread in self._threads_of(recorded):
                 self._told_by = recorded.known_at
                 return True
@@ -124,26 +126,59 @@ class Past:
     def _threads_told(self, known_at: int) -> set[str]:
         """The threads of identifiers that were told by then of who has them."""
         found: set[str] = set()
-        then: dict[int, list[_Part]] = {}
-        for person in self._people.values():
-            for recorded in thread_events(self._store, person.heads):
-                if recorded.known_at > known_at:
-                    continue
-                known = sum(change.known_at <= recorded.known_at for change in self._changes)
-                if known not in then:
-                    then[known] = self._parts(recorded.known_at)
-                teller = _with(then[known], recorded.thread)
-                found |= self._threads_of(recorded) & (set() if teller is None else teller.threads)
+        for recorded in self._events(self._heads(), known_at):
+            if recorded.known_at <= known_at:
+                found |= self._linked_by(recorded)
         return found
 
-    def _parts(self, known_at: int) -> list[_Part]:
+    def _linked_by(self, recorded: Recorded) -> frozenset[str]:
+        """The threads of those whom an event names, but for those whom it was refused to join with whose it is."""
+        teller = _with(self._recorded_parts(recorded.recorded_at), recorded.thread)
+        return frozenset(() if teller is None else self._threads_of(recorded) & teller.threads)
+
+    def _parts(self, known_at: int, late: Sequence[Recorded]) -> list[_Part]:
         """Who everybody around was at an instant: whose threads were whose."""
-        parts = [_Part(person.id, set(person.heads)) for person in self._people.values()]
-        undone = [(change, _undo(parts, change)) for change in reversed(self._changes)]
-        for change, threads in reversed(undone):
-            if change.known_at <= known_at:
-                _do(parts, change, threads)
+        parts = [_Part(part.id, set(part.threads)) for part in self._recorded_parts(known_at)]
+        if not late:
+            return parts
+        links = set(map(self._linked_by, late))
+        told = self._events(self._heads(), known_at)
+        early = set().union(*(self._threads_of(each) for each in told if each.recorded_at <= known_at))
+        # Nothing of these had been recorded then: whose they were is for what has been told since to say.
+        for thread in sorted(frozenset().union(*links) - early):
+            part = _with(parts, thread)
+            if part is not None and len(part.threads) > 1:
+                part.threads.remove(thread)
+                parts.append(_Part(thread, {thread}))
+        for link in links:
+            _unite(parts, link, self._person.id)
         return parts
+
+    def _recorded_parts(self, recorded_at: int) -> list[_Part]:
+        """The same, as it had been recorded by an instant; not to be changed."""
+        done = sum(change.recorded.recorded_at <= recorded_at for change in self._changes)
+        if done not in self._recorded:
+            parts = [_Part(person.id, set(person.heads)) for person in self._people.values()]
+            undone = [(change, _undo(parts, change)) for change in reversed(self._changes)]
+            for change, threads in list(reversed(undone))[:done]:
+                _do(parts, change, threads)
+            self._recorded[done] = parts
+        return self._recorded[done]
+
+    def _told_late(self, known_at: int) -> list[Recorded]:
+        """History that counts as known by an instant and was recorded only later, if it matters to who is who."""
+        heads = self._heads()
+        if len(heads) == 1:
+            return []
+        events = self._events(heads, known_at)
+        return [each for each in events if each.event.historical and each.known_at <= known_at < each.recorded_at]
+
+    def _heads(self) -> dict[str, int]:
+        return {thread: head for person in self._people.values() for thread, head in person.heads.items()}
+
+    def _events(self, heads: Mapping[str, int], known_at: int) -> Iterator[Recorded]:
+        """Events of threads, among them all that were known by an instant."""
+        return thread_events(self._store, heads, stop=known_at + FUTURE_MAX_SECONDS * SECOND + 1)
 
     def _gather(self) -> list[_Change]:
         found: dict[tuple[str, str, str], _Change] = {}
@@ -214,6 +249,14 @@ def _join(parts: list[_Part], change: _Change) -> set[str]:
     parts.remove(other)
     one.threads.update(other.threads)
     return other.threads
+
+
+def _unite(parts: list[_Part], threads: frozenset[str], id: str) -> None:
+    """Make one part of those that have these threads; if there is one of this id, it stays."""
+    several = sorted((part for part in parts if part.threads & threads), key=lambda part: (part.id != id, part.id))
+    for part in several[1:]:
+        parts.remove(part)
+        several[0].threads.update(part.threads)
 
 
 def _take(parts: list[_Part], change: _Change, threads: set[str]) -> set[str]:
