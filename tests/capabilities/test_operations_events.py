@@ -143,6 +143,20 @@ def test_time_is_half_open_and_types_are_a_list() -> None:
     assert [e["type"] for e in asked.ask("events", id="user_id:ada", type="a, c")["events"]] == ["a", "c", "a"]
 
 
+def test_a_cursor_does_not_widen_the_range() -> None:
+    asked = Asked()
+    for hour in range(6):
+        asked.tell("page", at=STARTS_AT - (6 - hour) * HOUR, user_id="ada", properties={"hour": hour})
+
+    def told(**params: Any) -> list[int]:
+        return [each["properties"]["hour"] for each in asked.ask("events", id="user_id:ada", **params)["events"]]
+
+    newest = asked.ask("person", id="user_id:ada", timeline=1)["timeline"]["next"]
+    oldest = asked.ask("events", id="user_id:ada", order="asc", limit=1)["next"]
+    assert told(cursor=newest, stop=format_time(STARTS_AT - 3 * HOUR)) == [2, 1, 0]
+    assert told(cursor=oldest, order="asc", start=format_time(STARTS_AT - 3 * HOUR)) == [3, 4, 5]
+
+
 @pytest.mark.parametrize("cursor", ["x", "é", "AAAA", "LTk5OTk5", "=" * 8, "MTIzLjAw"])
 def test_a_cursor_that_is_not_ours_is_refused(cursor: str) -> None:
     asked = Asked()

@@ -127,7 +127,10 @@ class Asker:
             raise InvalidValue(f"limit must be between 1 and {EVENTS_PAGE_MAX}")
         if after is not None:
             # Go on within the instant of the last event: its ties are sorted by id here, not by the store.
-            start, stop = (start, after[0] + 1) if reverse else (after[0], stop)
+            if reverse:
+                stop = after[0] + 1 if stop is None else min(stop, after[0] + 1)
+            else:
+                start = after[0] if start is None else max(start, after[0])
         past: Callable[[Recorded], bool] = _past(after, reverse)
         span = Span(start, stop, types, None, min(limit + 1, EVENTS_PAGE_MAX), reverse)
         pages = self.store.spans([thread for thread, head in person.heads.items() if head], span)
