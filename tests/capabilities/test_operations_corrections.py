@@ -39,6 +39,14 @@ def test_entries_come_newest_first_page_by_page() -> None:
     assert asked.ask("rejected", workspace="theirs")["entries"] == []
 
 
+@pytest.mark.parametrize("cursor", ["x", "0", "é", "0000000000000000", "MTIzLjAw"])
+def test_a_cursor_that_is_no_cursor_is_refused(cursor: str) -> None:
+    asked = Asked()
+    asked.tell("page", user_id="null")
+    with pytest.raises(InvalidValue, match="not a cursor"):
+        asked.ask("rejected", cursor=cursor)
+
+
 def test_an_entry_is_shown_with_its_payload() -> None:
     asked = Asked()
     entry = asked.ask("rejected_entry", id=rejected_id(asked))

@@ -236,6 +236,17 @@ def test_a_damaged_file_says_so_and_keeps_what_came_before(tmp_path: Path) -> No
     assert sum(person.events for person in asked(made, "people").people) == 4_000
 
 
+@pytest.mark.parametrize("count", [BATCH_ROWS - 1, BATCH_ROWS, BATCH_ROWS + 1])
+def test_every_row_before_the_damage_is_imported(count: int, tmp_path: Path) -> None:
+    made = engine()
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(csv_text([row(number) for number in range(count)]).encode()) + b"no gzip")
+    for _ in range(2):
+        with pytest.raises(InvalidValue, match="damaged from this point"):
+            import_file(made, plan(path))
+        assert events_in(made) == count
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -39,7 +40,13 @@ class RejectedPage(msgspec.Struct, kw_only=True):
     next: str = ""
 
 
+_CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]+")
+"""When an entry was received, and its id."""
+
+
 def _rejected(context: Context, params: RejectedParams) -> RejectedPage:
+    if params.cursor and not _CURSOR.fullmatch(params.cursor):
+        raise InvalidValue(f"{params.cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
     page = context.engine.rejected_page(context.workspace, params.cursor, params.limit)
     entries = [
         rejected_view(entry)

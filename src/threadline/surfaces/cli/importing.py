@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -124,14 +124,31 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
         return summary
     with closing(open_rows(plan.path, plan.delimiter)) as file:
         sparse = _sparse(plan, file)
-        rows = file.rows(summary.skipped)
-        while batch := list(islice(rows, BATCH_ROWS)):
+        for batch in _batches(file.rows(summary.skipped)):
             _record(engine, plan, batch, summary, sparse)
             _write(engine, key, plan, summary, done=False)
             if advance is not None:
                 advance(summary, file.done())
         _write(engine, key, plan, summary, done=True)
     return summary
+
+
+def _batches(rows: Iterable[Row | BadRow]) -> Iterator[list[Row | BadRow]]:
+    """Rows, many at a time; of a file that turns out to be damaged, all that came before the damage."""
+    batch: list[Row | BadRow] = []
+    damage: InvalidValue | None = None
+    try:
+        for row in rows:
+            batch.append(row)
+            if len(batch) == BATCH_ROWS:
+                yield batch
+                batch = []
+    except InvalidValue as error:
+        damage = error
+    if batch:
+        yield batch
+    if damage is not None:
+        raise damage
 
 
 def preview(plan: Plan, received_at: int, count: int = 5) -> list[Event | Rejection | BadRow]:
