@@ -82,6 +82,7 @@ def test_a_rejected_row_is_corrected_as_an_event(tmp_path: Path) -> None:
     event = made.event_of_key("default", "import", "o2")
     assert event is not None
     assert event.id == receipt.id
+    assert event.event.historical, "as the row is that it corrects"
 
 
 def test_lines_that_are_no_objects_are_bad_rows(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from threadline.kernel.operation import Context, Operation
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
 
+ROW_FORM = "row"
+"""The form of entries that came of rows of an import, which are history: so are their corrections, made as events."""
+
 EntryId = Annotated[str, Meta(description="The id of an entry of the rejected log.", min_length=1, max_length=64)]
 
 # --- list and show ----------------------------------------------------------------------------
@@ -134,6 +137,8 @@ def _resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
 def _corrected(native: NativeEvent, entry: RejectedEntry) -> Event:
     if not native.key:
         native = msgspec.structs.replace(native, key=_free_key(entry, entry.key or _key_of(entry.payload)))
+    if entry.form == ROW_FORM:
+        native = msgspec.structs.replace(native, historical=True)
     # It reached us when it was rejected, so that is when it occurred where it tells no time of its own.
     return native_event(
         native, workspace=entry.workspace, source=entry.source, source_type=_way(entry), received_at=entry.received_at

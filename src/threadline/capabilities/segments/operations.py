@@ -75,7 +75,10 @@ class MemberView(msgspec.Struct, kw_only=True):
     ]
     until: Annotated[
         Instant | None,
-        Meta(description="When the member leaves if nothing happens; null: by time alone not, or not foreseeably."),
+        Meta(
+            description="When the member leaves if nothing happens; null: by time alone not, not foreseeably, or "
+            "in an answer for an earlier instant."
+        ),
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from threadline.capabilities.events.corrections import ROW_FORM
 from threadline.engine.engine import Engine
 from threadline.engine.rejected import writable
 from threadline.kernel.errors import InvalidValue
@@ -28,8 +29,6 @@ IMPORT = "import"
 """Table of checkpoints: how far each import has come."""
 BATCH_ROWS = 500
 PROBLEMS_SHOWN_MAX = 10
-ROW_FORM = "row"
-"""The form of rejected entries that came of rows: they are corrected as events."""
 
 Advance = Callable[["Summary", int], None]
 """Called after each batch with what has been done and how much of the file has been read."""
