@@ -251,6 +251,20 @@ def test_history_joins_people_when_it_says_so_in_whatever_order_it_is_imported(o
     }
 
 
+def test_what_history_told_of_later_was_not_linked_before() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    asked.tell("page", anonymous_id="phone")
+    asked.now += 100 * DAY
+    asked.tell("page", at=STARTS_AT + 9 * DAY, historical=True, anonymous_id="phone", email="ada@example.com")
+    asked.tell("page", at=STARTS_AT + 3 * DAY, historical=True, anonymous_id="phone", user_id="ada")
+    asked.now += DAY
+    then = {day: linked(asked, as_of=format_time(STARTS_AT + day * DAY)) for day in (1, 5, 10)}
+    assert then[1] == ["user_id:ada"]
+    assert then[5] == ["user_id:ada", "anonymous_id:phone"]
+    assert then[10] == ["user_id:ada", "email:ada@example.com", "anonymous_id:phone"]
+
+
 def test_history_does_not_join_those_who_were_refused_to_be_one() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada", anonymous_id="phone")

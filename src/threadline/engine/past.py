@@ -119,7 +119,7 @@ class Past:
 
         One that was told of others was refused there, with whomever it was linked later.
         """
-        moved = {thread for change in self._changes if change.known_at <= known_at for thread in change.threads}
+        moved = {t for each in self._changes if each.recorded.recorded_at <= known_at for t in each.threads}
         told = self._threads_told(known_at)
         return [each for thread, each in person.identifiers.items() if thread in moved or thread in told]
 
