@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.capabilities.streaks_stage import MILESTONE, Stage
+from threadline.app import open_dispatcher
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
+from threadline.settings import Settings
 
 
 @pytest.fixture
@@ -150,6 +152,34 @@ def test_a_late_event_may_reach_several_at_once(stage: Callable[..., Stage]) -> 
     on.days(1, 2, 4, 5)
     on.days(3, late=True)
     assert sorted(each["length"] for each in on.told(MILESTONE)) == [3, 4, 5]
+
+
+def test_milestones_beyond_what_one_commit_may_tell_are_told_by_timers(stage: Callable[..., Stage]) -> None:
+    on = stage(f"streaks: {{daily: {{milestones: {list(range(1, 51))}}}}}")
+    on.now = parse_time("2026-04-20T13:00:00Z")
+    on.tell("lesson", "2026-04-20T12:00:00Z", late=True)
+    days = [f"2026-{month:02}-{day:02}T12:00:00Z" for month in (3, 4) for day in range(1, 32) if (month, day) < (4, 19)]
+    for at in (*days, "2026-04-19T12:00:00Z"):
+        on.tell("lesson", at, late=True)
+    dispatcher = open_dispatcher(on.app.engine, Settings())
+    for _ in range(3):
+        on.now += SECOND
+        assert dispatcher.run_once() == 1
+    assert on.streak()["current"] == 51
+    assert sorted(each["length"] for each in on.told(MILESTONE)) == list(range(1, 51))
+    assert not on.told("threadline.cascade_cut")
+
+
+def test_what_lengthens_a_run_without_a_day_reaches_its_milestones(stage: Callable[..., Stage]) -> None:
+    on = stage("streaks: {daily: {freezes: {max: 1}, milestones: [4]}}")
+    on.days(1, 2, 4, 5)
+    amnesty = {"from": "2026-03-03", "to": "2026-03-03"}
+    on.tell("streak_amnesty_granted", "2026-03-05T13:00:00Z", properties=amnesty)
+    assert [each["day"] for each in on.told(MILESTONE)] == ["2026-03-05"]
+    on.days(1, 2, who="bob", late=True)
+    on.days(3, 4, 5, who="eve", late=True)
+    on.app.merge("user_id:bob", other="user_id:eve", force=True)
+    assert [each["day"] for each in on.told(MILESTONE, "bob")] == ["2026-03-05"]
 
 
 def test_nobody_can_put_milestones_into_our_mouth(stage: Callable[..., Stage]) -> None:

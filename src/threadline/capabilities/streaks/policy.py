@@ -10,7 +10,13 @@ import msgspec
 from threadline.capabilities.streaks.civil import days_left_out
 from threadline.capabilities.streaks.days import pairs
 from threadline.capabilities.streaks.definition import Streak, StreakSet
-from threadline.capabilities.streaks.events import OURS, STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED
+from threadline.capabilities.streaks.events import (
+    OURS,
+    STREAK_AMNESTY_GRANTED,
+    STREAK_FREEZE_GRANTED,
+    STREAK_MILESTONE_REACHED,
+    ZONE_HOPPING_DETECTED,
+)
 from threadline.capabilities.streaks.fold import HEAD, Plan
 from threadline.capabilities.streaks.parts import State, part
 from threadline.capabilities.streaks.projection import NAME
@@ -24,21 +30,29 @@ from threadline.capabilities.streaks.whereabouts import (
     hops_within_a_day,
 )
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.policy import Emit, Known, Policy, Wish
+from threadline.kernel.identity import MERGED
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish, turns_max
 from threadline.kernel.time import DAY
 
 HOPS_MAX = 2
 """Changes of zone within 24 hours that raise no flag."""
+TIMER = "milestones"
+"""Of one cause may come so much and no more: what was reached beyond that is told by a timer that is due at once."""
+_LENGTHENING = frozenset({MERGED, STREAK_AMNESTY_GRANTED, STREAK_FREEZE_GRANTED, TIMER_FIRED})
+"""After these any run may be longer, or be alive, although no day was added."""
 
 
 def policy(streaks: StreakSet) -> Policy:
     """The policy of these streaks. It sees every event, so it first looks whether there is anything to compute."""
     watched = tuple(Watched(streaks, streak) for streak in streaks.streaks if streak.milestones)
-    return Policy(name=NAME, handles=None, react=partial(_react, Plan(streaks), watched))
+    also = frozenset({MERGED, TIMER_FIRED})
+    return Policy(name=NAME, handles=None, also=also, react=partial(_react, Plan(streaks), watched))
 
 
 def _react(plan: Plan, watched: Sequence[Watched], recorded: Recorded, known: Known) -> Sequence[Wish]:
     event = recorded.event
+    if event.type in _LENGTHENING:
+        return _told([wish for each in watched for wish in _reached(each.streak, known, event)], known)
     if event.source_type == "internal" or event.type in OURS:
         return ()
     state: State = known.opened(NAME)
@@ -52,7 +66,15 @@ def _react(plan: Plan, watched: Sequence[Watched], recorded: Recorded, known: Kn
         if each.may_have_reached(state, head, known.at):
             wishes += _reached(each.streak, known, event)
     # An event before it in the same call may have opened the state; what this one brings about must not depend on that.
-    return wishes if wishes and plan.counts(event) else ()
+    return _told(wishes, known) if wishes and plan.counts(event) else ()
+
+
+def _told(wishes: list[Wish], known: Known) -> Sequence[Wish]:
+    """As much as may be told at once, and a timer for the rest."""
+    most = turns_max(known, STREAK_MILESTONE_REACHED)
+    if len(wishes) <= most:
+        return wishes
+    return [*wishes[:most], Timer(key=TIMER, due_at=known.at, unless_earlier=True)]
 
 
 def _hopping(head: Head, state: State, event: Event) -> Iterator[Wish]:
