@@ -222,6 +222,30 @@ def test_points_expire_at_the_end_of_their_month_and_so_much_later() -> None:
     assert after["days"][0] == {"day": "2026-03-03", "earned": 0, "spent": 0, "adjusted": 0, "expired": 10}
 
 
+def test_what_is_over_its_time_when_it_comes_in_is_booked_although_its_timer_has_fired() -> None:
+    stage = Stage(EXPIRING)
+    stage.now = STARTS_AT + 100 * DAY
+    for _ in range(2):
+        stage.tell("tool_used", at=STARTS_AT + DAY, historical=True, source_type="direct")
+        stage.now += 1
+        while stage.dispatch():
+            stage.now += 1
+    assert stage.types().count("points_expired") == 2
+    assert stage.points()["days"][0]["expired"] == 20
+
+
+@pytest.mark.parametrize("booked", [True, False], ids=["booked", "not booked yet"])
+def test_a_correction_takes_nothing_that_has_expired(booked: bool) -> None:
+    stage = Stage(EXPIRING)
+    stage.tell("tool_used")
+    stage.now = STARTS_AT + 70 * DAY
+    if booked:
+        stage.dispatch()
+    adjusted = stage.ask("points_adjust", id="user_id:ada", points=-4, request="one", reason="a mistake")
+    after = stage.points()
+    assert (adjusted["balance"], after["balance"], after["expired"]) == (-4, -4, 10)
+
+
 def test_the_oldest_points_are_spent_first() -> None:
     stage = Stage(EXPIRING)
     stage.tell("tool_used")

@@ -12,6 +12,8 @@ from threadline.capabilities.segments import policy
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 
+ON_IT = "leaderboards.streak.scores.all"
+
 
 def test_who_enters_and_leaves_is_told_once_in_the_commit_that_made_it_so() -> None:
     asked = Asked(definitions=SPENDERS)
@@ -266,6 +268,17 @@ def test_whatever_a_projection_tells_can_be_asked_for(
     person = asked.engine.person("default", "user_id:ada")
     left = [e.event.occurred_at for e in asked.engine.events(person, limit=1_000) if e.event.type == "segment_left"]
     assert left == ([] if leaves is None else [start + leaves])
+
+
+def test_who_leaves_a_board_by_time_alone_leaves_the_segment_of_those_on_it_at_that_instant() -> None:
+    board = "leaderboards: {streak: {score: streaks.daily.current}}"
+    asked = Asked(definitions=f"{board}\nsegments: {{on_it: {{when: {{field: {ON_IT}, greater_than: 0}}}}}}")
+    asked.tell("page", user_id="ada")
+    [until] = [each["until"] for each in asked.ask("segments", id="user_id:ada")["segments"]]
+    assert (told(asked), until) == ([("segment_entered", "on_it")], format_time(STARTS_AT + 2 * DAY))
+    asked.now = STARTS_AT + 2 * DAY
+    work(asked)
+    assert told(asked) == [("segment_entered", "on_it"), ("segment_left", "on_it")]
 
 
 def test_merging_the_anonymous_past_makes_a_member_at_once() -> None:

@@ -42,6 +42,7 @@ def boards_projection(boards: Boards) -> Projection:
         empty=plan.empty,
         fold=plan.fold,
         view=partial(_view, boards),
+        due=partial(_due, boards),
         rows=plan.rows,
         tables=(TABLE,),
         all_rows=True,
@@ -194,6 +195,11 @@ def _view(boards: Boards, state: State, now: int, edges: list[Recorded]) -> dict
             "scopes": [scope for scope in _scopes(board, state) if scope],
         }
     return shown
+
+
+def _due(boards: Boards, state: State, now: int) -> int | None:
+    ends = (end for board in boards.boards for _, _, end in scores_of(board, state) if end is not None and end > now)
+    return min(ends, default=None)
 
 
 def plain(score: int) -> int | float:

@@ -175,8 +175,8 @@ def gone(state: State) -> int:
     return sums[SPENT] + sums[TAKEN] + sums[EXPIRED]
 
 
-def overdue(state: State, calendar: Calendar, expires_after: int | None, at: int) -> int:
-    """Points that are over their time at an instant and not booked as expired yet.
+def overdue(state: State, calendar: Calendar, expires_after: int | None, at: int, taken: int = 0) -> int:
+    """Points that are over their time at an instant and not booked as expired yet, before so many were taken.
 
     What goes out takes the oldest points first. So of all that came in up to some month, whatever is more than all that
     ever went out is still there, and is overdue once that month's time is up.
@@ -186,7 +186,7 @@ def overdue(state: State, calendar: Calendar, expires_after: int | None, at: int
     sums: list[int] = state["sums"]
     lots: dict[str, int] = state["lots"]
     fresh = sum(points for month, points in lots.items() if lot_ends(calendar, int(month), expires_after) > at)
-    return max(0, sums[EARNED] + sums[GIVEN] - fresh - gone(state))
+    return max(0, sums[EARNED] + sums[GIVEN] - fresh - gone(state) + taken)
 
 
 def booked(state: State) -> int:

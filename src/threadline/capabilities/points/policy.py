@@ -56,7 +56,8 @@ def _react(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
     if type == POINTS_EARNED and (recorded.event.source == SOURCE or not is_trusted(recorded.event)):
         return ()  # its timer was set with it, or it moves nothing
     if type in (POINTS_ADJUSTED, POINTS_EARNED):
-        return _arm(points, calendar, calendar.day(recorded.event.occurred_at), known)
+        arm = _arm(points, calendar, calendar.day(recorded.event.occurred_at), known)
+        return [*_expire(points, calendar, known, _taken(recorded)), *arm] if _taken(recorded) else arm
     return _award(points, calendar, recorded, known)
 
 
@@ -176,7 +177,9 @@ def _arm(points: Points, calendar: Calendar, day: int, known: Known) -> list[Wis
     if points.expires_after is None:
         return []
     month = month_of(day)
-    return [Timer(key=f"lot {month}", due_at=lot_ends(calendar, month, points.expires_after), data={"month": month})]
+    # What comes in when its month's time is up already is booked at once; the timer of that time may have fired.
+    due_at = max(lot_ends(calendar, month, points.expires_after), known.at)
+    return [Timer(key=f"lot {month}", due_at=due_at, data={"month": month}, unless_earlier=True)]
 
 
 def _rearm(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> list[Wish]:
@@ -202,9 +205,16 @@ def _await_next(points: Points, calendar: Calendar, known: Known) -> list[Wish]:
     return [Timer(key=f"lot {ends[first]}", due_at=first, data={"month": ends[first]}, unless_pending=True)]
 
 
-def _expire(points: Points, calendar: Calendar, known: Known) -> list[Wish]:
+def _taken(recorded: Recorded) -> int:
+    """How many points an operator has just taken. Of an imported ledger each line is what it was."""
+    amount = amount_of(recorded.event) if recorded.event.source_type == "internal" else None
+    return max(0, -(amount or 0))
+
+
+def _expire(points: Points, calendar: Calendar, known: Known, taken: int = 0) -> list[Wish]:
     state: State = known["points"]
-    amount = overdue(state, calendar, points.expires_after, known.at)
+    # What was over its time was gone before an operator took any.
+    amount = overdue(state, calendar, points.expires_after, known.at, taken)
     if not amount or points.expires_after is None:
         return []
     ends = (lot_ends(calendar, int(month), points.expires_after) for month in state["lots"])
