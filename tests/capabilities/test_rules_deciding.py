@@ -157,6 +157,16 @@ def test_a_rule_in_two_sets_is_asked_once() -> None:
     assert [(made["rule"], made["rule_set"]) for made in decisions(asked)] == [("a", "x")]
 
 
+@pytest.mark.parametrize("found", [True, False])
+def test_a_set_that_records_everything_does_so_of_rules_that_another_set_asks_first(found: bool) -> None:
+    # Whether the first set has to ask, or its index knows that the rule does not match, makes no difference.
+    two = "  x: {events: [applied], rules: [a]}\n  y: {events: [applied], rules: [a], record: all}"
+    rule = "conditions: {all: [{field: event.properties.score, equals: %d}, {field: event.key, equals: no}]}"
+    asked = Asked(definitions=rules(rule % (91 if found else 90), sets=two))
+    applied(asked)
+    assert [(made["rule_set"], made["status"]) for made in decisions(asked)] == [("y", "NoMatch")]
+
+
 def test_a_rule_counts_from_and_until_when_it_says() -> None:
     since, until = format_time(STARTS_AT + DAY), format_time(STARTS_AT + 2 * DAY)
     asked = Asked(definitions=rules(f"{ALWAYS}, effective_from: '{since}', effective_until: '{until}'"))

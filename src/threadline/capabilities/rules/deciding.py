@@ -184,8 +184,10 @@ def _ask_set(ordered: Ordered, subject: Subject, at: int, asked: dict[str, bool]
         matched = asked.get(rule.id)
         if matched is None:
             decided = decide_rule(rule, ordered.set, subject, every=every or sure)
-            matched = asked[rule.id] = decided is not None and decided.status not in _NO
+            matched = decided is not None and decided.status not in _NO
             if decided is not None:
+                # Of what says nothing here a set that records everything may want to know: it asks again.
+                asked[rule.id] = matched
                 found.append(decided)
         if matched and ordered.set.policy == "first":
             return
