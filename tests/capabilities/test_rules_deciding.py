@@ -167,6 +167,20 @@ def test_a_set_that_records_everything_does_so_of_rules_that_another_set_asks_fi
     assert [(made["rule_set"], made["status"]) for made in decisions(asked)] == [("y", "NoMatch")]
 
 
+@pytest.mark.parametrize("score", [9.3e18, 1e20, 9.9e20, -1e19, 1e21])
+def test_what_is_decided_by_numbers_beyond_64_bits_is_kept_and_can_be_reckoned(score: float) -> None:
+    reading = "conditions: {field: event.properties.score, not_equals: 9.3e+18}"
+    stored = "{store_decision: {result: seen, score: '${event.properties.score}'}}"
+    asked = Asked(
+        definitions=rules(reading, f"{reading}, actions: [{stored}]", reading.replace(" {", " {not: {") + "}")
+    )
+    applied(asked, score)
+    made = decisions(asked)
+    assert sorted(each["rule"] for each in made) == (["c"] if score == 9.3e18 else ["a", "b"])
+    assert {each["inputs"]["event.properties.score"] for each in made} == {score}
+    assert asked.ask("decisions_verify")["breaches"] == []
+
+
 def test_a_rule_counts_from_and_until_when_it_says() -> None:
     since, until = format_time(STARTS_AT + DAY), format_time(STARTS_AT + 2 * DAY)
     asked = Asked(definitions=rules(f"{ALWAYS}, effective_from: '{since}', effective_until: '{until}'"))

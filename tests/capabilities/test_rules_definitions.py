@@ -88,7 +88,8 @@ MISTAKES = [
     (action("{tag: {tag: '${event.propertis.x}'}}"), "t.yaml:5: ${event.propertis.x}: an event has type, source"),
     (action("{tag: {tag: '${}'}}"), "t.yaml:5: ${}: a field is a path"),
     (action("{tag: {tag: " + "x" * 1_001 + "}}"), "t.yaml:5: a text has at most 1000 characters"),
-    (action("{emit_event: {type: x, properties: {n: 9223372036854775808}}}"), "t.yaml:5: a number has 64 bits"),
+    (action("{emit_event: {type: x, properties: {n: 18446744073709551616}}}"), "t.yaml:5: a number has 64 bits"),
+    (action("{emit_event: {type: x, properties: {n: .nan}}}"), "t.yaml:2: nan is not a number that JSON can hold"),
     (
         action("{store_decision: {result: a}}\n      - {store_decision: {result: b}}"),
         "t.yaml:6: a rule stores one decision; put further parameters into the first",

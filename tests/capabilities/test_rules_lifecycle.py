@@ -29,6 +29,18 @@ def test_a_draft_decides_nothing_and_an_active_version_from_the_next_event_on() 
     assert decided(asked) == [("Rejected", 1)]
 
 
+@pytest.mark.parametrize("bound", [9.3e18, 1e20, 1e21])
+def test_numbers_beyond_64_bits_count_as_they_were_written(bound: float) -> None:
+    asked = asked_with_set()
+    stored = {"store_decision": {"result": "reject", "bound": bound}}
+    content = {"conditions": {"field": "event.properties.score", "less_than": bound}, "actions": [stored]}
+    asked.ask("rule_write", id="score", rule=content)
+    asked.ask("rule_activate", id="score", version=1, untested=True)
+    assert asked.ask("rules")["rules"][0]["problem"] == ""
+    assert decided(asked) == [("Rejected", 1)]
+    assert asked.ask("decisions_verify")["breaches"] == []
+
+
 def test_another_version_takes_the_place_of_the_one_before_in_one_commit() -> None:
     asked = asked_with_set()
     activate(asked)

@@ -8,11 +8,12 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.kernel.canonical import canonical_json, digest64, format_number
+from threadline.kernel.canonical import canonical_json, digest64, format_number, read_canonical
 from threadline.kernel.errors import InvalidValue
 
 VECTORS = Path(__file__).parents[1] / "data" / "jcs" / "testdata"
@@ -151,3 +152,10 @@ def _endless() -> list[Any]:
 def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
     with pytest.raises(InvalidValue):
         canonical_json(value)
+
+
+@pytest.mark.parametrize("value", [1e20, -1e19, 9.9e20, 1e21, 2**64 - 1, -(2**63), 0.1, [{"a": [1e20, "1" * 20]}], "x"])
+def test_what_is_read_of_a_canonical_form_can_be_kept_and_has_that_form(value: Any) -> None:
+    read = read_canonical(canonical_json(value))
+    assert (canonical_json(read), read) == (canonical_json(value), value)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(read)) == value

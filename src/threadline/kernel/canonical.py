@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from json.encoder import encode_basestring
 from typing import Any
 
+import msgspec
+
 from threadline.kernel.errors import InvalidValue
+
+_LONG = re.compile(rb"[0-9]{19}")
+"""Every whole number beyond 64 bits has so many digits."""
 
 
 def canonical_json(value: Any) -> bytes:
@@ -30,6 +36,24 @@ def canonical_json(value: Any) -> bytes:
         raise InvalidValue(f"the text holds a lone surrogate: {error.reason}") from None
     except RecursionError:
         raise InvalidValue("the value is nested too deeply, or holds itself") from None
+
+
+def read_canonical(data: bytes) -> Any:
+    """The value of a canonical form.
+
+    A whole number that does not fit into 64 bits was a double: of integers we keep no longer ones. What else is whole
+    comes back as an `int`, which has the same form.
+    """
+    value = msgspec.json.decode(data)
+    return _with_doubles(value) if _LONG.search(data) else value
+
+
+def _with_doubles(value: Any) -> Any:
+    if type(value) is int:
+        return value if -(2**63) <= value < 2**64 else float(value)
+    if type(value) is dict:
+        return {name: _with_doubles(each) for name, each in value.items()}
+    return [_with_doubles(each) for each in value] if type(value) is list else value
 
 
 def digest64(value: Any) -> int:

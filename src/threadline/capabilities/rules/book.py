@@ -8,13 +8,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.fusing import Matching, fused
 from threadline.capabilities.rules.index import Index
 from threadline.capabilities.rules.reading import rule_of_json, set_of_json
+from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import InvalidDefinition
 
 RULE, SET, SHADOWED = "rule/", "set/", "shadow/"
@@ -142,7 +141,7 @@ def _shadow_parts(
 
 
 def _read(sort: str, data: bytes) -> Rule | RuleSet:
-    content = msgspec.json.decode(data)
+    content = read_canonical(data)
     if sort.startswith((RULE, SHADOWED)):
         return rule_of_json(content.pop("id"), content)
     return set_of_json(content.pop("name"), content)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import msgspec
-
 from threadline.capabilities.conditions import Path, Subject
 from threadline.capabilities.conditions.fields import reader
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH, UNMATCHED, Acted, act, acted
@@ -30,7 +28,6 @@ SOURCE = source_of(POLICY)
 LIVE, REPLAY, DRY = "live", "replay", "dry"
 """Modes: decided when the event was recorded; decided later, about an event of before; only tried."""
 
-_decoded = msgspec.json.Decoder().decode
 _NOTHING = Outcome(False, {}, [], {})
 _UNFILLED: Inputs = {}
 _NO = (NO_MATCH, ERROR)
@@ -76,16 +73,14 @@ class Decided:
     def inputs(self) -> Inputs:
         """What was read, by conditions and by placeholders."""
         if type(self._answer) is Traced and not self._filled:
-            found: Inputs = _decoded(self._answer.texts[0])
-            return found
+            return self._answer.inputs
         return {name: kept(value) for name, value in {**self._answer.inputs, **self._filled}.items()}
 
     @property
     def trace(self) -> list[dict[str, Any]]:
         """Every condition in order: expected, found, matched or skipped."""
         if type(self._answer) is Traced:
-            found: list[dict[str, Any]] = _decoded(self._answer.texts[1])
-            return found
+            return self._answer.trace
         return [plain_step(step) for step in self._answer.steps]
 
     @property

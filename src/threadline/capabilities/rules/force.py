@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.versions import all_turns, book_of, compiled, written
+from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context
 
@@ -66,4 +65,4 @@ def _declared_at(context: Context, id: str, version: int) -> Rule | None:
     if declared is not None and declared.version == version:
         return declared
     data = context.engine.declared_content(POLICY, id, version)
-    return None if data is None else compiled(msgspec.json.decode(data))
+    return None if data is None else compiled(read_canonical(data))

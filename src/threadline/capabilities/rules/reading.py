@@ -146,11 +146,13 @@ def read_rule(id: str, value: Any, fail: Fail) -> Rule | None:
     if body is None or actions is None:
         return None
     rule = Rule(id, version, body, name, description, priority, actions, since, until)
-    if len(rule.canonical) > RULE_BYTES_MAX:
-        fail(
-            (),
-            f"the rule has {len(rule.canonical):,} bytes; at most {RULE_BYTES_MAX:,} are allowed, split it in two",
-        )
+    try:
+        size = len(rule.canonical)
+    except InvalidValue as error:
+        fail((), str(error))
+        return None
+    if size > RULE_BYTES_MAX:
+        fail((), f"the rule has {size:,} bytes; at most {RULE_BYTES_MAX:,} are allowed, split it in two")
     return rule
 
 

@@ -53,7 +53,7 @@ def _compiled(value: Any, at: Place, fail: Fail, holes: dict[Path, None], depth:
         return lambda look: [fill(look) for fill in fills]
     elif type(value) is str:
         return _text(value, at, fail, holes)
-    elif type(value) is int and not -(2**63) <= value < 2**63:
+    elif type(value) is int and not -(2**63) <= value < 2**64:
         fail(at, "a number has 64 bits; write a longer one as a text")
     return lambda look: value
 

@@ -17,7 +17,7 @@ from threadline.capabilities.conditions import All, Conditions, Node, Step, Subj
 from threadline.capabilities.conditions.compiling import value_check
 from threadline.capabilities.conditions.fields import reader
 from threadline.capabilities.conditions.operators import check_of
-from threadline.capabilities.rules.hashing import field_name, inputs_of, kept, plain_step
+from threadline.capabilities.rules.hashing import field_name, kept, plain_step
 from threadline.kernel.canonical import canonical_json, format_number
 
 _decoded = msgspec.json.Decoder(dict[str, int]).decode
@@ -38,20 +38,21 @@ def _only_tests(parts: Sequence[Node]) -> bool:
     return bool(parts) and all(isinstance(part, Test) for part in parts)
 
 
-def value_text(value: Any) -> str:
-    """A value as a decision keeps it, as canonical JSON."""
+Held = tuple[Any, str, Any]
+"""What was read under one name, as a decision keeps it: the text of that as canonical JSON, and the value."""
+
+
+def held_of(value: Any) -> Held:
+    """What is held of a value that was read."""
     kind = type(value)
     if kind is int:
-        return str(value)
+        return value, str(value), value
     if kind is float:
-        return format_number(value)
+        return value, format_number(value), value
     if kind is str and len(value) < 200:
-        return encode_basestring(value)
-    return canonical_json(kept(value)).decode()
-
-
-Held = tuple[Any, str]
-"""What was read under one name, and its text."""
+        return value, encode_basestring(value), value
+    short = kept(value)
+    return value, canonical_json(short).decode(), short
 
 
 class _Layout(NamedTuple):
@@ -63,6 +64,8 @@ class _Layout(NamedTuple):
     """The names of the inputs, in their order."""
     trace: list[str]
     """What stands around the texts of all that was asked, in order."""
+    steps: list[dict[str, Any]]
+    """The trace without what was found; nobody changes it."""
 
 
 class Tracer:
@@ -71,7 +74,7 @@ class Tracer:
     An end is one number: four times how many tests were asked, and how the last of them ended.
     """
 
-    __slots__ = ("_conditions", "_hashed", "_layouts", "_leaves", "_tests", "_told")
+    __slots__ = ("_conditions", "_hashed", "_layouts", "_leaves", "_tests")
 
     def __init__(self, conditions: Conditions, tests: Sequence[Test]) -> None:
         self._conditions = conditions
@@ -90,8 +93,6 @@ class Tracer:
         self._layouts: dict[int, _Layout] = {}
         self._hashed: dict[int, _Form] = {}
         """By how it ended: what writes all that is hashed."""
-        self._told: dict[int, tuple[_Form, _Form]] = {}
-        """By how it ended: what writes what was read, and the trace."""
 
     def ask(self, subject: Subject) -> Traced:
         """Whether all hold, and what is needed to tell why."""
@@ -101,10 +102,8 @@ class Tracer:
             end += 4
             held = memo.get(name)
             if held is None:
-                value = read(subject)
-                memo[name] = (value, value_text(value))
-            else:
-                value = held[0]
+                held = memo[name] = held_of(read(subject))
+            value = held[0]
             if value is None:
                 if not if_missing:
                     return Traced(self, memo, end + _MISSING)
@@ -114,13 +113,15 @@ class Tracer:
                     return Traced(self, memo, end + (_TYPE if matched is None else _FAILED))
         return Traced(self, memo, end)
 
-    def texts(self, memo: Mapping[str, Held], end: int) -> tuple[str, str]:
-        """What was read and the trace, both as canonical JSON."""
-        forms = self._told.get(end)
-        if forms is None:
-            layout = self._layout(end)
-            forms = self._told[end] = (_form(layout.inputs, layout.read), _form(layout.trace, self._asked(end)))
-        return forms[0](memo), forms[1](memo)
+    def inputs(self, memo: Mapping[str, Held], end: int) -> dict[str, Any]:
+        """What was read, as a decision keeps it."""
+        return {name: memo[name][2] for name in self._layout(end).read}
+
+    def trace(self, memo: Mapping[str, Held], end: int) -> list[dict[str, Any]]:
+        """The trace, as a decision keeps it."""
+        layout = self._layout(end)
+        found = [{**step, "actual": memo[name][2]} for step, name in zip(layout.steps, self._asked(end), strict=False)]
+        return [*found, *layout.steps[len(found) :]]
 
     def hashed(self, hasher: Any, memo: Mapping[str, Held], end: int, before: bytes, after: bytes) -> str:
         """The hash of a decision, hex: ``hasher`` has met what comes before, the others stand around the trace.
@@ -180,11 +181,6 @@ class Traced:
         self.matched = not end & 3
 
     @property
-    def texts(self) -> tuple[str, str]:
-        """What was read and the trace, as canonical JSON."""
-        return self.tracer.texts(self.memo, self.end)
-
-    @property
     def steps(self) -> list[Step]:
         """See `Answer`."""
         return self.tracer.steps(self.memo)
@@ -192,39 +188,39 @@ class Traced:
     @property
     def inputs(self) -> dict[str, Any]:
         """See `Answer`."""
-        return inputs_of(self.steps)
+        return self.tracer.inputs(self.memo, self.end)
+
+    @property
+    def trace(self) -> list[dict[str, Any]]:
+        """The steps as a decision keeps them."""
+        return self.tracer.trace(self.memo, self.end)
 
 
 def _laid_out(tests: Sequence[Test], asked: int, end: int) -> _Layout:
     trace = ["["]
+    steps: list[dict[str, Any]] = []
     for leaf, test in enumerate(tests):
         if leaf:
             trace[-1] += ","
         if leaf >= asked:
-            trace[-1] += _skipped_text(test, leaf + 1)
+            steps.append(_bare(test, leaf + 1, None, "skipped"))
+            trace[-1] += canonical_json(steps[leaf]).decode()
             continue
         # `exists: false` holds of what is missing; the note says so all the same.
         held = (True, "missing") if test.operator == "exists" and not test.operand else (True, "")
+        steps.append(_bare(test, leaf + 1, *(_ENDS[end] if leaf == asked - 1 and end else held)))
         trace[-1] += '{"actual":'
-        trace.append(_step_text(test, leaf + 1, *(_ENDS[end] if leaf == asked - 1 and end else held)))
+        trace.append(canonical_json(steps[leaf]).decode().removeprefix('{"actual":null'))
     trace[-1] += "]"
     # The form itself knows the order of names.
     ordered = _decoded(canonical_json({field_name(test.field): 0 for test in tests[:asked]}))
     names = [encode_basestring(name) + ":" for name in ordered]
-    return _Layout(["{" + names[0], *("," + name for name in names[1:]), "}"], tuple(map(intern, ordered)), trace)
+    inputs = ["{" + names[0], *("," + name for name in names[1:]), "}"]
+    return _Layout(inputs, tuple(map(intern, ordered)), trace, steps)
 
 
-def _plain_operand(test: Test) -> Any:
-    return list(test.operand) if type(test.operand) is tuple else test.operand
-
-
-def _step_text(test: Test, number: int, matched: bool, note: str) -> str:
-    """What follows what was found."""
-    rest = {"expected": _plain_operand(test), "field": test.field, "matched": matched, "note": note,
-            "operator": test.operator, "step": number}  # fmt: skip
-    return "," + canonical_json(rest).decode()[1:]
-
-
-def _skipped_text(test: Test, number: int) -> str:
-    step = Step(step=number, field=test.field, operator=test.operator, expected=_plain_operand(test), note="skipped")
-    return canonical_json(plain_step(step)).decode()
+def _bare(test: Test, number: int, matched: bool | None, note: str) -> dict[str, Any]:
+    """A step as a decision keeps it, without what was found."""
+    operand = list(test.operand) if type(test.operand) is tuple else test.operand
+    step = Step(step=number, field=test.field, operator=test.operator, expected=operand, matched=matched, note=note)
+    return plain_step(step)

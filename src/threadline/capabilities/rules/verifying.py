@@ -16,6 +16,7 @@ from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.force import rules_at
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened, plain_step
 from threadline.capabilities.rules.projection import word_of
+from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -40,13 +41,18 @@ def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
     if told["status"] == ERROR or any(is_shortened(value) for value in inputs.values()):
         return problems
     outcome = rule.body.again(inputs)
-    if [plain_step(step) for step in outcome.steps] != told["trace"]:
+    if _differ([plain_step(step) for step in outcome.steps], told["trace"]):
         problems.append("the conditions say something else of the same inputs than its trace")
     again = decision_of(rule, told["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
     for name, now in (("status", again.status), ("output", again.output), ("wished", again.wished)):
-        if now != told[name]:
+        if _differ(now, told[name]):
             problems.append(f"the same inputs give another {name}: {now!r}, not {told[name]!r}")
     return problems
+
+
+def _differ(one: Any, other: Any) -> bool:
+    # In canonical JSON, in which the hash is: there 9.3e18 is 9300000000000000000, which it is not in Python.
+    return canonical_json(one) != canonical_json(other)
 
 
 def reckoned(told: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, list[str]]:
