@@ -84,6 +84,10 @@ def test_effects_go_to_the_outbox_once() -> None:
         ("{emit_event: {type: '${event.properties.score}'}}", "emit_event: `type` takes an event type"),
         ("{emit_event: {type: '${traits.type}'}}", "emit_event: `type` cannot be 'points_earned'"),
         ("{call_webhook: {url: 'file:${event.properties.score}'}}", "call_webhook: `url` takes an address"),
+        ("{call_webhook: {url: '${event.properties.nothing}'}}", "call_webhook: `url` takes an address"),
+        ("{call_webhook: {destination: '${event.properties.nothing}'}}", "call_webhook: `destination` takes a text"),
+        ("{set_value: {trait: '${event.properties.nothing}', value: 1}}", "set_value: `trait` takes a text"),
+        ("{set_value: {fact: '${event.properties.nothing}', value: 1}}", "set_value: `fact` takes a text"),
     ],
 )
 def test_an_action_that_cannot_be_filled_makes_the_decision_an_error_and_does_nothing(action: str, error: str) -> None:

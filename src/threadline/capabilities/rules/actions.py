@@ -99,7 +99,9 @@ class Action:
         """The parameters with what placeholders find. Raises `InvalidValue` where the action can do nothing with it."""
         params = {name: template.fill(look) for name, template in self.params.items()}
         for name, param in self.kind.params.items():
-            if name not in params or (params[name] is None and not param.required):
+            # A parameter that stands for others is needed where it is given.
+            needed = param.required or name in self.kind.one_of
+            if name not in params or (params[name] is None and not needed):
                 continue
             problem = param.check(params[name])
             if problem:
