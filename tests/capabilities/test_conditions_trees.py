@@ -179,17 +179,19 @@ EVENT = Event(
 RECORDED = Recorded(EVENT, "0" * 32, "t" * 32, 1, 1_772_366_402_000_000)
 VIEWS: dict[str, Any] = {
     "profile": {
-        "traits": {"plan": "pro", "weight": {"value": 3, "unit": "kg"}},
+        "traits": {"plan": "pro", "weight": {"value": 3, "unit": "kg"}, "renews_at": 1_772_366_400},
         "tags": ["vip"],
         "groups": {"acme": {}},
     },
     "features": {
-        "spend": {"value": 80.5, "status": "PRESENT", "computed_at": 1_772_366_400_000_000, "changes_at": None}
+        "spend": {"value": 80.5, "status": "PRESENT", "computed_at": 1_772_366_400_000_000, "changes_at": None},
+        "score_at": {"value": 7, "computed_at": 0},
     },
     "memory": {
         "purchase": {
             "last": {"value": {"name": "shoe", "value": 5, "box": {"value": 2}}, "confidence": 0.9},
             "a.b": {"value": 1},
+            "due_at": {"value": {"paid_at": 1_772_366_400}, "confidence": 1},
         }
     },
     "points": {"balance": 15},
@@ -207,6 +209,9 @@ FIELDS = [
     ("traits.plan.x", None), ("tags", ["vip"]), ("groups", {"acme": {}}), ("groups.acme", {}),
     ("features.spend", 80.5), ("features.spend.value", 80.5), ("features.spend.status", "PRESENT"),
     ("features.spend.computed_at", "2026-03-01T12:00:00.000000Z"), ("features.other", None),
+    # Only what Threadline tells is its own kind of time; a number that somebody told is a number.
+    ("traits.renews_at", 1_772_366_400), ("features.score_at", 7), ("memory.purchase.due_at.paid_at", 1_772_366_400),
+    ("features.score_at.computed_at", "1970-01-01T00:00:00.000000Z"),
     ("memory.purchase.last", {"name": "shoe", "value": 5, "box": {"value": 2}}),
     ("memory.purchase.last.box", {"value": 2}),
     ("memory.purchase.last.name", "shoe"),

@@ -54,8 +54,8 @@ def reader(path: Path) -> Read:
     name, steps = viewed(path)
     if not name:
         return _event_reader(path[1:])
-    if steps and steps[-1].endswith("_at"):
-        return lambda subject: _as_time(told(subject.view(name), steps)[0])
+    if steps and steps[-1].endswith("_at") and name != PROFILE:
+        return lambda subject: _told_time(told(subject.view(name), steps))
     if len(steps) == 1:
         return _part_reader(name, steps[0])
     if name == PROFILE:
@@ -98,6 +98,12 @@ def _walk(value: Any, steps: Path) -> Any:
     for step in steps:
         value = value.get(step) if type(value) is dict else None
     return value
+
+
+def _told_time(found: tuple[Any, Any]) -> Any:
+    # What a view tells as a value is somebody's own, whatever it is called: it stays as it is.
+    value, around = found
+    return _as_time(value) if around is None else value
 
 
 def _as_time(value: Any) -> Any:
