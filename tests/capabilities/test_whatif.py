@@ -191,6 +191,32 @@ def test_what_was_cut_is_not_compared_with_what_was_recorded() -> None:
         assert tried.what_if(definitions=yaml({"rules": other}), baseline="recorded")["changed"] == 1
 
 
+@pytest.mark.parametrize(("by", "filled"), [("rules", 0), ("points", 5)])
+def test_what_waited_behind_a_cut_is_not_compared_either(by: str, filled: int) -> None:
+    always = {"version": 1, "conditions": {"field": "event.type", "exists": True}}
+    rules = {
+        "spreads": {**always, "actions": [{"emit_event": {"type": "noted"}}] * 17},
+        "fills": {**always, "priority": -1, "actions": [{"send_notification": {"message": "hello"}}] * 20},
+        "notes": always,
+    }
+    first = ["spreads", "fills"] if by == "rules" else ["spreads"]
+    sets = {"first": {"events": ["paid"], "rules": first}, "then": {"events": ["noted"], "rules": ["notes"]}}
+    points = {"tables": [{"version": 2, "earn": {"noted": 1}}]}
+    tried = Tried(yaml({"rules": rules, "rule_sets": sets, "points": points}))
+    tried.tell("paid", user_id="ada")
+    (cut,) = tried.engine.events(tried.engine.person("default", "user_id:ada"), types=frozenset({CASCADE_CUT}))
+    assert cut.event.properties["policy"] == by
+    told = tried.ask("decisions", person="user_id:ada", limit=500)["decisions"]
+    assert len([each for each in told if each["rule"] == "notes"]) == filled
+    # Other policies are not asked again, which leaves room for more of what was noted; nobody was asked of it then.
+    assert tried.what_if(definitions=yaml({"rules": rules}), baseline="recorded")["changed"] == 0
+    never = {**rules, "notes": {"version": 2, "conditions": {"field": "event.type", "exists": False}}}
+    assert tried.what_if(definitions=yaml({"rules": never}), baseline="recorded")["changed"] == filled
+    fewer = {**rules, "fills": {**always, "version": 2, "priority": -1}}
+    other = tried.what_if(definitions=yaml({"rules": fewer}), baseline="recorded")
+    assert [each["rule"] for each in other["rules"] if each["changed"]] == first[1:]
+
+
 def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
     index = shop.engine.catalogue.index["profile"]
     projection = shop.engine.catalogue.projections[index]

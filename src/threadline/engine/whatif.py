@@ -228,9 +228,7 @@ class _Try:
         there = self._life(new, events)
         self._cuts = there.cuts
         if trial.told is not None:
-            cut = {each.cause for each in events if _was_cut(each, new.judges[0].name)}
-            pairs = _paired(self._told(events), there.judged)
-            return [_as_far_as_told(pair) if pair.recorded.id in cut else pair for pair in pairs]
+            return _as_far_as_asked(_paired(self._told(events), there.judged), events, new)
         here = self._life(old, events)
         if trial.endings is not None:
             ends = []
@@ -306,8 +304,36 @@ def _unfolded(side: Side) -> Iterator[None]:
         raise _Unfolded(side, missing) from None
 
 
-def _was_cut(recorded: Recorded, policy: str) -> bool:
-    return recorded.event.type == CASCADE_CUT and recorded.event.properties.get("policy") == policy
+def _as_far_as_asked(pairs: list[Pair], events: Sequence[Recorded], side: Side) -> list[Pair]:
+    """Without what the judge was not asked of then, because more had come of an event than may come of one.
+
+    A cascade that is cut ends there: the event at which it was cut may be judged in part, those that came of the same
+    and waited behind it are not, and nothing that would have come of any of them is in the log.
+    """
+    cuts = [each for each in events if each.event.type == CASCADE_CUT]
+    if not cuts:
+        return pairs
+    order = [policy.name for policy in side.catalogue.policies]
+    judge = side.judges[0].name
+    known = {each.id: each for each in events}
+    placed = {(each.thread, each.sequence): each.id for each in events}
+    partly, silent = set[str](), set[str]()
+    for cut in cuts:
+        at, by = known[cut.cause], cut.event.properties["policy"]
+        if by not in order or order.index(by) <= order.index(judge):
+            partly.add(at.id)
+        # What is added stands in the thread of its cause, in the order in which policies are asked of it.
+        silent.update(placed[cut.thread, each] for each in range(at.sequence + 1, cut.sequence))
+    found = []
+    for pair in pairs:
+        id = pair.recorded.id
+        cause = pair.recorded.cause
+        if id not in known and (cause in silent or cause in partly):
+            silent.add(id)
+        if id in silent:
+            pair = pair._replace(new={})
+        found.append(_as_far_as_told(pair) if id in partly else pair)
+    return found
 
 
 def _as_far_as_told(pair: Pair) -> Pair:
