@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.capabilities.asked import Asked
+from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.audit_stage import DEFINITIONS, applied, everything, native, people, statuses
+from tests.capabilities.deciding_stage import rules
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Conflict, EventRejected, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.time import DAY
@@ -57,6 +58,17 @@ def test_an_event_that_is_there_is_seen_with_what_was_known_then() -> None:
     assert statuses(answer)["score"] == "Rejected"
     with pytest.raises(InvalidValue, match="recorded already"):
         asked.ask("decisions_evaluate", event=native(key="key-2"))
+
+
+def test_imported_history_is_seen_as_it_was_when_it_happened() -> None:
+    month = "features: {month: {aggregate: count, events: applied, window: 30d}}\n"
+    asked = Asked(definitions=month + rules("conditions: {field: features.month, equals: 2}"))
+    told = [
+        asked.tell("applied", user_id="ada", at=STARTS_AT - days * DAY, historical=True) for days in (400, 399, 398)
+    ]
+    found = [asked.ask("decisions_evaluate", event_id=each["id"])["decisions"] for each in told]
+    assert [each["inputs"] for (each,) in found] == [{"features.month": number} for number in (1, 2, 3)]
+    assert [each["status"] for (each,) in found] == ["NoMatch", "Matched", "NoMatch"]
 
 
 def test_a_person_can_be_looked_at_without_an_event() -> None:

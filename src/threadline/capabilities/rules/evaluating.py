@@ -137,8 +137,9 @@ def _given(context: Context, params: EvaluateParams, book: Book, native: NativeE
 
 def _recorded(context: Context, params: EvaluateParams, book: Book, recorded: Recorded) -> EvaluateResult:
     person = context.engine.asker.by_thread(recorded.thread)
-    # Right after the event, with what was known then: the rest of its own commit is among it.
-    at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
+    # Right after the event, with what was known then: the rest of its own commit is among it. Imported history was
+    # known when it happened, and that is when its rules are asked, as in a what-if.
+    at = max(recorded.known_at, recorded.event.occurred_at) + 1
     then = context.engine.person(
         context.workspace, str(person.identifiers[recorded.thread]), known_at=recorded.known_at
     )
