@@ -63,6 +63,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
             "equals, exists, gt, gte, in, lt, lte, not"
         ),
     ),
+    "a country that YAML takes for a no": (
+        "features:\n  visits: {aggregate: count, events: page, where: {country: [SE, NO]}}",
+        "2: feature 'visits': `where` on 'country': YAML reads NO as false; write false, or put 'NO' in quotes",
+    ),
     "null in a condition": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: null}}",
         "2: feature 'visits': `where` on 'price': compare with a value; for an absent one write `{exists: false}`",

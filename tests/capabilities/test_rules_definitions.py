@@ -89,6 +89,10 @@ MISTAKES = [
     (action("{tag: {tag: '${}'}}"), "t.yaml:5: ${}: a field is a path"),
     (action("{tag: {tag: " + "x" * 1_001 + "}}"), "t.yaml:5: a text has at most 1000 characters"),
     (action("{emit_event: {type: x, properties: {n: 18446744073709551616}}}"), "t.yaml:5: a number has 64 bits"),
+    (
+        "rules:\n  a:\n    conditions:\n      all:\n        - {field: traits.country, not_equals: no}",
+        "t.yaml:5: YAML reads no as false; write false, or put 'no' in quotes",
+    ),
     (action("{emit_event: {type: x, properties: {n: .nan}}}"), "t.yaml:2: nan is not a number that JSON can hold"),
     (
         action("{store_decision: {result: a}}\n      - {store_decision: {result: b}}"),

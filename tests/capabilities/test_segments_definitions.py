@@ -106,6 +106,12 @@ MISTAKES = [
      "t.yaml:2: segment 'a': nothing is known under 'featurs'; did you mean 'features'?"),
     ("segments:\n  a: {when: {field: features.monetary_totl, exists: true}}",
      "t.yaml:2: segment 'a': features has no 'monetary_totl'; did you mean 'monetary_total'?"),
+    ("segments:\n  a: {when: {field: traits.country, equals: NO}}",
+     "t.yaml:2: YAML reads NO as false; write false, or put 'NO' in quotes"),
+    ("segments:\n  a:\n    when:\n      not:\n        field: traits.postcode\n        in: ['01234',\n          01234]",
+     "t.yaml:7: YAML reads 01234 as 668; write 668, or put '01234' in quotes"),
+    ("segments:\n  a: {when: {field: traits.opens, less_than: 12:30}}",
+     "t.yaml:2: YAML reads 12:30 as 750; write 750, or put '12:30' in quotes"),
 ]  # fmt: skip
 
 
@@ -114,6 +120,12 @@ def test_a_mistake_is_named_where_it_stands(text: str, message: str) -> None:
     with pytest.raises(InvalidDefinition) as raised:
         Catalogue(discover(definitions=Definitions([("t.yaml", text)])), rules())
     assert any(line.startswith(message) for line in str(raised.value).splitlines()), str(raised.value)
+
+
+def test_what_yaml_reads_as_it_looks_needs_no_quotes() -> None:
+    told = "[{f, equals: false}, {f, in: [True, 0, -0.5, 0x1f, 1_000, SE]}, {f, equals: 'NO'}, {f, exists: yes}]"
+    text = "segments: {a: {when: {any: TOLD}}}".replace("TOLD", told.replace("{f,", "{field: traits.x,"))
+    discover(definitions=Definitions([("t.yaml", text)]))
 
 
 def test_a_name_that_two_files_declare_is_refused() -> None:

@@ -216,6 +216,10 @@ OPERATORS: dict[str, tuple[str, Callable[[Any], Check]]] = {
 """Name -> the kind of operand it takes, and the check that is made of one."""
 
 
+COMPARING = frozenset(OPERATORS) - {"exists"}
+"""Those that take a value to compare with."""
+
+
 def check_of(operator: str, operand: Any) -> Check:
     """The check of an operator with its operand. Raises `InvalidValue` for a regular expression that is none."""
     return OPERATORS[operator][1](operand)

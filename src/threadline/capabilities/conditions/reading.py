@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from threadline.capabilities.conditions.fields import wrong_path
-from threadline.capabilities.conditions.operators import OPERATORS, check_of
+from threadline.capabilities.conditions.operators import COMPARING, OPERATORS, check_of
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, depth_of, tests_of
 from threadline.capabilities.definitions import PROBLEMS_MAX, Document, Place, Plain, shown_place
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
@@ -45,7 +45,7 @@ def read_json(value: Any, place: str = "conditions") -> Node:
 
 def read_yaml(document: Document, node: yaml.Node) -> Node | None:
     """The tree under a node; None if something is wrong with it, which is then noted in the document."""
-    plain = Plain(document, "condition", _NODES_MAX, 2 * _NESTING_MAX)
+    plain = Plain(document, "condition", _NODES_MAX, 2 * _NESTING_MAX, COMPARING)
     before = len(document.problems)
     value = plain.value(node)
     if len(document.problems) > before:

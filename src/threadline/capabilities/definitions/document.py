@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from threadline.kernel.suggestion import suggestion
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
 """The keys of a mapping by name, each with its own node and that of its value."""
 
+_OCTAL = re.compile(r"[-+]?0[0-9_]")
+"""How a number begins that YAML takes for an octal one, such as a postcode."""
 PROBLEMS_MAX = 50
 """Problems told in one message; whoever has more starts with these."""
 
@@ -101,6 +104,16 @@ class Document:
         # Dates have no place in definitions; one that is not in quotes is meant as its text.
         return value if value is None or isinstance(value, (str, bool, int, float)) else node.value
 
+    def misread(self, node: yaml.Node) -> str:
+        """What YAML makes of a value without quotes that looks like another, such as NO or 12:30; empty otherwise."""
+        if not isinstance(node, yaml.ScalarNode) or node.style is not None:
+            return ""
+        value, written = self.literal(node), node.value
+        if isinstance(value, bool):
+            return "" if written.lower() in ("true", "false") else _reads(written, str(value).lower())
+        number = isinstance(value, (int, float)) and (":" in written or _OCTAL.match(written))
+        return _reads(written, str(value)) if number else ""
+
     def text(self, node: yaml.Node, what: str) -> str:
         """A non-empty text; anything else is a problem and gives an empty one."""
         value = self.literal(node)
@@ -132,6 +145,10 @@ class Document:
             return float(value)
         self.fail(node, f"{what} must be a number above 0")
         return 1.0
+
+
+def _reads(written: str, value: str) -> str:
+    return f"YAML reads {written} as {value}; write {value}, or put '{written}' in quotes"
 
 
 def _halved(root: yaml.Node) -> yaml.Node | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import yaml
@@ -20,11 +21,15 @@ def shown_place(at: Place) -> str:
 class Plain:
     """Plain values of YAML nodes, and where each of them stands."""
 
-    def __init__(self, document: Document, what: str, nodes_max: int, depth_max: int) -> None:
+    def __init__(
+        self, document: Document, what: str, nodes_max: int, depth_max: int, literally: Collection[str] = ()
+    ) -> None:
+        """``literally``: keys under which a value that YAML reads otherwise than it looks is a problem."""
         self._document = document
         self._what = what
         self._nodes_max = nodes_max
         self._depth_max = depth_max
+        self._literally = literally
         self._nodes: dict[Place, yaml.Node] = {}
 
     def value(self, node: yaml.Node, at: Place = ()) -> Any:
@@ -39,6 +44,10 @@ class Plain:
         if isinstance(node, yaml.MappingNode):
             keys = self._document.mapping(node, f"a {self._what}")
             return {name: self.value(value, (*at, name)) for name, (_, value) in keys.items()}
+        key = next((step for step in reversed(at) if isinstance(step, str)), "")
+        problem = self._document.misread(node) if key in self._literally else ""
+        if problem:
+            self._document.fail(node, problem)
         return self._document.literal(node)
 
     def nearest(self, at: Place) -> yaml.Node:

@@ -265,10 +265,10 @@ class FeatureReader:
         operand: Any
         if operator in ("in", "not"):
             nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
-            operand = tuple(self._scalar(each, where) for each in nodes)
+            operand = tuple(self._operand(each, where) for each in nodes)
             wrong = not operand or None in operand
         else:
-            operand = self._scalar(node, where)
+            operand = self._scalar(node, where) if operator == "exists" else self._operand(node, where)
             wrong = operand is None
         if operator == "exists" and type(operand) is not bool:
             self._document.fail(node, f"{where}: `exists` is true or false")
@@ -277,6 +277,12 @@ class FeatureReader:
         elif wrong and operator in OPERATORS:
             self._document.fail(node, f"{where}: compare with a value; for an absent one write `{{exists: false}}`")
         return [Condition(path, operator, operand)] if operator in OPERATORS else []
+
+    def _operand(self, node: yaml.Node, where: str) -> Scalar:
+        problem = self._document.misread(node)
+        if problem:
+            self._document.fail(node, f"{where}: {problem}")
+        return self._scalar(node, where)
 
     # --- features built on features -----------------------------------------------------------------
 

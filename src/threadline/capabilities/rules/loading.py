@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import yaml
 
+from threadline.capabilities.conditions.operators import COMPARING
 from threadline.capabilities.definitions import Definitions, Document, Plain
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.definition import Rule, RuleSet
@@ -54,7 +55,7 @@ def _read(
                 document.fail(key, f"{what} {name!r} is already declared at {found[name][2].place}; keep one")
                 continue
             before = len(document.problems)
-            plain = Plain(document, what, nodes_max, _DEPTH_MAX)
+            plain = Plain(document, what, nodes_max, _DEPTH_MAX, COMPARING)
             written = plain.value(node)
             if len(document.problems) > before:
                 continue
