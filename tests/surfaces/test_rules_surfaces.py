@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.surfaces.conftest import client_of
+from tests.surfaces.conftest import Keys, client_of
 from threadline.app import open as opened
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
@@ -52,6 +52,20 @@ def test_a_rule_lives_its_life_over_http(engine: Engine) -> None:
         log = client.get("/v1/rules/score/log", headers=tokens["read"]).json()["log"]
         assert [(each["to"], each["by"]) for each in log] == [(to, "admin") for to in ("draft", "tested", "active")]
         assert client.delete("/v1/rule-sets/apps", headers=tokens["admin"]).json()["changed"] is True
+
+
+def test_who_may_not_write_a_decision_model_may_not_try_one_of_their_own(engine: Engine, keys: Keys) -> None:
+    nodes = [{"id": "in", "type": "inputNode", "name": "in"}, {"id": "out", "type": "outputNode", "name": "out"}]
+    model = {"nodes": nodes, "edges": [{"id": "a", "sourceId": "in", "targetId": "out"}]}
+    with client_of(engine) as client:
+        for name, content, status in (
+            ("writer", {"model": model}, 403),
+            ("admin", {"model": model}, 200),
+            ("writer", {"conditions": RULE["conditions"]}, 200),
+        ):
+            body = {"event": APPLIED, "content": content}
+            answer = client.post("/v1/decisions/evaluate", json=body, headers=keys.bearer(name))
+            assert (answer.status_code, "scope 'admin'" in answer.text) == (status, status == 403), answer.text
 
 
 def threadline(folder: Path, *arguments: str) -> tuple[int, str]:

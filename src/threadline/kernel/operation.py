@@ -41,6 +41,10 @@ def _never(result: Any) -> bool:
     return False
 
 
+def _nothing(params: Any) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``run(context, params) -> result``; params and result are msgspec Structs, so JSON Schema follows.
@@ -66,6 +70,10 @@ class Operation:
     refused: Callable[[Any], bool] = _never
     """Whether a result says that nothing was done, or that something checked is not as it should be: the command then
     exits with 1."""
+
+    guarded: Callable[[Any], str] = _nothing
+    """Why a call with these parameters needs a token with the scope admin, whatever ``scope`` says; empty: it does
+    not."""
 
     def __post_init__(self) -> None:
         prepared(self.params)

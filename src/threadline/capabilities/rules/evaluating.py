@@ -27,6 +27,7 @@ from threadline.capabilities.rules.deciding import (
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
 from threadline.capabilities.rules.force import rule_at
+from threadline.capabilities.rules.models import ModelBody
 from threadline.capabilities.rules.operations import RuleId, Version
 from threadline.capabilities.rules.projection import word_of
 from threadline.capabilities.rules.reading import rule_of_json
@@ -46,7 +47,10 @@ class EvaluateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     rule: Annotated[RuleId | None, Meta(description="Only this rule, whichever sets name it.")] = None
     version: Annotated[Version | None, Meta(description="Of that rule; without it the active one.")] = None
     content: Annotated[
-        dict[str, Any] | None, Meta(description="A rule that is not written yet, as in the definitions.")
+        dict[str, Any] | None,
+        Meta(
+            description="A rule that is not written yet, as in the definitions. A `model` in it needs the scope admin."
+        ),
     ] = None
     rule_set: Annotated[SetName | None, Meta(description="Only this set, whatever its event types.")] = None
     record: Annotated[
@@ -237,6 +241,12 @@ def decisions_of(context: Context, person: Any, recorded: Recorded) -> list[Reco
     return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
 
 
+def _guarded(params: EvaluateParams) -> str:
+    # One that is written was written with that scope.
+    brings = params.content is not None and ModelBody.kind in params.content
+    return "a decision model in `content` may take any time and memory" if brings else ""
+
+
 EVALUATE = Operation(
     name="decisions_evaluate",
     summary="Run the rules on an event or a person, and explain each answer. Records nothing by default.",
@@ -246,6 +256,7 @@ EVALUATE = Operation(
     method="POST",
     path="/v1/decisions/evaluate",
     scope="write",
+    guarded=_guarded,
     example=EvaluateParams(
         event=NativeEvent(
             type="payment_received", identifiers={"user_id": "42"}, key="try-1", properties={"score": 91}

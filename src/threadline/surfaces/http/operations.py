@@ -18,8 +18,9 @@ from threadline.capabilities.events.corrections import ResubmitParams, resubmitt
 from threadline.capabilities.events.operations import RecordParams, RecordResult, events_of
 from threadline.engine.collecting import seldom_collected
 from threadline.engine.context import Context
+from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import InvalidValue, MalformedBody
+from threadline.kernel.errors import Forbidden, InvalidValue, MalformedBody
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Operation
@@ -66,9 +67,7 @@ class Operations:
             values = read_object(await read_body(request, REQUEST_BYTES_MAX))
         else:
             values = in_query
-        if twice := names.keys() & values.keys():
-            raise InvalidValue(f"{min(twice)!r} is already given in the path")
-        params = convert(operation, {**values, **names}, strict=operation.method == "POST")
+        params = _params(operation, values, names, credential)
         context: Any = Context(
             self._engine, credential.workspace, self._engine.clock(), credential.name, over_wire=True
         )
@@ -105,6 +104,16 @@ class Operations:
     def _resubmitted(self, workspace: str, params: ResubmitParams) -> list[Event]:
         event, stored = resubmitted(self._engine, workspace, params)
         return [event] if stored.entry.status == "open" else []
+
+
+def _params(operation: Operation, values: Mapping[str, Any], names: Mapping[str, str], credential: Credential) -> Any:
+    """What is asked, if whoever asks may; ``names`` come from the path."""
+    if twice := names.keys() & values.keys():
+        raise InvalidValue(f"{min(twice)!r} is already given in the path")
+    params = convert(operation, {**values, **names}, strict=operation.method == "POST")
+    if (reason := operation.guarded(params)) and not credential.allows("admin"):
+        raise Forbidden(f"this token lacks the scope 'admin': {reason}")
+    return params
 
 
 def many_valued(operation: Operation) -> frozenset[str]:
