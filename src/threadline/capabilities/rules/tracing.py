@@ -119,9 +119,10 @@ class Tracer:
 
     def trace(self, memo: Mapping[str, Held], end: int) -> list[dict[str, Any]]:
         """The trace, as a decision keeps it."""
-        layout = self._layout(end)
-        found = [{**step, "actual": memo[name][2]} for step, name in zip(layout.steps, self._asked(end), strict=False)]
-        return [*found, *layout.steps[len(found) :]]
+        found = [step.copy() for step in self._layout(end).steps]
+        for step, (name, *_) in zip(found[: end // 4], self._leaves, strict=False):
+            step["actual"] = memo[name][2]
+        return found
 
     def hashed(self, hasher: Any, memo: Mapping[str, Held], end: int, before: bytes, after: bytes) -> str:
         """The hash of a decision, hex: ``hasher`` has met what comes before, the others stand around the trace.
