@@ -161,7 +161,7 @@ def test_a_rule_in_two_sets_is_asked_once() -> None:
 def test_a_set_that_records_everything_does_so_of_rules_that_another_set_asks_first(found: bool) -> None:
     # Whether the first set has to ask, or its index knows that the rule does not match, makes no difference.
     two = "  x: {events: [applied], rules: [a]}\n  y: {events: [applied], rules: [a], record: all}"
-    rule = "conditions: {all: [{field: event.properties.score, equals: %d}, {field: event.key, equals: no}]}"
+    rule = "conditions: {all: [{field: event.properties.score, equals: %d}, {field: event.key, equals: other}]}"
     asked = Asked(definitions=rules(rule % (91 if found else 90), sets=two))
     applied(asked)
     assert [(made["rule_set"], made["status"]) for made in decisions(asked)] == [("y", "NoMatch")]
