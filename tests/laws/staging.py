@@ -16,6 +16,7 @@ from threadline.engine.rebuilding import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.store import Batch, LogEntry, Refusal, Span, Store
 from threadline.kernel.time import format_time
+from threadline.stores.dynamodb_commit import chains
 from threadline.stores.memory import MemoryStore
 from threadline.testing.audits import points as audited_points
 from threadline.testing.audits.streaks import FIELDS as STREAK_FIELDS
@@ -64,7 +65,10 @@ class Crash(BaseException):
 
 
 class CrashingStore:
-    """A store whose ``at``-th commit crashes: before it, after it, or when half of its batches are committed."""
+    """A store whose ``at``-th commit crashes: before it, after it, or when half of its batches are committed.
+
+    ``apart``: the other half, as in a store that commits side by side what has nothing in common.
+    """
 
     def __init__(self, store: Store, at: int, when: str) -> None:
         self.store = store
@@ -81,6 +85,13 @@ class CrashingStore:
             self.store.commit(batches)
         elif self.when == "half" and len(batches) > 1:
             self.store.commit(batches[: len(batches) // 2])
+        elif self.when == "apart":
+            apart = chains(batches, range(len(batches)))
+            for chain in apart[(len(apart) + 1) // 2 :]:
+                places = {number: place for place, number in enumerate(chain)}
+                self.store.commit(
+                    [batches[n]._replace(builds_on=[places[each] for each in batches[n].builds_on]) for n in chain]
+                )
         raise Crash
 
     def __getattr__(self, name: str) -> Any:
@@ -158,7 +169,7 @@ def tell_through_crashes(
 
 
 def _fragile(store: Store, random: Random) -> Any:
-    return CrashingStore(store, random.randint(1, 4), random.choice(("before", "after", "half")))
+    return CrashingStore(store, random.randint(1, 4), random.choice(("before", "after", "half", "apart")))
 
 
 # --- what is known --------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from tests.laws import staging
@@ -96,6 +98,37 @@ def test_who_is_left_apart_stays_apart_although_there_is_room_later(known: bool)
     on.merge("default", f"email:{emails[5]}", "user_id:u", request="m")
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
+
+
+def test_whom_another_process_has_split_is_joined_and_not_set_aside() -> None:
+    on = staging.engine()
+    on.record([event("identify", {"user_id": "u1", "anonymous_id": "a"}, "1")])
+    other = staging.engine(on.store)
+    other.split("default", "user_id:u1", ["anonymous_id:a"], request="s")
+    told = event("identify", {"user_id": "u2", "anonymous_id": "a"}, "2")
+    assert staging.statuses(on.record([told])) == ["accepted"]
+    assert on.person("default", "anonymous_id:a").id == on.person("default", "user_id:u2").id
+    assert on.quarantined("default") == []
+    staging.assert_log_is_whole(on)
+    staging.assert_refold_changes_nothing(on)
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+@pytest.mark.parametrize("when", ["before", "half", "apart", "after"])
+def test_what_is_set_aside_is_in_the_commit_of_its_event(at: int, when: str) -> None:
+    """Told again the event is a duplicate, and would set nothing aside."""
+    on = staging.engine()
+    on.record([event("identify", {"user_id": "u1", "anonymous_id": "a"}, "1")])
+    told = [event("identify", {"user_id": "u2", "anonymous_id": "a"}, "2"), event("page", {"user_id": "u1"}, "1")]
+    dying = staging.engine(staging.CrashingStore(on.store, at, when))  # type: ignore[arg-type]
+    with suppress(staging.Crash):
+        dying.record(told)
+    on = staging.engine(on.store)
+    assert staging.statuses(on.record(told))[0] in ("accepted", "duplicate")
+    [entry] = on.quarantined("default")
+    assert (entry["status"], sorted(entry["identifiers"])) == ("open", ["anonymous_id:a", "user_id:u2"])
+    [(_, conflict)] = on.rejected_page("default")
+    assert conflict.code == "conflict"
 
 
 def test_a_review_goes_through_although_the_engine_died_half_way() -> None:

@@ -43,6 +43,16 @@ def test_a_joined_person_is_at_the_sum() -> None:
     assert staging.statuses(on.record([joining], expected=3)) == ["accepted"]
 
 
+def test_it_is_the_position_in_the_store_whatever_a_process_remembers() -> None:
+    store = MemoryStore()
+    one, other = staging.engine(store), staging.engine(store)
+    one.record([event("page", WHO, "1")])
+    other.record([event("page", WHO, "2")])
+    read = one.person("default", "user_id:u").position
+    assert staging.statuses(one.record([event("page", WHO, "3")], expected=read)) == ["accepted"]
+    assert one.rejected_page("default") == []
+
+
 def test_of_many_who_read_the_same_one_writes() -> None:
     store = MemoryStore()
     engines = [staging.engine(store) for _ in range(2)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -54,8 +54,10 @@ class Group:
         """Whose the threads of these were held to be."""
         self.put_off: set[str] = set()
         """Ids of events that wait for an attempt of their own."""
-        self.loose: dict[Key, Put | Delete] = {}
-        """Writes that belong to no person, such as what is set aside for review."""
+        self.aside: set[Key] = set()
+        """Joins that this group sets aside for review, each in the batch of its event."""
+        self.loose: dict[Key, Sequence[Put | Delete]] = {}
+        """Writes that belong to no person, such as the row of a new source: each of these a batch, by its first key."""
         self.placing = -1
         """Position of the request being placed: every draft that it touches decides on it."""
         self.reactors = reactors
@@ -242,7 +244,7 @@ class Group:
         for draft in list({id(d): d for d in self.drafts.values()}.values()):
             between()
             self.seal(draft)
-        return [batch for _, batch in self.sealed] + [Batch(writes=[write]) for write in self.loose.values()]
+        return [batch for _, batch in self.sealed] + [Batch(writes=writes) for writes in self.loose.values()]
 
     def answers(self) -> dict[int, Receipt]:
         """The receipts that are left; people who were merged meanwhile under the survivor's id."""
@@ -255,6 +257,11 @@ class Group:
                 receipt = msgspec.structs.replace(receipt, person=self.people.person(receipt.person).id)
             named[index] = receipt
         return named
+
+    def commit_apart(self, writes: Sequence[Put | Delete]) -> None:
+        """Commit these together, in a batch that has nothing to do with anybody."""
+        if writes:
+            self.loose[writes[0].key] = writes
 
     def dissolve(self, between: Callable[[], None]) -> None:
         """Let go of everything person by person: at once it would hold the interpreter for milliseconds."""

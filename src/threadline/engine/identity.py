@@ -72,22 +72,25 @@ def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tu
     """
     first = named[0]
     person = group.people.owner(first.thread)
+    aside: list[Put] = []
     if person is None:
-        person = _first_contact(group, workspace, named, id)
+        person = _first_contact(group, workspace, named, id, aside)
     for other in named[1:]:
         owner = group.people.owner(other.thread)
         if owner is person:
             continue
         if against := _against(group, person, other, owner):
-            _set_aside(group, workspace, first, other, against, id)
+            aside += _set_aside(group, workspace, first, other, owner, against, id)
         elif owner is None:
             link(group, person, other)
         else:
             person = join(group, person, owner, Grounds(id, "identifiers in one event"))
+    for put in aside:  # in the batch of the event, which when it is told again is a duplicate and sets nothing aside
+        group.draft(person, 1).writes[put.key] = put
     return person, first.thread
 
 
-def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str) -> Person:
+def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str, aside: list[Put]) -> Person:
     first = named[0]
     for other in named[1:]:
         known = group.people.owner(other.thread)
@@ -97,7 +100,7 @@ def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str
         if not against:
             link(group, known, first)
             return known
-        _set_aside(group, workspace, first, other, against, id)
+        aside += _set_aside(group, workspace, first, other, known, against, id)
     # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
     person = Person(first.thread, workspace, group.now, States(group.catalogue))
     group.people.touched[person.id] = person
@@ -119,16 +122,22 @@ def _claim(group: Group, thread: str, person: Person) -> None:
         group.placed_for[thread] = person
 
 
-def _set_aside(group: Group, workspace: str, one: Named, other: Named, why: str, id: str) -> None:
+def _set_aside(
+    group: Group, workspace: str, one: Named, other: Named, owner: Person | None, why: str, id: str
+) -> list[Put]:
+    """What sets a join aside, if nothing has yet; ``owner`` is who has the other identifier."""
+    if owner is not None:
+        group.people.confirm(owner)
     pair = "-".join(sorted((one.thread, other.thread)))
     key = Key(QUARANTINE, workspace, pair)
-    if group.store.get([key])[0] is not None:
-        return  # reviewed or waiting for review already; the first event that raised it stands
+    if key in group.aside or group.store.get([key])[0] is not None:
+        return []  # reviewed or waiting for review already; the first event that raised it stands
     value = {
         "id": pair, "identifiers": [str(one.identifier), str(other.identifier)], "threads": [one.thread, other.thread],
         "reason": why, "event": id, "at": group.now, "status": "open",
     }  # fmt: skip
-    group.loose.setdefault(key, Put(key, msgspec.json.encode(value), 0))
+    group.aside.add(key)
+    return [Put(key, msgspec.json.encode(value), 0)]
 
 
 def join(group: Group, one: Person, other: Person, grounds: Grounds) -> Person:

@@ -191,7 +191,10 @@ def review(recorder: Recorder, workspace: str, id: str, *, join: bool, by: str) 
         entry["status"] = "joined" if join else "dismissed"
         decided = Put(key, msgspec.json.encode(entry), item.version)
         person = _join_reviewed(group, workspace, entry, by) if join else _leave_apart(group, workspace, entry)
-        (group.loose if person is None else group.draft(person, 1).writes)[key] = decided
+        if person is None:
+            group.commit_apart([decided])
+        else:
+            group.draft(person, 1).writes[key] = decided
         return entry
 
     return recorder.change(work)

@@ -143,9 +143,22 @@ class People:
             else:
                 self._people.put(id, (person.version, person.packed))
 
-    def forget(self, cached: Cached) -> None:
-        """Drop from a cache whatever this group has changed: it was not committed, or not by way of this cache."""
-        for id in self.touched:
+    def confirm(self, person: Person) -> None:
+        """Raise `Overtaken` if somebody whom this group does not change is another in the store than they were thought
+        to be: no condition of its batches would notice."""
+        if person.id in self.touched:
+            return
+        item = self._store.get([person_key(person.id)])[0]
+        if item is None or item.version != person.version:
+            self._people.forget(person.id)
+            raise Overtaken(f"person {person.id} has changed since they were read")
+
+    def forget(self, cached: Cached, *, everybody: bool = False) -> None:
+        """Drop from a cache whatever this group has changed: it was not committed, or not by way of this cache.
+
+        ``everybody``: also whom it has only read, who may have been changed by other processes since they were cached.
+        """
+        for id in {*self.touched, *self.read} if everybody else self.touched:
             cached.people.forget(id)
         for thread in self._claimed:
             cached.owners.forget(thread)

@@ -149,7 +149,7 @@ class Recorder:
             group.people.forget(self._cached)
             return {}
         except Poisoned as poison:
-            group.people.forget(self._cached)
+            group.people.forget(self._cached, everybody=True)
             if certain:
                 _heed(poison, call)
             return {}
@@ -184,7 +184,7 @@ class Recorder:
                 refused[index] = error
         # Of what is known as well: the first attempt at it may have died between the event and the row of its source.
         for put in self.sources.missing({(one.event.workspace, one.event.source) for one in screened}):
-            group.loose[put.key] = put
+            group.commit_apart([put])
         known = self.store.seen([one.id for one in screened], certain=certain)
         unfit = self._unfit(screened, known, certain=certain)
         first: dict[str, int] = dict(known)
@@ -201,8 +201,7 @@ class Recorder:
                 same = digest == one.digest
                 group.receipts[one.position] = Receipt(status="duplicate" if same else "conflict", id=one.id)
                 if not same:
-                    for write in rejected.conflict_writes(self.store, one.event, one.id, one.digest, group.now):
-                        group.loose[write.key] = write
+                    group.commit_apart(rejected.conflict_writes(self.store, one.event, one.id, one.digest, group.now))
         return fresh
 
     def _unfit(self, screened: Sequence[Screened], known: dict[str, int], *, certain: bool) -> dict[int, EventRejected]:
