@@ -123,7 +123,9 @@ def test_broken_off_anywhere_and_begun_again_it_ends_the_same(random: Random) ->
         try:
             move(
                 source,
-                CrashingTarget(target, random.randint(1, 4 + crashes), random.choice(("before", "half", "after"))),
+                CrashingTarget(
+                    target, random.randint(1, 4 + crashes), random.choice(("before", "half", "apart", "after"))
+                ),
             ).run()
             break
         except Crash:
@@ -271,8 +273,8 @@ def test_a_shadow_follows_people_as_they_change(followed: Callable[[Move], None]
     begun, levelled = move(source, target), threading.Event()
     level = begun.level
 
-    def noticed() -> int:
-        differing = level()
+    def noticed(between: Callable[[], object]) -> int:
+        differing = level(between)
         levelled.set()
         return differing
 
@@ -333,6 +335,39 @@ def test_a_shadow_is_cut_over(tmp_path: Path, followed: Callable[[Move], None]) 
     assert_equal(source, target)
     source.close()
     target.close()
+
+
+@pytest.mark.parametrize("what", ["events", "items", "items compared"])
+def test_a_follower_ends_between_two_pages_when_it_is_told_to(what: str) -> None:
+    source, target = MemoryStore(), MemoryStore()
+    told(Random(3), source)
+    stopping, done = threading.Event(), list[str]()
+
+    def stop(at: str, count: int) -> None:
+        done.append(at)
+        if at == what:
+            stopping.set()
+
+    Move(source, target, CATALOGUE, "old", stop).follow(stopping, time.monotonic)
+    assert done.count(what) == 1, "a first copy takes hours"
+    move(source, target).run()
+    assert_equal(source, target)
+
+
+def test_a_follower_keeps_up_while_it_compares() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    on = told(Random(3), source)
+    stopping, late = threading.Event(), list[int]()
+
+    def write(what: str, count: int) -> None:
+        if what == "items compared":
+            late.append(len(source.feed()) - len(target.feed()))
+            on.record([event("page", {"user_id": "late"}, f"late {len(late)}")])
+            if len(late) == 5:
+                stopping.set()
+
+    Move(source, target, CATALOGUE, "old", write).follow(stopping, time.monotonic)
+    assert late == [0] * 5, "a comparison takes minutes, and new events follow meanwhile"
 
 
 def test_large_items_travel_in_batches_that_fit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
@@ -50,9 +51,13 @@ Progress = Callable[[str, int], None]
 """Called with what is being done and how many more of it are done."""
 
 
+class _Stopped(Exception):
+    """A follower was told to stop."""
+
+
 @prepared
 class Checkpoint(msgspec.Struct, frozen=True):
-    """How far a move has come. It is kept in the target, and commits together with what was copied."""
+    """How far a move has come. It is kept in the target, and written after what was copied."""
 
     source: str
     cursor: str = ""
@@ -106,6 +111,7 @@ class Move:
         self.target = target
         self.catalogue = catalogue
         self.progress = progress
+        self._stopping = Event()
         self.checkpoint = self._begun(name)
 
     def _begun(self, name: str) -> Checkpoint:
@@ -150,20 +156,25 @@ class Move:
 
         New events and the people they belong to follow within ``idle_seconds``, all else every ``level_seconds``.
         """
-        self.copy()
-        level_at = float("-inf")
-        while not stopping.is_set():
-            events = 0
-            for entries in self.log_pages():
-                events += len(entries)
-                self.carry(entries)
-                if stopping.is_set():
-                    return
-            if seconds() >= level_at:
-                self.level()
-                level_at = seconds() + level_seconds
-            elif not events:
-                stopping.wait(idle_seconds)
+        self._stopping = stopping
+        with suppress(_Stopped):
+            self.copy()
+            level_at = float("-inf")
+            while not stopping.is_set():
+                events = self.keep_up()
+                if seconds() >= level_at:
+                    self.level(self.keep_up)
+                    level_at = seconds() + level_seconds
+                elif not events:
+                    stopping.wait(idle_seconds)
+
+    def keep_up(self) -> int:
+        """Copy new events, with the people they belong to; answers how many events that were."""
+        events = 0
+        for entries in self.log_pages():
+            events += len(entries)
+            self.carry(entries)
+        return events
 
     def copy(self) -> None:
         """The first copy: the log as far as it goes, then every item."""
@@ -198,11 +209,14 @@ class Move:
             self.progress("events", len(page))
             yield entries
 
-    def level(self) -> int:
-        """Compare every item of both stores and let the target have the source's; answers how many differed."""
-        return sum(self.level_table(table) for table in self._tables(self.source, self.target))
+    def level(self, between: Callable[[], object] = lambda: None) -> int:
+        """Compare every item of both stores and let the target have the source's; answers how many differed.
 
-    def level_table(self, table: str) -> int:
+        ``between`` is called after each page, for there may be very many.
+        """
+        return sum(self.level_table(table, between) for table in self._tables(self.source, self.target))
+
+    def level_table(self, table: str, between: Callable[[], object] = lambda: None) -> int:
         """The same for one table."""
         differing = 0
         for page in _pages(self.source, table):
@@ -210,9 +224,11 @@ class Move:
             puts = [Put(s.key, s.value) for s, t in zip(page, found, strict=True) if t is None or t.value != s.value]
             differing += self._commit(puts)
             self.progress("items compared", len(page))
+            between()
         for page in _pages(self.target, table):
             found = self.source.get([item.key for item in page])
             differing += self._commit([Delete(t.key) for t, s in zip(page, found, strict=True) if s is None])
+            between()
         return differing
 
     def carry(self, entries: Iterable[LogEntry]) -> None:
@@ -270,14 +286,19 @@ class Move:
 
     def _commit(self, writes: Sequence[Put | Delete], events: Sequence[LogEntry] = (), **progress: Any) -> int:
         """Write to the target, as few batches as its limits allow, and after them how far the move has come."""
+        if self._stopping.is_set():
+            raise _Stopped
         batches = [Batch(writes=part) for part in _parts(writes, BATCH_WRITES_MAX, _write_bytes)]
-        batches += [Batch(part) for part in _parts(events, BATCH_WRITES_MAX // 2, _event_bytes)]
+        self._write([*batches, *map(Batch, _parts(events, BATCH_WRITES_MAX // 2, _event_bytes))])
         if progress:
+            # In a call of its own: a store may commit side by side what has nothing in common, and die in the middle.
             self.checkpoint = msgspec.structs.replace(self.checkpoint, **progress)
-            batches.append(Batch(writes=[Put(_STATE, msgspec.json.encode(self.checkpoint))]))
+            self._write([Batch(writes=[Put(_STATE, msgspec.json.encode(self.checkpoint))])])
+        return len(writes)
+
+    def _write(self, batches: Sequence[Batch]) -> None:
         if batches and any(refusal is not None for refusal in self.target.commit(batches)):
             raise Conflict("another process writes to the target", hint="Stop it, and run this again.")
-        return len(writes)
 
 
 def refuse_unfinished(store: Store) -> None:
