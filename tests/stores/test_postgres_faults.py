@@ -263,6 +263,72 @@ def test_a_server_that_stays_away_is_told_and_found_again(lone: postgres.Server)
     store.close()
 
 
+def test_who_asks_while_a_server_stays_away_need_not_wait_for_it_again(
+    lone: postgres.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would queue for the few threads that read, each for as long as all before them together."""
+    store = PostgresStore(lone.made("threads"), retry_seconds=0.3)
+    record(store, entry(1))
+    lone.stop()
+    with pytest.raises(Unavailable):
+        store.get([KEY])
+    connect, tries = store._connections._connect, list[int]()
+    monkeypatch.setattr(store._connections, "_connect", lambda: tries.append(1) or connect())
+    for count in (1, 2):
+        with pytest.raises(Unavailable, match="cannot be reached"):
+            store.get([KEY])
+        assert len(tries) == count
+    lone.start()
+    record(store, entry(2))
+    assert store._connections._away_since is None, "the next time it is waited for again"
+    store.close()
+
+
+def test_connections_that_may_not_write_are_replaced_once_others_may(lone: postgres.Server) -> None:
+    """As where a name led to a stand-by for a while, or a host takes writes away while the disk is full."""
+    url = lone.made("threads")
+    store = PostgresStore(url, retry_seconds=0.3)
+    record(store, entry(1))
+    assert len(store.feed()) == 1
+    with psycopg.connect(url.partition("&schema=")[0], autocommit=True) as stranger:
+        stranger.execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+        stranger.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'threadline'")
+        assert [page.entry.sequence for page in store.feed()] == [1], "what only reads goes on"
+        with pytest.raises(Unavailable, match="read-only"):
+            record(store, entry(2))
+        at_once(*[lambda: store.get([KEY])] * 4)  # leaves several such connections behind
+        stranger.execute("ALTER DATABASE postgres RESET default_transaction_read_only")
+    record(store, entry(2))
+    assert [page.entry.sequence for page in store.feed()] == [1, 2]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("taken", "given"),
+    [
+        ("ALTER SCHEMA threads RENAME TO elsewhere", "ALTER SCHEMA elsewhere RENAME TO threads"),
+        ("REVOKE INSERT ON threads.log FROM worker", "GRANT INSERT ON threads.log TO worker"),
+    ],
+)
+def test_what_an_operator_has_to_see_to_is_no_fault_of_callers(lone: postgres.Server, taken: str, given: str) -> None:
+    """A client that is told 400 throws its events away, and these are to be sent again."""
+    url = lone.made("threads")
+    with psycopg.connect(url.partition("&schema=")[0], autocommit=True) as operator:
+        operator.execute("CREATE ROLE worker LOGIN")
+        operator.execute("GRANT USAGE ON SCHEMA threads TO worker")
+        operator.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA threads TO worker")
+        store = PostgresStore(url.replace("postgres@", "worker@"))
+        record(store, entry(1))
+        operator.execute(taken)
+        with pytest.raises(Unavailable) as caught:
+            record(store, entry(2))
+        assert (caught.value.status, bool(caught.value.hint)) == (503, True)
+        operator.execute(given)
+    record(store, entry(2))
+    assert [page.entry.sequence for page in store.feed()] == [1, 2]
+    store.close()
+
+
 def test_a_stand_by_takes_over_under_load(version: str, lone: postgres.Server) -> None:
     lone.made("threads")
     second = postgres.stand_by(version, lone)

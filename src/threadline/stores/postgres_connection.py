@@ -128,12 +128,13 @@ class Patience:
     """For how long something is tried again; the pauses grow and vary, so that those who collided do not meet again."""
 
     def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
+        self._seconds = seconds
+        self._began = time.monotonic()
         self._pause = PAUSE_SECONDS_FIRST
 
-    def wait(self, refusal: ThreadlineError) -> None:
-        """Pause before the next try, or raise the refusal if there was time enough."""
-        if time.monotonic() > self._until:
+    def wait(self, refusal: ThreadlineError, since: float | None = None) -> None:
+        """Pause before the next try, or raise the refusal if time is over: from the first try on, or from ``since``."""
+        if time.monotonic() > min(self._began, self._began if since is None else since) + self._seconds:
             raise refusal
         time.sleep(random.uniform(0, self._pause))
         self._pause = min(2 * self._pause, PAUSE_SECONDS_MAX)
@@ -152,6 +153,8 @@ class Connections:
         self._idle: deque[psycopg.Connection[Row]] = deque()
         self._room = threading.Semaphore(connections_max)
         self._has_spare = connections_max > 1
+        self._away_since: float | None = None
+        """Since when the server cannot be reached: whoever asks later has waited for it with those before them."""
         self._closed = False
 
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -173,7 +176,7 @@ class Connections:
             try:
                 return work()
             except Lost as error:
-                patience.wait(Unavailable(f"{self.place} cannot be reached: {error}"))
+                patience.wait(Unavailable(f"{self.place} cannot be reached: {error}"), self._away_since)
             except Collided as error:
                 patience.wait(StoreBusy(f"others are in the way at {self.place}: {error}"))
 
@@ -216,6 +219,9 @@ class Connections:
     def close(self) -> None:
         """Close what is idle now, and each other connection when its statement is done."""
         self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
@@ -233,6 +239,14 @@ class Connections:
                     yield db
                 finally:
                     self._give_back(db)
+            self._away_since = None
+        except Lost:
+            if self._away_since is None:
+                self._away_since = time.monotonic()
+            # Those that were opened with it are like it: broken, or of a session that may not write, which it stays
+            # whatever becomes of the server, or of the name that led to it.
+            self._close_idle()
+            raise
         finally:
             self._room.release()
 
@@ -287,7 +301,7 @@ def _translation(error: psycopg.Error, at: Place) -> Exception:
     match error.sqlstate or "":
         case "23505" | "40001" | "40P01" | "55P03":
             return Collided(message)
-        # 25006: the server was a primary and is a stand-by now; a new connection goes to whoever is primary.
+        # 25006: this server takes no writes now; a new connection may find one that does.
         case "25006" | "25P03" | "57P01" | "57P02" | "57P03" | "57P05":
             return Lost(message)
         case state if state.startswith("08"):
@@ -298,10 +312,11 @@ def _translation(error: psycopg.Error, at: Place) -> Exception:
             return StoreBusy(f"{at} cancelled what took too long: {message}")
         case state if state.startswith("53"):
             return StoreBusy(f"{at}: {message}")
+        # Whoever runs the store has to see to these two, and no caller: what is sent meanwhile must be sent again.
         case "3F000" | "42P01" | "42883":
-            return InvalidSetting(f"{at} has no Threadline schema, or another one: {message}", hint=MIGRATE_HINT)
+            return Unavailable(f"{at} has no Threadline schema, or another one: {message}", hint=MIGRATE_HINT)
         case "42501":
-            return InvalidSetting(f"{at}: {message}", hint="Let the role of this URL read and write the schema.")
+            return Unavailable(f"{at}: {message}", hint="Let the role of this URL read and write the schema.")
         case state if state.startswith("XX"):
             return StoreDamaged(f"{at}: {message}", hint="Look at the server's log; restore a backup if a table broke.")
     return Unavailable(f"{at}: {message}")
