@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from pathlib import Path
 
@@ -9,14 +10,14 @@ import pytest
 
 from bench.cases.dynamodb import Reckoning
 from tests.servers.dynamodb import ministack
-from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.kernel.errors import InvalidSetting, InvalidValue, Unavailable
 from threadline.kernel.store import Batch, Check, Key, Put
 from threadline.kernel.time import DAY, SECOND, system_clock
 from threadline.stores import dynamodb_layout as layout
 from threadline.stores.dynamodb import DynamoStore, migrate
 from threadline.stores.dynamodb_address import Address, parse
 from threadline.stores.dynamodb_client import Client
-from threadline.testing.store_cases import OTHER_THREAD, entry, put, verdicts
+from threadline.testing.store_cases import OTHER_THREAD, at_once, entry, put, verdicts
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,43 @@ def test_migrate_makes_the_table_and_then_does_nothing(tmp_path: Path) -> None:
     assert (expiry["TimeToLiveStatus"], expiry["AttributeName"]) == ("ENABLED", "ttl")
     backups = client.call("DescribeContinuousBackups", name)["ContinuousBackupsDescription"]
     assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+
+
+def test_a_table_is_made_once_whoever_tries(tmp_path: Path) -> None:
+    url = ministack().url(tmp_path)
+    done: list[str] = []
+    at_once(*[lambda: done.extend(migrate(url))] * 4)
+    assert done.count(f"created {parse(url).table}") == 1
+    assert migrate(url) == []
+
+
+def test_migrate_waits_until_a_new_table_has_backups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS enables them a while after a table is active, and refuses to change them before."""
+    asked: list[str] = []
+    post = Client.post
+
+    def soon(client: Client, endpoint: str, headers: dict[str, str], data: bytes) -> tuple[int, bytes]:
+        asked.append(headers["x-amz-target"].rpartition(".")[2])
+        if asked[-1] == "UpdateContinuousBackups" and asked.count(asked[-1]) < 3:
+            said = {"__type": "x#ContinuousBackupsUnavailableException", "message": "Backups are being enabled"}
+            return 400, json.dumps(said).encode()
+        return post(client, endpoint, headers, data)
+
+    monkeypatch.setattr(Client, "post", soon)
+    assert migrate(ministack().url(tmp_path))[-1] == "switched point-in-time recovery on"
+
+
+@pytest.mark.parametrize(
+    ("status", "content"), [(200, b"<html>"), (200, b""), (200, b"[]"), (404, b'{"title": "Not found"}'), (405, b"no")]
+)
+def test_what_is_not_dynamodb_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, content: bytes
+) -> None:
+    monkeypatch.setattr(Client, "post", lambda *request: (status, content))
+    client = Client(parse(ministack().url(tmp_path)), patience_seconds=0.1)
+    for call in ("DescribeTable", "PutItem"):
+        with pytest.raises(Unavailable, match="DynamoDB"):
+            client.call(call, {})
 
 
 def test_migrate_brings_a_bare_table_to_what_is_needed(tmp_path: Path) -> None:

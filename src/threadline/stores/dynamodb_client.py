@@ -27,9 +27,10 @@ Body = dict[str, Any]
 
 _TARGETS = {"dynamodb": "DynamoDB_20120810.", "dynamodbstreams": "DynamoDBStreams_20120810."}
 _PATIENCE = frozenset({
-    "InternalServerError", "LimitExceededException", "ProvisionedThroughputExceededException", "RequestLimitExceeded",
-    "ServiceUnavailable", "ServiceUnavailableException", "ThrottledException", "ThrottlingException",
-    "TransactionConflictException", "TransactionInProgressException",
+    "ContinuousBackupsUnavailableException", "InternalServerError", "LimitExceededException",
+    "ProvisionedThroughputExceededException", "RequestLimitExceeded", "ServiceUnavailable",
+    "ServiceUnavailableException", "ThrottledException", "ThrottlingException", "TransactionConflictException",
+    "TransactionInProgressException",
 })  # fmt: skip
 """Errors that another attempt may not meet."""
 _PASSING = frozenset({"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
@@ -116,11 +117,12 @@ class Client:
         except urllib3.exceptions.HTTPError as error:
             return f"{type(error).__name__}: {error}"
         try:
-            answer = msgspec.json.decode(content) if content else {}
+            answer = msgspec.json.decode(content)
         except msgspec.DecodeError:
-            answer = {}
-        if status == 200 and isinstance(answer, dict):
-            return answer
+            answer = None
+        if status == 200:
+            # Whatever stands in between may say that all is well, and know nothing of what was asked.
+            return answer if isinstance(answer, dict) else "the answer was none of DynamoDB's"
         return _trouble(status, answer if isinstance(answer, dict) else {}, operation, self.address.table)
 
     def post(self, endpoint: str, headers: dict[str, str], data: bytes) -> tuple[int, bytes]:
@@ -186,6 +188,11 @@ def _trouble(status: int, answer: Body, operation: str, table: str) -> str:
         raise Unavailable(f"the table {table} is not there", hint="make it with: threadline migrate")
     if code in ("ExpiredTokenException", "RequestExpired"):
         return code  # the session renews what has expired
+    if code == "ResourceInUseException" and operation == "CreateTable":
+        raise Refused([{"Code": code}])
+    if not code:
+        hint = "check `endpoint` in the URL of the store"
+        raise Unavailable(f"what answers for {table} is not DynamoDB: status {status}", hint=hint)
     if code in ("AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException"):
         raise Unavailable(f"AWS refuses {operation} of {table}: {message or code}", hint="see docs/dynamodb.md, Access")
     raise StoreDamaged(f"DynamoDB refuses {operation} of {table}: {code or status}: {message}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from threadline.kernel.errors import InvalidSetting, Unavailable
-from threadline.stores.dynamodb_client import Body, Client, Gone
+from threadline.stores.dynamodb_client import Body, Client, Gone, Refused
 from threadline.stores.dynamodb_layout import EXPIRES, PK, SK
 
 ACTIVE_SECONDS_MAX = 300.0
@@ -27,8 +28,9 @@ def migrate_table(client: Client) -> list[str]:
     done = []
     found = _describe(client)
     if found is None:
-        client.call("CreateTable", _creation(name))
-        done.append(f"created {name}")
+        with suppress(Refused):  # then another process makes it at this moment
+            client.call("CreateTable", _creation(name))
+            done.append(f"created {name}")
     found = _active(client)
     _refuse_foreign(client, found)
     for words, change in _changes(found):
