@@ -189,29 +189,37 @@ def test_a_difference_that_stays_is_noticed(table: str) -> None:
         move(source, Forgetful()).run()  # type: ignore[arg-type]
 
 
-def test_events_that_the_target_holds_back_for_a_while_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("which", "until"), [("source", 5), ("target", 2)])
+def test_events_that_a_store_holds_back_for_a_while_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, which: str, until: int
+) -> None:
     """As a store does whose last writer was killed: it cannot know yet whether that one wrote more."""
     monkeypatch.setattr(moving, "SETTLING_SECONDS", 0.0)
     monkeypatch.setattr(moving, "SETTLING_ROUNDS_MAX", 3)
     source, target = MemoryStore(), MemoryStore()
     told(Random(1), source)
+    held = source if which == "source" else target
 
     class HoldingBack:
         looks, until = 0, 0
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(target, name)
+            return getattr(held, name)
 
         def feed(self, cursor: str = "", limit: int = 1_000) -> Any:
-            page = target.feed(cursor, limit)
+            page = held.feed(cursor, limit)
             self.looks += bool(cursor)
             return page if self.looks > self.until else [each for each in page if int(each.cursor) <= 5]
 
+    def run() -> None:
+        holding: Any = HoldingBack()
+        move(*((holding, target) if which == "source" else (source, holding))).run()
+
     HoldingBack.until = 100
     with pytest.raises(Conflict, match="not equal: 5 of"):
-        move(source, HoldingBack()).run()  # type: ignore[arg-type]
-    HoldingBack.until = 2
-    move(source, HoldingBack()).run()  # type: ignore[arg-type]
+        run()
+    HoldingBack.until = until
+    run()
     assert_equal(source, target)
 
 

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from threadline.engine.belongings import keys_of_people
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.declared import CONTENT, DECLARED
-from threadline.engine.draft import index_rows
 from threadline.engine.dump import dump_lines
 from threadline.engine.indexing import MARKS
 from threadline.engine.leases import LEASE
-from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.waiting import timer_key
+from threadline.engine.person import PERSON, Person, unpack_person
 from threadline.kernel.errors import Conflict
 from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Store, feed_pages, scan_pages
@@ -41,7 +40,7 @@ ROUNDS_MAX = 5
 
 SETTLING_SECONDS = 1.0
 SETTLING_ROUNDS_MAX = 30
-"""Times the target's feed is looked at again before events that are not in it are taken to be missing."""
+"""Times a feed is looked at again before events that are not in it are taken to be missing."""
 
 _STATE = Key(MOVE, "state")
 _PAGE = 500
@@ -142,7 +141,7 @@ class Move:
         for _ in range(ROUNDS_MAX):
             if self.level() + self.copy_log() == 0:
                 moved = self.verified()
-                if not self.source.feed(self.checkpoint.cursor, 1):
+                if moved is not None and not self.source.feed(self.checkpoint.cursor, 1):
                     self._commit([], done=True)
                     return moved
         raise Conflict(
@@ -244,8 +243,9 @@ class Move:
             ]
         )
 
-    def verified(self) -> Moved:
-        """Compare the whole logs and what both stores know of everybody. Raises `Conflict` if they differ."""
+    def verified(self) -> Moved | None:
+        """Compare the whole logs and what both stores know of everybody. None if the source's log has gone on since.
+        Raises `Conflict` if they differ."""
         ours = fingerprint(self._told("events verified", map(_entry_bytes, feed_pages(self.source))))
         theirs = fingerprint(self._told("events verified", map(_entry_bytes, self._copied(ours.number))))
         dumps = [
@@ -253,6 +253,8 @@ class Move:
             for store in (self.source, self.target)
         ]
         if ours != theirs or dumps[0] != dumps[1]:
+            if self._goes_on(ours.number):
+                return None
             raise Conflict(
                 f"the copy is not equal: {theirs.number:,} of {ours.number:,} events, "
                 f"{dumps[1].number:,} of {dumps[0].number:,} lines of the canonical dump",
@@ -262,6 +264,17 @@ class Move:
         return Moved(ours.number, items, self.checkpoint.cursor, dumps[0])
 
     # --- parts --------------------------------------------------------------------------------
+
+    def _goes_on(self, count: int) -> bool:
+        """Whether the source's feed goes on, after a while if it has told of ``count`` events only and people have
+        more: a store may hold back what comes after the last word of a writer that was killed."""
+        people = (unpack_person(item, self.catalogue) for item in scan_pages(self.source, PERSON))
+        known = sum(person.position for person in people if isinstance(person, Person))
+        rounds = SETTLING_ROUNDS_MAX if known > count else 0
+        while not (goes_on := bool(self.source.feed(self.checkpoint.cursor, 1))) and rounds:
+            rounds -= 1
+            Event().wait(SETTLING_SECONDS)
+        return goes_on
 
     def _copied(self, count: int) -> Iterator[FeedEntry]:
         """The target's feed. Where a move died, a store may hold back what comes after its last write for a while."""
@@ -315,41 +328,6 @@ def refuse_unfinished(store: Store) -> None:
 
 def _checkpoint(item: Item) -> Checkpoint:
     return msgspec.json.decode(item.value, type=Checkpoint)
-
-
-def keys_of_people(stores: Sequence[Store], catalogue: Catalogue, threads: set[str]) -> list[Key]:
-    """Every key that belongs to the people who have these threads in any of the stores, before a join or a split and
-    after it: their items, all their threads, index rows and timers."""
-    keys: dict[Key, None] = {}
-    known: set[str] = set()
-    seen: set[str] = set()
-    people: set[str] = set()
-    while threads or people:
-        known |= threads
-        asked = [thread_key(thread) for thread in sorted(threads)]
-        keys.update(dict.fromkeys(asked))
-        # A thread may have founded somebody who was joined to another since: then no thread leads there any more.
-        people |= threads | {item.value.decode() for store in stores for item in store.get(asked) if item is not None}
-        wanted = [person_key(id) for id in sorted(people - seen)]
-        seen |= people
-        threads, people = set(), set()
-        for item in (item for store in stores for item in store.get(wanted) if item is not None):
-            keys[item.key] = None
-            person = unpack_person(item, catalogue)
-            if isinstance(person, Person):
-                threads |= person.heads.keys() - known
-                keys.update(dict.fromkeys(_keys_beside(person, catalogue)))
-            else:
-                people.add(person)
-        people -= seen
-    return list(keys)
-
-
-def _keys_beside(person: Person, catalogue: Catalogue) -> Iterator[Key]:
-    yield from index_rows(person, catalogue)
-    for name, due_at in person.timers.items():
-        thread, policy, key = name.split("/", 2)
-        yield timer_key(thread, policy, key, due_at)
 
 
 def fingerprint(contents: Iterable[bytes]) -> Fingerprint:
