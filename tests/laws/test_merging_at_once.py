@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,11 @@ from hypothesis import given
 from tests.laws import staging
 from tests.laws.staging import Engine, event
 from tests.laws.test_refold import diary
-from threadline.kernel.event import Event
+from threadline.engine.ask import Asker
+from threadline.engine.outcomes import identifier_of
+from threadline.engine.person import THREAD
+from threadline.kernel.event import Event, thread_id
+from threadline.kernel.store import Item, Key
 from threadline.kernel.time import DAY
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
@@ -114,3 +120,35 @@ def _meddle(on: Engine, random: Random, request: str) -> None:
     elif len(people) > 1:
         one, other = random.sample(people, 2)
         on.merge("default", one.id, other.id, request=request, force=True)
+
+
+class BetweenTwoReadings:
+    """A store in which something is done once after a thread was read, before its person is."""
+
+    def __init__(self, store: MemoryStore, work: Callable[[], object]) -> None:
+        self._store = store
+        self._work = work
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        found = self._store.get(keys)
+        if any(key.table == THREAD for key in keys):
+            work, self._work = self._work, lambda: None
+            work()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def test_who_is_split_between_two_readings_is_still_found() -> None:
+    on = staging.engine()
+    told = event("identify", {"user_id": "u", "anonymous_id": "a"}, "1")
+    on.record([told])
+    store: Any = BetweenTwoReadings(
+        on.store,  # type: ignore[arg-type]
+        lambda: on.split("default", "user_id:u", ["anonymous_id:a"], request="s"),
+    )
+    asker = Asker(store, on.catalogue)
+    identifier = told.identifiers[1]
+    assert identifier_of(asker, thread_id("default", identifier)) == identifier
+    assert asker.person("default", "anonymous_id:a").id != asker.person("default", "user_id:u").id

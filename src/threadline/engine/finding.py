@@ -8,13 +8,18 @@ from threadline.engine.refold import catch_up
 from threadline.kernel.store import Store
 
 _READINGS_MAX = 64
-"""Readings for one person, where others are merged between one reading and the next."""
+"""Readings for one person, where others are merged or split between one reading and the next."""
 
 
 def person_of_thread(store: Store, catalogue: Catalogue, thread: str) -> Person | None:
     """The person a thread belongs to; None if there is none."""
-    item = store.get([thread_key(thread)])[0]
-    return None if item is None else person_of_id(store, catalogue, item.value.decode())
+    for _ in range(_READINGS_MAX):
+        item = store.get([thread_key(thread)])[0]
+        person = None if item is None else person_of_id(store, catalogue, item.value.decode())
+        # It may have been split off between the two readings: then it is somebody else's by now.
+        if person is None or thread in person.heads:
+            return person
+    return None
 
 
 def person_of_id(store: Store, catalogue: Catalogue, id: str) -> Person | None:
