@@ -73,6 +73,22 @@ def test_what_waited_for_its_turn_bears_the_time_of_the_turn() -> None:
     assert recorded == sorted(set(recorded))
 
 
+def test_what_waits_for_a_turn_is_not_overtaken_by_what_comes_after_it() -> None:
+    store = MemoryStore()
+    one, other = staging.engine(store), staging.engine(store)
+    device = {"anonymous_id": "x"}
+    one.record([page("ada", "1"), staging.event("page", device, "2")])
+    other.record([staging.event("page", device, "3")])
+    one.record([staging.event("page", device, "4")])
+    # The device is somebody for whom a turn is taken; ada is not, and becomes one with them.
+    told = [staging.event("identify", {"user_id": "ada", **device}, "5"), page("ada", "6"), page("bob", "7")]
+    receipts = one.record(told)
+    assert staging.statuses(receipts) == ["accepted"] * 3
+    assert receipts[0].thread == receipts[1].thread
+    assert receipts[0].sequence < receipts[1].sequence
+    staging.assert_log_is_whole(one)
+
+
 def test_what_is_said_twice_in_a_call_is_answered_once_its_first_is_recorded() -> None:
     store = MemoryStore()
     one, other = staging.engine(store), staging.engine(store)

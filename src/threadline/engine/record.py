@@ -132,7 +132,7 @@ class Recorder:
         group = self._group(asked, call.care)
         try:
             fresh = self._fresh(group, call, todo, certain=certain)
-            contended = {one.position: owners for one in fresh if (owners := self._turns.contended(one))}
+            contended = self._turns.needed(fresh)
             if not contended:
                 return self._placed(group, fresh, call, certain=certain)
             if len(contended) == len(fresh):

@@ -27,10 +27,21 @@ class Turns:
         """Such people, and the version at which this process left them. What is cached of them is stale, so they are
         read again when it is this process's turn."""
 
-    def contended(self, one: Screened) -> set[str]:
-        """Those of the people whom an event names for whom a turn has to be taken."""
-        owners = {self._cached.owners.get(named.thread) for named in one.named}
-        return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
+    def needed(self, screened: Iterable[Screened]) -> dict[int, set[str]]:
+        """By position, the events that have to wait for a turn, and those of the people whom they name for whom it has
+        to be taken. Nobody's events change places: whatever names somebody whom an earlier one names waits with it."""
+        found: dict[int, set[str]] = {}
+        held: set[str] = set()
+        for one in screened:
+            owners = {owner for named in one.named if (owner := self._cached.owners.get(named.thread)) is not None}
+            contended = {owner for owner in owners if self._contended.get(owner) is not None}
+            if not contended and not held:
+                continue
+            people = owners | {named.thread for named in one.named}
+            if contended or people & held:
+                found[one.position] = contended
+                held |= people
+        return found
 
     @contextmanager
     def taken(self, contended: Iterable[Set[str]]) -> Iterator[None]:
