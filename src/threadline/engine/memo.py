@@ -39,6 +39,10 @@ class Memo(Generic[K, V]):
         self._young.pop(key, None)
         self._old.pop(key, None)
 
+    def __bool__(self) -> bool:
+        """Whether anything is kept."""
+        return bool(self._young or self._old)
+
     def clear(self) -> None:
         """Drop everything."""
         self._young.clear()

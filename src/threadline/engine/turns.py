@@ -32,6 +32,8 @@ class Turns:
         to be taken. Nobody's events change places: whatever names somebody whom an earlier one names waits with it."""
         found: dict[int, set[str]] = {}
         held: set[str] = set()
+        if not self._contended:
+            return found
         for one in screened:
             owners = {owner for named in one.named if (owner := self._cached.owners.get(named.thread)) is not None}
             contended = {owner for owner in owners if self._contended.get(owner) is not None}
