@@ -100,6 +100,25 @@ def test_whoever_is_told_to_end_clears_away_what_is_half_done(number: signal.Sig
     assert not list(store.parent.glob("copy.db*"))
 
 
+INTERRUPTED = """
+import sys
+
+class CtrlC:
+    def find_spec(self, name, *rest):
+        if name == "threadline.app":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, CtrlC())
+from threadline.surfaces.cli import main
+main(["settings"])
+"""
+
+
+def test_ctrl_c_while_it_is_still_loading_ends_it_without_a_word() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_processes_that_share_the_work_leave_ctrl_c_to_the_one_that_began_it() -> None:
     ask = [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"]
     before = signal.getsignal(signal.SIGINT)

@@ -22,11 +22,6 @@ class _ToldToEndError(BaseException):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 if it did what was asked, 1 if it could not, 2 for what it does not understand."""
-    # Nothing else is imported before it is needed: `threadline --help` must answer at once. The composition root is
-    # above every surface; a program has to begin somewhere, and this is the one place that reaches up.
-    from threadline.app import composition
-    from threadline.surfaces.cli.program import run
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a sign must not stop an answer
@@ -34,7 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
             signal.signal(number, _end)
     try:
+        # Nothing else is imported before it is needed: `threadline --help` must answer at once. The composition root is
+        # above every surface; a program has to begin somewhere, and this is the one place that reaches up.
+        from threadline.app import composition
+        from threadline.surfaces.cli.program import run
+
         code = run(composition(), sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # before anything was begun; later the program itself sees to it
+        code = 130
     except _ToldToEndError as told:
         with suppress(OSError, AttributeError):  # the output may be closed, and was perhaps never open
             sys.stdout.flush()
