@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.engine.record import Recorder
+from threadline.engine.recording.recorder import Recorder
 from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.store import Batch, Delete, scan_pages

@@ -10,7 +10,7 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.deciding_stage import ALWAYS, RISK, acting, applied, decisions, events, rules, views
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.packing import unpack
-from threadline.engine.reactors import Reactors
+from threadline.engine.recording.plans import Reactors
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
 from threadline.capabilities.whatif.tally import Tally
-from threadline.engine.wishes import CASCADE_CUT
+from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time
 

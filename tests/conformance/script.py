@@ -20,8 +20,8 @@ from threadline.engine.dispatch import Dispatcher
 from threadline.engine.dump import dump
 from threadline.engine.engine import Engine
 from threadline.engine.person import PERSON
-from threadline.engine.rebuilding import differs, refold_shard
-from threadline.engine.rejected import page
+from threadline.engine.rebuilding import refold_shard
+from threadline.engine.recording.rejected_log import page
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.event import Event, Identifier, Recorded
@@ -226,8 +226,8 @@ def play(store: Store, seed: int, events: int = EVENTS, people: int = PEOPLE) ->
 
 def _seen(on: Engine, answers: list[Any]) -> Played:
     store = on.store
-    for item, fresh, _ in refold_shard(store, on.catalogue):
-        assert not differs(item.value, fresh), f"{item.key} is not what a refold makes of it"
+    for one in refold_shard(store, on.catalogue):
+        assert not one.differs, f"{one.item.key} is not what a refold makes of it"
     tables = set(store.tables()) - OWN_TABLES
     feed = list(feed_pages(store))
     return Played(

@@ -13,7 +13,7 @@ from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.packing import unpack_event
-from threadline.engine.waiting import OUTBOX, TIMER
+from threadline.engine.scheduled import OUTBOX, TIMER
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish

@@ -17,7 +17,7 @@ from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.lanes import standing_of
 from threadline.engine.outbox import RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
-from threadline.engine.waiting import OUTBOX, PARKED
+from threadline.engine.scheduled import OUTBOX, PARKED
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Effect, Policy, Wish

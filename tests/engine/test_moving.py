@@ -315,8 +315,7 @@ def test_a_join_between_two_tables_of_a_comparison_is_carried_all_the_same() -> 
     on.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-3", request="a")
     shadow.level_table("thread")
     assert _values(source, "person") != _values(target, "person")
-    for entries in shadow.log_pages():
-        shadow.carry(entries)
+    shadow.keep_up()
     assert _values(source, "person") == _values(target, "person")
 
 

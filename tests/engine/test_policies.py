@@ -11,7 +11,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.engine import Engine
-from threadline.engine.wishes import CASCADE_CUT
+from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.identity import MERGED, SPLIT

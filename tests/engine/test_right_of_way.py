@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.laws.staging import engine
-from threadline.engine import right_of_way
-from threadline.engine.right_of_way import RightOfWay
+from threadline.engine import reader_priority as right_of_way
+from threadline.engine.reader_priority import ReaderPriority
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import parse_time
 from threadline.stores.memory import MemoryStore
@@ -37,7 +37,7 @@ def event(key: str) -> Event:
 
 
 def test_nobody_waits_where_nobody_reads(patient: None) -> None:
-    way = RightOfWay()
+    way = ReaderPriority()
     way.give()
     with way.reading():
         pass
@@ -45,7 +45,7 @@ def test_nobody_waits_where_nobody_reads(patient: None) -> None:
 
 
 def test_a_writer_waits_for_all_who_read(patient: None) -> None:
-    way, done = RightOfWay(), threading.Event()
+    way, done = ReaderPriority(), threading.Event()
     with way.reading():
         with way.reading():
             writer = started(lambda: (way.give(), done.set()))
@@ -56,7 +56,7 @@ def test_a_writer_waits_for_all_who_read(patient: None) -> None:
 
 
 def test_after_a_wait_the_writer_goes_on_for_as_long_whoever_reads(patient: None) -> None:
-    way = RightOfWay()
+    way = ReaderPriority()
     reading = threading.Event()
 
     def read() -> None:
@@ -81,7 +81,7 @@ class _LongAgo:
 def test_a_writer_waits_for_short_reads_beside_a_long_one_no_longer_than_they_take(
     patient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    way, ended = RightOfWay(), threading.Event()
+    way, ended = ReaderPriority(), threading.Event()
     with ExitStack() as long:
         with monkeypatch.context() as patched:
             patched.setattr(right_of_way, "time", _LongAgo)
@@ -95,7 +95,7 @@ def test_a_writer_waits_for_short_reads_beside_a_long_one_no_longer_than_they_ta
 
 
 def test_a_read_that_fails_gives_the_way_back(patient: None) -> None:
-    way = RightOfWay()
+    way = ReaderPriority()
     with pytest.raises(ZeroDivisionError), way.reading():
         _ = 1 // 0
     way.give()

@@ -26,10 +26,10 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         self.turns.append([key.partition for key in keys])
         self.before()
-        return self._store.turn(keys)
+        return self._store.advisory_lock(keys)
 
 
 def page(who: str, key: str) -> Event:

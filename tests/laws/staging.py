@@ -250,8 +250,8 @@ def readable(audited: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def assert_refold_changes_nothing(on: Engine) -> None:
     """Every stored person is, byte for byte of its content, what a refold from the log makes of it."""
     people = 0
-    for item, fresh, _ in refold_shard(on.store, on.catalogue):
-        assert lasting(item.value) == lasting(fresh), item.key
+    for one in refold_shard(on.store, on.catalogue):
+        assert lasting(one.stored) == lasting(one.fresh), one.item.key
         people += 1
     assert people
 

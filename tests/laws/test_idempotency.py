@@ -12,7 +12,7 @@ from hypothesis import given
 
 from tests.laws import staging
 from tests.laws.staging import Engine, LaggingStore, event
-from threadline.engine import rejected
+from threadline.engine.recording import rejected_log as rejected
 from threadline.kernel.event import Event, Receipt, event_id
 from threadline.kernel.time import HOUR
 from threadline.stores.memory import MemoryStore

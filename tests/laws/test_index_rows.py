@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from tests.laws import staging
-from threadline.engine.draft import index_rows
+from threadline.engine.recording.change import index_rows
 from threadline.engine.engine import Engine
 from threadline.engine.rebuilding import refold_everybody
 from threadline.kernel.event import Recorded

@@ -11,10 +11,10 @@ import pytest
 
 from tests.laws import staging
 from tests.laws.staging import Engine, event
-from threadline.engine import rejected
+from threadline.engine.recording import rejected_log as rejected
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.packing import pack_body
-from threadline.engine.wishes import CASCADE_CUT
+from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import CASCADE_EVENTS_MAX, LOGGED_EVENT_BYTES_MAX, LOGGED_KEY_LENGTH_MAX

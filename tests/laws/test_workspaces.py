@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from tests.laws import staging
-from threadline.engine import rejected
+from threadline.engine.recording import rejected_log as rejected
 from threadline.kernel.errors import InvalidValue, ThreadlineError
 from threadline.kernel.event import Event
 from threadline.kernel.store import scan_pages

@@ -22,7 +22,7 @@ from tests.servers import postgres
 from tests.stores.postgres_worker import MAIL, SENDING_LEASE_SECONDS, WEEK_LATER, Task, calls, shift_to, told
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.engine.waiting import OUTBOX, TIMER
+from threadline.engine.scheduled import OUTBOX, TIMER
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.identity import MERGED

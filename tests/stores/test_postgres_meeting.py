@@ -104,14 +104,14 @@ def test_those_who_want_the_same_item_take_turns_and_others_do_not_wait(url: str
     came = threading.Event()
 
     def come() -> None:
-        with other.turn([third, KEY]):
+        with other.advisory_lock([third, KEY]):
             came.set()
 
     waiting = threading.Thread(target=come)
-    with store.turn([KEY, Key("t", "elsewhere")]):
+    with store.advisory_lock([KEY, Key("t", "elsewhere")]):
         waiting.start()
         assert not came.wait(0.3)
-        with other.turn([Key("t", "free")]):
+        with other.advisory_lock([Key("t", "free")]):
             assert not came.is_set()
     assert came.wait(60)
     waiting.join()
@@ -120,13 +120,13 @@ def test_those_who_want_the_same_item_take_turns_and_others_do_not_wait(url: str
 
 def test_a_turn_is_not_waited_for_for_ever_and_a_broken_one_is_no_error(version: str, url: str) -> None:
     store, hasty = PostgresStore(url), PostgresStore(url, wait_seconds=0.2)
-    with store.turn([KEY]):
-        with hasty.turn([KEY]):
+    with store.advisory_lock([KEY]):
+        with hasty.advisory_lock([KEY]):
             put(hasty, KEY)
         # Whoever holds a turn and dies lets the next one in.
         with connect(version) as stranger:
             stranger.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
-        with hasty.turn([KEY]):
+        with hasty.advisory_lock([KEY]):
             put(hasty, KEY)
     store.close()
     hasty.close()
@@ -134,7 +134,7 @@ def test_a_turn_is_not_waited_for_for_ever_and_a_broken_one_is_no_error(version:
 
 def test_a_turn_leaves_the_only_connection_to_the_work(url: str) -> None:
     store = PostgresStore(url, wait_seconds=0.2, connections_max=1)
-    with store.turn([KEY]):
+    with store.advisory_lock([KEY]):
         put(store, KEY)
     store.close()
 

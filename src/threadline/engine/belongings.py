@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.draft import index_rows
-from threadline.engine.person import Person, person_key, thread_key, unpack_person
-from threadline.engine.waiting import timer_key
+from threadline.engine.index_rows import index_rows
+from threadline.engine.person import Person, people_of, person_key, snapshot_key, thread_key
+from threadline.engine.scheduled import timer_key
 from threadline.kernel.store import Key, Store
 
 
@@ -27,13 +27,16 @@ def keys_of_people(stores: Sequence[Store], catalogue: Catalogue, threads: set[s
         wanted = [person_key(id) for id in sorted(people - seen)]
         seen |= people
         threads, people = set(), set()
-        for item in (item for store in stores for item in store.get(wanted) if item is not None):
-            keys[item.key] = None
-            person = unpack_person(item, catalogue)
+        found: list[Person | str | None] = []
+        for store in stores:
+            items = [item for item in store.get(wanted) if item is not None]
+            keys.update((key, None) for item in items for key in (item.key, snapshot_key(item.key.partition)))
+            found += people_of(store, catalogue, items)
+        for person in found:
             if isinstance(person, Person):
                 threads |= person.heads.keys() - known
                 keys.update(dict.fromkeys(_keys_beside(person, catalogue)))
-            else:
+            elif person is not None:
                 people.add(person)
         people -= seen
     return list(keys)

@@ -30,7 +30,7 @@ class Turn(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Declarations(msgspec.Struct, array_like=True):
-    """What is remembered of one name. Turns are only ever added."""
+    """What is remembered of one name. ContentionTracker are only ever added."""
 
     hashes: dict[str, str]
     """Version, as text -> SHA-256 of its content."""

@@ -13,9 +13,9 @@ from threadline.engine.lanes import lanes_to_work
 from threadline.engine.leases import Leases
 from threadline.engine.outbox import Outbox
 from threadline.engine.outcomes import identifier_of, internal, settle
+from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.resting import Resting
-from threadline.engine.screen import Request
-from threadline.engine.waiting import OUTBOX, SHARDS, TIMER, due_of, pending_timer
+from threadline.engine.scheduled import OUTBOX, SHARDS, TIMER, due_of, pending_timer
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Lane, Sender
 from threadline.kernel.store import Check, Delete, Item
@@ -100,7 +100,7 @@ class Dispatcher:
             properties = {"policy": timer.policy, "key": timer.key, "data": timer.data}
             event = internal(timer.workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), properties)
             timers.append(item)
-            requests.append(Request(event, writes=(Delete(item.key, item.version), check), known=True))
+            requests.append(RecordRequest(event, writes=(Delete(item.key, item.version), check), known=True))
         settled = settle(self.engine.recorder, requests)
         for place, why in settled.unfit:
             self._cannot_fire(timers[place], why)

@@ -8,15 +8,15 @@ from typing import Any
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.history import in_occurred_order
 from threadline.engine.packing import unpack
-from threadline.engine.person import PERSON, Person, unpack_person
+from threadline.engine.person import Person, pages_of_people
 from threadline.engine.refold import catch_up, fold_events
+from threadline.engine.scheduled import OUTBOX, TIMER
 from threadline.engine.states import States
-from threadline.engine.waiting import OUTBOX, TIMER
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.projection import State
-from threadline.kernel.store import Item, Store, scan_pages
+from threadline.kernel.store import Store, scan_pages
 
 
 def dump(store: Store, catalogue: Catalogue, *, arrival: bool = True) -> list[str]:
@@ -38,12 +38,9 @@ def dump_lines(store: Store, catalogue: Catalogue, *, arrival: bool = True) -> I
 
 
 def _people(store: Store, catalogue: Catalogue) -> Iterator[Person]:
-    item: Item
-    for item in scan_pages(store, PERSON):
-        person = unpack_person(item, catalogue)
-        if isinstance(person, Person):
-            catch_up(store, catalogue, person)
-            yield person
+    for _, person in pages_of_people(store, catalogue):
+        catch_up(store, catalogue, person)
+        yield person
 
 
 def _person_line(store: Store, catalogue: Catalogue, person: Person, arrival: bool) -> str:

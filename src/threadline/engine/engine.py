@@ -7,25 +7,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from threadline.engine import correcting, indexing, joining, lanes, parking, rejected
+from threadline.engine import indexing, lanes, parking
 from threadline.engine.ask import Asker, Cursor
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
 from threadline.engine.declared import content_of, history_of, remember
-from threadline.engine.fresh import fresh_among
-from threadline.engine.identity import Grounds
-from threadline.engine.names import Names
 from threadline.engine.outcomes import EffectStatus, effect_of
 from threadline.engine.packing import unpack_event
-from threadline.engine.person import PERSON, Person, unpack_person
+from threadline.engine.person import PERSON, Person, people_of
 from threadline.engine.ranks import Ranks
 from threadline.engine.rebuilding import refold_everybody
-from threadline.engine.record import Recorder
-from threadline.engine.screen import Request, thread_of
+from threadline.engine.recording import correcting, merging
+from threadline.engine.recording import rejected_log as rejected
+from threadline.engine.recording.fresh import fresh_among
+from threadline.engine.recording.identifiers import IdentifierResolver
+from threadline.engine.recording.identity import Grounds
+from threadline.engine.recording.recorder import Recorder
+from threadline.engine.recording.sources import sources_of
+from threadline.engine.recording.validation import RecordRequest, thread_of
+from threadline.engine.scheduled import effect_id, pending_timers
 from threadline.engine.shared import SharedValues
-from threadline.engine.sources import sources_of
 from threadline.engine.trials import Running, Trials
-from threadline.engine.waiting import effect_id, pending_timers
 from threadline.engine.whatif import Done, Way, run, trial
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
@@ -60,7 +62,7 @@ class Engine:
 
     def reading(self) -> AbstractContextManager[None]:
         """A context for the reads of a surface: the writer of this process lets them go first."""
-        return self.recorder.way.reading()
+        return self.recorder.readers.reading()
 
     def refuse_forks(self) -> None:
         """Raise `Unavailable` in a copy of the process that opened the store.
@@ -88,10 +90,10 @@ class Engine:
 
         ``expected`` is the position the events' person must be at (optimistic concurrency); None for any. ``cause`` is
         the event because of which Threadline itself records them. ``known``: they are about people who have been looked
-        up, and name these by an identifier in its stored form; see `Request.known`.
+        up, and name these by an identifier in its stored form; see `RecordRequest.known`.
         """
         self.refuse_forks()
-        return self.recorder.record([Request(event, cause, expected, known=known) for event in events])
+        return self.recorder.record([RecordRequest(event, cause, expected, known=known) for event in events])
 
     def fresh(self, events: Sequence[Event]) -> list[list[int]]:
         """The positions of each new thing among these events: an exact duplicate is not new, a different payload is."""
@@ -99,12 +101,12 @@ class Engine:
 
     def threads(self, events: Sequence[Event]) -> list[str]:
         """The thread that would hold each of these, that of its strongest identifier; "" if it names nobody."""
-        names = Names(self.catalogue.rules)
+        names = IdentifierResolver(self.catalogue.rules)
         return [thread_of(event, names) for event in events]
 
     def rehearse(self, event: Event, look: Callable[[Recorded, Known], Any]) -> Any:
         """What ``look`` returns for an event and its person as a policy would see them. Nothing is recorded."""
-        return self.recorder.rehearse(Request(event), look)
+        return self.recorder.rehearse(RecordRequest(event), look)
 
     def reject(self, entries: Sequence[RejectedEntry]) -> None:
         """Keep what a wire could not even read as an event in the rejected log."""
@@ -124,21 +126,21 @@ class Engine:
         self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
     ) -> tuple[str, str]:
         """Join two people; returns the ids of (survivor, merged)."""
-        return joining.merge(self.recorder, workspace, one, other, Grounds(request, reason, by), force=force)
+        return merging.merge(self.recorder, workspace, one, other, Grounds(request, reason, by), force=force)
 
     def split(
         self, workspace: str, person: str, identifiers: Sequence[str], *, request: str, reason: str = "", by: str = ""
     ) -> tuple[str, str]:
         """Take identifiers out of a person; returns the ids of (person, new person)."""
-        return joining.split(self.recorder, workspace, person, identifiers, Grounds(request, reason, by))
+        return merging.split(self.recorder, workspace, person, identifiers, Grounds(request, reason, by))
 
     def unmerge(self, workspace: str, event: str, *, request: str, reason: str = "", by: str = "") -> tuple[str, str]:
         """Undo the merge that this event records; returns the ids of (survivor, the person who is back)."""
-        return joining.unmerge(self.recorder, workspace, event, Grounds(request, reason, by))
+        return merging.unmerge(self.recorder, workspace, event, Grounds(request, reason, by))
 
     def review(self, workspace: str, id: str, *, join: bool, by: str = "") -> dict[str, Any]:
         """Decide about a join that was set aside."""
-        return joining.review(self.recorder, workspace, id, join=join, by=by)
+        return merging.review(self.recorder, workspace, id, join=join, by=by)
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -206,8 +208,7 @@ class Engine:
         start = Key(PERSON, after) if after else None
         items = self.store.scan(PERSON, after=start, limit=limit)
         found = []
-        for item in items:
-            person = unpack_person(item, self.catalogue)
+        for person in people_of(self.store, self.catalogue, items):
             if isinstance(person, Person) and workspace in (None, person.workspace):
                 found.append(self.asker.by_id(person.id) or person if person.stale else person)
         return found, items[-1].key.partition if len(items) == limit else ""
@@ -282,15 +283,15 @@ class Engine:
 
     def quarantined(self, workspace: str, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
         """Joins that were set aside for review."""
-        return joining.quarantined(self.recorder, workspace, after, limit)
+        return merging.quarantined(self.recorder, workspace, after, limit)
 
     def preview_merge(self, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
         """The merged person, the one merged away, and what speaks against the merge. Writes nothing."""
-        return joining.preview_merge(self.asker, workspace, one, other)
+        return merging.preview_merge(self.asker, workspace, one, other)
 
     def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
         """The two people a split would leave. Writes nothing."""
-        return joining.preview_split(self.asker, workspace, person, identifiers)
+        return merging.preview_split(self.asker, workspace, person, identifiers)
 
     def has_all_rows(self, name: str) -> bool:
         """Whether everybody's index rows of a projection are written, as it is declared now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.person import Person, person_key, thread_key, unpack_person
+from threadline.engine.person import Person, read_people, thread_key
 from threadline.engine.refold import catch_up
 from threadline.kernel.store import Store
 
@@ -27,10 +27,9 @@ def person_of_id(store: Store, catalogue: Catalogue, id: str) -> Person | None:
     if not id:
         return None
     for _ in range(_READINGS_MAX):
-        item = store.get([person_key(id)])[0]
-        if item is None:
+        [found] = read_people(store, catalogue, [id])
+        if found is None:
             return None
-        found = unpack_person(item, catalogue)
         if isinstance(found, Person):
             catch_up(store, catalogue, found)
             return found

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.draft import index_rows
-from threadline.engine.person import PERSON, THREAD, Person, pack_person, unpack_person
+from threadline.engine.index_rows import index_rows
+from threadline.engine.person import PERSON, THREAD, Person, people_of, person_writes
 from threadline.engine.refold import catch_up
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX
@@ -119,8 +119,7 @@ def asked_for(
 ) -> set[Key]:
     """The keys of all rows for which these people ask, as their states are now."""
     asked: set[Key] = set()
-    for item in items:
-        person = unpack_person(item, catalogue)
+    for person in people_of(store, catalogue, items):
         if isinstance(person, Person):
             catch_up(store, catalogue, person)
             asked.update(rows(person))
@@ -156,7 +155,7 @@ def _empty(store: Store, table: str) -> None:
 def write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
     """Write whatever index rows of a person are missing, or say something else; answers how many people that were."""
     for _ in range(_ATTEMPTS_MAX):
-        person = unpack_person(item, catalogue)
+        [person] = people_of(store, catalogue, [item])
         if not isinstance(person, Person):
             return 0  # merged into somebody whose turn it will be, or was
         was_stale = bool(person.stale)
@@ -167,7 +166,8 @@ def write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
         if not missing and not was_stale:
             return 1
         # With the person in the same batch, so that no row is written that has become untrue meanwhile.
-        writes = [Put(item.key, pack_person(person, catalogue), item.version), *(Put(k, rows[k]) for k in missing)]
+        person.version = item.version
+        writes = [*person_writes(person, catalogue), *(Put(k, rows[k]) for k in missing)]
         if store.commit([Batch(writes=writes)])[0] is None:
             return 1
         found = store.get([item.key])[0]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from threadline.engine.history import History
-from threadline.engine.meanwhile import Meanwhile, copied
 from threadline.engine.person import VALUE_BYTES_MAX, Person
+from threadline.engine.provisional import ProvisionalStates, copied
 from threadline.engine.refold import NOTHING, folded_before
 from threadline.engine.states import States
 from threadline.kernel.event import Recorded
@@ -33,8 +33,8 @@ def states_at(scene: Scene, person: Person, instant: int, only: Sequence[int] | 
     if person.latest[0] < instant:
         return person.states
     history = scene.history(person)
-    if person.meanwhile is not None:
-        states = person.meanwhile.at(instant, lambda start: history.between(start, instant), only)
+    if person.provisional is not None:
+        states = person.provisional.at(instant, lambda start: history.between(start, instant), only)
         if states is not None:
             return states
     return folded_before(person.states.folding, history, instant, only)
@@ -66,23 +66,26 @@ def next_ahead(scene: Scene, person: Person, instant: int) -> int | None:
 def take_in(
     scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int,
     again: Callable[[Person, int], State],
-) -> None:  # fmt: skip
-    """Fold an event that is in the person's history already; ``again`` folds a state from there."""
+) -> bool:  # fmt: skip
+    """Fold an event that is in the person's history already; answers whether a tail of events still leads from the
+    snapshot to the states. ``again`` folds a state from the history."""
     latest = (recorded.event.occurred_at, recorded.id)
     late = latest < person.latest
+    had_provisional = person.provisional is not None
     if person.latest[0] > now or latest[0] > now:
         _keep_up(scene, person, recorded, now + 1)
     else:
-        person.meanwhile = None
-    person.states.take(recorded, steps, (lambda index: again(person, index)) if late else None)
+        person.provisional = None
+    refolded = person.states.take(recorded, steps, (lambda index: again(person, index)) if late else None)
     if not late:
         person.latest = latest
+    return not (refolded or had_provisional or person.provisional is not None)
 
 
 def _keep_up(scene: Scene, person: Person, recorded: Recorded, now: int) -> None:
     """Bring what is so now up to an event that the person's states are about to take in."""
     # What policies add occurs now, and has happened for whoever asks later: it is no reason to begin.
-    folding, history, kept = person.states.folding, scene.history(person), person.meanwhile
+    folding, history, kept = person.states.folding, scene.history(person), person.provisional
 
     def others(start: int | None) -> Iterable[Recorded]:
         return (each for each in history.between(start, now) if each.id != recorded.id)
@@ -91,11 +94,11 @@ def _keep_up(scene: Scene, person: Person, recorded: Recorded, now: int) -> None
         if kept.until < now:
             kept.advance(now, others(kept.until))
     elif person.latest[0] < now:
-        kept = Meanwhile(copied(person.states), person.latest, now)
-    elif 2 * len(person.packed) <= VALUE_BYTES_MAX:
-        kept = Meanwhile(States(folding), NOTHING, now)
+        kept = ProvisionalStates(copied(person.states), person.latest, now)
+    elif 2 * person.size <= VALUE_BYTES_MAX:
+        kept = ProvisionalStates(States(folding), NOTHING, now)
         kept.advance(now, others(None))
     if kept is not None and recorded.event.occurred_at < kept.until:
         until = kept.until
         kept.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
-    person.meanwhile = kept
+    person.provisional = kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from threadline.engine.catalogue import Catalogue
@@ -51,7 +51,7 @@ class PolicyScene(Scene, Protocol):
 class KnownPerson:
     """The engine's `threadline.kernel.policy.Known`. Nothing is unpacked or computed before somebody asks for it."""
 
-    __slots__ = ("_person", "_position", "_scene", "_type", "_views", "at", "room")
+    __slots__ = ("_begun", "_person", "_position", "_scene", "_type", "_views", "at")
 
     def __init__(self, scene: PolicyScene, person: Person, event_type: str, at: int) -> None:
         self._scene = scene
@@ -60,8 +60,16 @@ class KnownPerson:
         self._position = -1
         self._type = event_type
         self.at = at
-        self.room = 0
-        """Whoever asks a policy says how much there is; outside of a cascade nothing may be wished for."""
+        self._begun: Callable[[], int] | None = None
+
+    def begin(self, room: Callable[[], int]) -> None:
+        """A policy is asked now; ``room`` tells how many more wishes may come of the cause."""
+        self._begun = room
+
+    @property
+    def room(self) -> int:
+        """How many more wishes may come of the cause; outside of a cascade none."""
+        return 0 if self._begun is None else self._begun()
 
     @property
     def person(self) -> str:
@@ -88,8 +96,8 @@ class KnownPerson:
         return default if index is None else self._person.states[index]
 
     def opened(self, name: str) -> State:
-        """The state of a projection, of which parts that nothing has touched may still be packed."""
-        return self._person.states.opened(self._scene.index[name])
+        """The state of a projection; `KeyError` if there is none of that name."""
+        return self[name]
 
     def view(self, name: str, at: int | None = None) -> Any:
         """What a projection says at `at`, or at another instant; None if there is none of that name."""

@@ -12,7 +12,7 @@ from threadline.engine.leases import Leases
 from threadline.engine.outbox import Outbox, left_of
 from threadline.engine.packing import time_key
 from threadline.engine.resting import Resting
-from threadline.engine.waiting import OUTBOX, lane_partition, waiting
+from threadline.engine.scheduled import OUTBOX, lane_partition, waiting
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.sender import EFFECT_PARKED, Lane, Outcome, Sender, rest_seconds
 from threadline.kernel.store import Check, Item, beyond

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.waiting import OUTBOX, due_of, lane_partition
+from threadline.engine.scheduled import OUTBOX, due_of, lane_partition
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.sender import Lane

@@ -16,8 +16,8 @@ from threadline.engine.declared import CONTENT, DECLARED
 from threadline.engine.dump import dump_lines
 from threadline.engine.indexing import MARKS
 from threadline.engine.leases import LEASE
-from threadline.engine.person import PERSON, Person, unpack_person
-from threadline.kernel.errors import Conflict
+from threadline.engine.person import pages_of_people
+from threadline.kernel.errors import Conflict, StoreDamaged
 from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Store, feed_pages, scan_pages
 from threadline.kernel.typed import prepared
@@ -111,6 +111,8 @@ class Move:
         self.catalogue = catalogue
         self.progress = progress
         self._stopping = Event()
+        self._uncarried: set[str] = set()
+        """Threads with events that were copied after the people they belong to were read."""
         self.checkpoint = self._begun(name)
 
     def _begun(self, name: str) -> Checkpoint:
@@ -169,10 +171,10 @@ class Move:
 
     def keep_up(self) -> int:
         """Copy new events, with the people they belong to; answers how many events that were."""
-        events = 0
-        for entries in self.log_pages():
-            events += len(entries)
-            self.carry(entries)
+        events = self.copy_log()
+        while self._uncarried:
+            threads, self._uncarried = self._uncarried, set()
+            self.carry(threads)
         return events
 
     def copy(self) -> None:
@@ -189,7 +191,7 @@ class Move:
     def _copy_table(self, table: str, after: Key | None) -> None:
         while page := self.source.scan(table, after=after, limit=_PAGE):
             after = page[-1].key
-            self._commit([Put(item.key, item.value) for item in page], after=after)
+            self._commit_items([Put(item.key, item.value) for item in page], after=after)
             self.progress("items", len(page))
 
     def copy_log(self) -> int:
@@ -205,6 +207,7 @@ class Move:
             if [entry.id for entry in entries if known.get(entry.id, entry.digest) != entry.digest]:
                 raise Conflict("the target has an event of the source's with another payload; it is no copy of it")
             self._commit([], [entry for entry in entries if entry.id not in known], cursor=page[-1].cursor)
+            self._uncarried.update(entry.thread for entry in entries)
             self.progress("events", len(page))
             yield entries
 
@@ -221,7 +224,7 @@ class Move:
         for page in _pages(self.source, table):
             found = self.target.get([item.key for item in page])
             puts = [Put(s.key, s.value) for s, t in zip(page, found, strict=True) if t is None or t.value != s.value]
-            differing += self._commit(puts)
+            differing += self._commit_items(puts)
             self.progress("items compared", len(page))
             between()
         for page in _pages(self.target, table):
@@ -230,28 +233,40 @@ class Move:
             between()
         return differing
 
-    def carry(self, entries: Iterable[LogEntry]) -> None:
-        """Bring the people up to date to whom new events belong, so that a shadow is right soon where it is looked at.
+    def carry(self, threads: set[str]) -> None:
+        """Bring the people of these threads up to date, so that a shadow is right soon where it is looked at.
 
         What belongs to nobody, such as the outbox, waits for `level`.
         """
-        keys = keys_of_people((self.source, self.target), self.catalogue, {entry.thread for entry in entries})
-        self._commit(
+        keys = keys_of_people((self.source, self.target), self.catalogue, threads)
+        self._commit_items(
             [
                 Delete(key) if item is None else Put(key, item.value)
                 for key, item in zip(keys, self.source.get(keys), strict=True)
             ]
         )
 
+    def _commit_items(self, writes: Sequence[Put | Delete], **progress: Any) -> int:
+        """Write items that were read just now; before them the events that were committed by then, for the item of a
+        person names events of the log."""
+        if writes:
+            self.copy_log()
+        return self._commit(writes, **progress)
+
     def verified(self) -> Moved | None:
         """Compare the whole logs and what both stores know of everybody. None if the source's log has gone on since.
         Raises `Conflict` if they differ."""
         ours = fingerprint(self._told("events verified", map(_entry_bytes, feed_pages(self.source))))
         theirs = fingerprint(self._told("events verified", map(_entry_bytes, self._copied(ours.number))))
-        dumps = [
-            fingerprint(self._told("lines verified", map(str.encode, dump_lines(store, self.catalogue))))
-            for store in (self.source, self.target)
-        ]
+        try:
+            dumps = [
+                fingerprint(self._told("lines verified", map(str.encode, dump_lines(store, self.catalogue))))
+                for store in (self.source, self.target)
+            ]
+        except StoreDamaged:
+            if self._goes_on(ours.number):
+                return None  # people name events of the log that the feed has not given yet
+            raise
         if ours != theirs or dumps[0] != dumps[1]:
             if self._goes_on(ours.number):
                 return None
@@ -268,8 +283,7 @@ class Move:
     def _goes_on(self, count: int) -> bool:
         """Whether the source's feed goes on, after a while if it has told of ``count`` events only and people have
         more: a store may hold back what comes after the last word of a writer that was killed."""
-        people = (unpack_person(item, self.catalogue) for item in scan_pages(self.source, PERSON))
-        known = sum(person.position for person in people if isinstance(person, Person))
+        known = sum(person.position for _, person in pages_of_people(self.source, self.catalogue))
         rounds = SETTLING_ROUNDS_MAX if known > count else 0
         while not (goes_on := bool(self.source.feed(self.checkpoint.cursor, 1))) and rounds:
             rounds -= 1

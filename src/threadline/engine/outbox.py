@@ -14,9 +14,9 @@ from threadline.engine.engine import Engine
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import pack, time_key
 from threadline.engine.parking import parked_put
-from threadline.engine.rejected import as_text, writable
-from threadline.engine.screen import Request
-from threadline.engine.waiting import Waiting, pack_waiting, untold_key, waiting
+from threadline.engine.recording.rejected_log import as_text, writable
+from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.scheduled import Waiting, pack_waiting, untold_key, waiting
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
@@ -109,7 +109,7 @@ class Outbox:
             failure = {"error": f"{type(error).__name__}: {error}"[:500]}
             return Outcome(type=EFFECT_RETRIED, properties=failure, retry_after_seconds=RETRY_SECONDS_FIRST)
 
-    def _request(self, able: Able, outcome: Outcome, check: Check) -> Request:
+    def _request(self, able: Able, outcome: Outcome, check: Check) -> RecordRequest:
         one = able.one
         now = self._engine.clock()
         type, extra, put = self._fate(one, outcome, now)
@@ -119,7 +119,7 @@ class Outbox:
         }  # fmt: skip
         event = internal(one.workspace, able.identifier, type, f"{one.id}/{one.attempts}", now, properties)
         gone = Delete(one.item.key, one.item.version)
-        return Request(event, one.cause, None, (gone, *put, check), known=True)
+        return RecordRequest(event, one.cause, None, (gone, *put, check), known=True)
 
     def _parking(self, able: Able, outcome: Outcome, why: str, check: Check) -> Batch:
         one = able.one

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from threadline.engine.ask import Asker
 from threadline.engine.packing import time_key, unpack_event
-from threadline.engine.record import FENCED, Recorder
-from threadline.engine.screen import Request
-from threadline.engine.waiting import OUTBOX, lane_partition, shard_of, untold_key
+from threadline.engine.recording.recorder import FENCED, Recorder
+from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.scheduled import OUTBOX, lane_partition, shard_of, untold_key
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
 from threadline.kernel.store import Batch, Key, Store
@@ -35,7 +35,7 @@ class Settled(NamedTuple):
     """Which of the requests cannot be recorded, now or at the next attempt, and why. Their items are still there."""
 
 
-def settle(recorder: Recorder, requests: Sequence[Request]) -> Settled:
+def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
     """Record what came of items that were due, each in the commit that takes its item off the table."""
     receipts = recorder.record(requests)
     # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.

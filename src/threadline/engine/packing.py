@@ -21,18 +21,28 @@ class _Body(msgspec.Struct, array_like=True, frozen=True, gc=False):
 _json = msgspec.json.Encoder()
 _said = msgspec.msgpack.Encoder(order="sorted")
 _body = msgspec.json.Decoder(_Body)
+_event = msgspec.json.Decoder(Event)
 _pack = msgspec.msgpack.Encoder()
 _unpack = msgspec.msgpack.Decoder()
 
 
-def pack_body(event: Event, recorded_at: int, cause: str = "") -> bytes:
-    """The bytes the log keeps of an event. Raises ValueError or TypeError for what JSON cannot hold."""
-    return _json.encode(_Body(event, recorded_at, cause))
+BODY_BYTES_AROUND = 64
+"""What the log keeps around an event at most: the time of recording and the id of the cause."""
 
 
-def unpack_body(body: bytes) -> Event:
+def encode_event(event: Event) -> bytes:
+    """The bytes of an event in the log. Raises ValueError or TypeError for what JSON cannot hold."""
+    return _json.encode(event)
+
+
+def decode_event(encoded: bytes) -> Event:
     """The event as everybody will read it from the log. Raises `msgspec.ValidationError` if it cannot be read."""
-    return _body.decode(body).event
+    return _event.decode(encoded)
+
+
+def body_of(encoded: bytes, recorded_at: int, cause: str = "") -> bytes:
+    """The bytes the log keeps of an encoded event: `_Body`, put together without encoding the event once more."""
+    return b"[%b,%d,%b]" % (encoded, recorded_at, _json.encode(cause))
 
 
 def unpack_event(entry: LogEntry) -> Recorded:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from threadline.engine.ask import Asker
 from threadline.engine.outcomes import identifier_of, internal, settle
 from threadline.engine.packing import pack, time_key, unpack
-from threadline.engine.record import Recorder
-from threadline.engine.screen import Request
-from threadline.engine.waiting import (
+from threadline.engine.recording.recorder import Recorder
+from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.scheduled import (
     OUTBOX,
     PARKED,
     Waiting,
@@ -80,7 +80,7 @@ def _parked(item: Item) -> Parked:
     return Parked(item, waiting(Item(place, 0, waits)), partition, why, at, told)
 
 
-def _request(recorder: Recorder, asker: Asker, each: Parked, by: str) -> Request | None:
+def _request(recorder: Recorder, asker: Asker, each: Parked, by: str) -> RecordRequest | None:
     one = each.one
     identifier = identifier_of(asker, one.thread)
     if identifier is None:
@@ -95,4 +95,4 @@ def _request(recorder: Recorder, asker: Asker, each: Parked, by: str) -> Request
     again = pack_waiting(one._replace(effect=effect, since=now, attempts=told, began=told))
     put = Put(Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"), again, 0)
     gone = (Delete(each.item.key, each.item.version), Delete(untold_key(one.workspace, one.id)))
-    return Request(event, one.cause, None, (*gone, put), known=True)
+    return RecordRequest(event, one.cause, None, (*gone, put), known=True)

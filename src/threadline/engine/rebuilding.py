@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -14,14 +14,13 @@ from typing import NamedTuple
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import seldom_collected
 from threadline.engine.indexing import write_changed_rows
-from threadline.engine.person import PERSON, Person, lasting, pack_person, unpack_person
+from threadline.engine.person import PAGE_PEOPLE, PERSON, Person, lasting, pack_person, people_of
 from threadline.engine.refold import Onlooker, read_ahead, refold_person
 from threadline.engine.row_faults import RowCheck, RowFault, mend
 from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.kernel.store import Batch, Item, Key, Put, Store
 
 CHUNK_PEOPLE = 500
-PAGE_PEOPLE = 200
 Parts = tuple[Store, Catalogue]
 Differing = list[tuple[Item, bytes]]
 
@@ -36,6 +35,24 @@ class Refolded(NamedTuple):
     written: int
     rows_amiss: tuple[RowFault, ...]
     """Index rows that were not those that people's states and their events ask for, and threads that lead astray."""
+
+
+class Compared(NamedTuple):
+    """A person as stored and as folded anew."""
+
+    item: Item
+    stored: bytes
+    fresh: bytes
+    """The whole person, as `person.pack_person` gives it."""
+    events: int
+    is_stale: bool
+    """Whether states were stored for other definitions than those in force."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two say different things; the order in which dicts were filled says nothing."""
+        same = self.stored == self.fresh or lasting(self.stored) == lasting(self.fresh)
+        return self.is_stale or not same
 
 
 class Chunk(NamedTuple):
@@ -96,10 +113,10 @@ def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iter
     check = RowCheck(store, catalogue)
     people = events = 0
     differing: Differing = []
-    for item, fresh, folded in refold_shard(store, catalogue, shard, shards, check):
-        people, events = people + 1, events + folded
-        if differs(item.value, fresh):
-            differing.append((item, fresh))
+    for one in refold_shard(store, catalogue, shard, shards, check):
+        people, events = people + 1, events + one.events
+        if one.differs:
+            differing.append((one.item, one.fresh))
         if people == CHUNK_PEOPLE:
             yield Chunk(people, events, differing, *check.told())
             people, events, differing = 0, 0, []
@@ -113,33 +130,29 @@ def refold_shard(
     shard: int = 0,
     shards: int = 1,
     onlooker: Onlooker | None = None,
-) -> Iterator[tuple[Item, bytes, int]]:
-    """(stored item, packed item folded anew, events folded) of every person of one shard. Writes nothing."""
+) -> Iterator[Compared]:
+    """Every person of one shard, as stored and folded anew. Writes nothing."""
     after: Key | None = None
     while items := store.scan(PERSON, shard, shards, after, PAGE_PEOPLE):
         after = items[-1].key
-        stored = {item.key.partition: item for item in items}
-        everybody = (unpack_person(item, catalogue) for item in items)
+        held = {item.key.partition: item for item in items}
         done = []
         people = []
         with seldom_collected():
-            for person, ahead in read_ahead(store, (person for person in everybody if isinstance(person, Person))):
+            everybody = [each for each in people_of(store, catalogue, items, tails=True) if isinstance(each, Person)]
+            for person, ahead in read_ahead(store, everybody):
+                item, stale = held[person.id], bool(person.stale)
+                stored = pack_person(person, catalogue)
                 refold_person(store, catalogue, person, ahead=ahead, onlooker=onlooker)
-                done.append((stored[person.id], pack_person(person, catalogue), person.position))
-                people.append((stored[person.id], person))
+                done.append(Compared(item, stored, pack_person(person, catalogue), person.position, stale))
+                people.append((item, person))
             if onlooker is not None:
                 onlooker.look(people)
         yield from done
 
 
-def differs(stored: bytes, fresh: bytes) -> bool:
-    """Whether two packed people say different things; the order in which dicts were filled says nothing."""
-    return stored != fresh and lasting(stored) != lasting(fresh)
-
-
-def write_refolded(store: Store, fresh: Iterable[tuple[Item, bytes]]) -> list[str]:
-    """Replace items by their refolded bytes where these differ; answers the ids of people that changed meanwhile."""
-    changed = [(item, data) for item, data in fresh if differs(item.value, data)]
+def write_refolded(store: Store, changed: Sequence[tuple[Item, bytes]]) -> list[str]:
+    """Replace items by their refolded bytes; answers the ids of people that changed meanwhile."""
     refusals = store.commit([Batch(writes=[Put(item.key, data, item.version)]) for item, data in changed])
     return [item.key.partition for (item, _), refusal in zip(changed, refusals, strict=True) if refusal is not None]
 

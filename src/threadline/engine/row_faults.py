@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.draft import index_rows
+from threadline.engine.index_rows import index_rows
 from threadline.engine.indexing import asked_for, is_complete, owners_of, remove_unasked, write_person
 from threadline.engine.person import THREAD, Person, thread_key
 from threadline.kernel.event import Recorded

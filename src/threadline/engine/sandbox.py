@@ -6,12 +6,12 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
-from threadline.engine import wishes
-from threadline.engine.cascade import cascade
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.instants import take_in
 from threadline.engine.known import KnownPerson
 from threadline.engine.person import Person
+from threadline.engine.recording import emission
+from threadline.engine.recording.cascade import cascade
 from threadline.engine.refold import folded_before
 from threadline.engine.sides import Folded, Side, Verdicts
 from threadline.engine.states import States
@@ -99,7 +99,7 @@ class Life:
         cascade(self, self._person, recorded)
 
     def _made(self, thread: str, source: str, cause: str, wish: Emit) -> Recorded:
-        event = wishes.event_of(self._person, thread, source, cause, wish, self._now)
+        event = emission.event_of(self._person, thread, source, cause, wish, self._now)
         return Recorded(event, event_id(event.workspace, source, event.key), thread, 0, self._now, cause)
 
     def _append(self, recorded: Recorded) -> None:
@@ -129,7 +129,7 @@ class Life:
         if not isinstance(wish, Timer):
             return False
         pending = self._timers.get((policy, wish.key))
-        return pending is not None and wishes.stays(wish, pending[:1])
+        return pending is not None and emission.stays(wish, pending[:1])
 
     def free(self, person: Person) -> int:
         """No batch is committed here, so that none can be full."""
@@ -154,7 +154,7 @@ class Life:
         if len(self._side.judges) > 1:
             raise Parted  # it may be cut for one of them only
         self.cuts += self.judging
-        self.grant(person, cause, policy, wishes.cut(policy, self._now))
+        self.grant(person, cause, policy, emission.cut(policy, self._now))
 
 
 class _Bench:

@@ -1,8 +1,8 @@
-"""The states of one person, which stay packed until somebody touches them."""
+"""The states of one person: as a snapshot has them until somebody looks, with the events since the snapshot folded in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,6 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Fold, State
 
 _unpack = msgspec.msgpack.Decoder().decode
-_unpack_parts = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
 
 Again = Callable[[int], State]
 """Folds the state of a projection from the log."""
@@ -21,61 +20,88 @@ Again = Callable[[int], State]
 class States(Sequence[State]):
     """One state per projection of the catalogue, in its order.
 
-    An event touches few projections, and of one that is kept in parts few parts: what it does not touch goes from the
-    store and back as bytes. Unpacking and packing everything was measured at a third of the whole write path.
+    A state of a snapshot stays packed until it is asked for: a reader of features pays for features alone. The events
+    of the tail are folded into it at that moment, in the order in which they were recorded.
     """
 
-    __slots__ = ("_kept", "folding")
+    __slots__ = ("_again", "_outdated", "_tail", "folding", "values")
 
-    def __init__(self, folding: Folding, kept: list[Any] | None = None) -> None:
+    def __init__(self, folding: Folding, values: list[Any] | None = None) -> None:
         self.folding = folding
-        self._kept: list[Any] = folding.empty() if kept is None else kept
+        self.values: list[Any] = folding.empty() if values is None else values
+        """A live state, or still `msgspec.Raw`; the write path works on this list after `settle`."""
+        self._tail: Callable[[], Sequence[Recorded]] | Sequence[Recorded] = ()
+        self._outdated: set[int] = set()
+        """States that a late event has made wrong; they are folded from the log when they are next asked for."""
+        self._again: Again | None = None
 
-    def take(self, recorded: Recorded, steps: Sequence[tuple[int, Fold]], again: Again | None = None) -> None:
-        """Fold an event into the states that it touches.
+    def follow(self, tail: Callable[[], Sequence[Recorded]]) -> None:
+        """Fold the events that ``tail`` reads into each packed state when it is first asked for."""
+        self._tail = tail
 
-        ``again`` for one that comes late: it folds a state from the log, which one that needs order may ask for.
+    def settle(self) -> list[Any]:
+        """Open every state, so that `values` can be worked on; answers `values`."""
+        for index, state in enumerate(self.values):
+            if state.__class__ is msgspec.Raw or index in self._outdated:
+                self[index]
+        return self.values
+
+    def take(self, recorded: Recorded, steps: Sequence[tuple[int, Fold]], again: Again | None = None) -> bool:
+        """Fold an event into the states that it touches; answers whether a state has to be folded from the log.
+
+        ``again`` for one that comes late: an ordered state that cannot take it in place is folded from the log, by
+        this, when it is next asked for. So many late events at once cost one refold.
         """
-        kept, projections = self._kept, self.folding.projections
+        values, projections = self.values, self.folding.projections
         for index, fold in steps:
-            if again is not None and projections[index].ordered and not self._folds_in_place(index, recorded):
-                kept[index] = again(index)
-            else:
-                state = kept[index]
-                kept[index] = fold(self.opened(index) if state.__class__ is msgspec.Raw else state, recorded)
+            if index in self._outdated:
+                continue
+            if again is not None and projections[index].ordered:
+                in_place = projections[index].in_place
+                if in_place is None or not in_place(self[index], recorded):
+                    self._outdated.add(index)
+                    self._again = again
+                    continue
+            state = fold(self[index], recorded)
+            if state is not None:
+                values[index] = state
+        return bool(self._outdated)
 
-    def _folds_in_place(self, index: int, recorded: Recorded) -> bool:
-        in_place = self.folding.projections[index].in_place
-        return in_place is not None and in_place(self.opened(index), recorded)
-
-    def opened(self, index: int) -> State:
-        """One state, of which parts that nothing has touched may still be packed."""
-        state = self._kept[index]
-        if state.__class__ is msgspec.Raw:
-            state = (_unpack_parts if self.folding.projections[index].parts else _unpack)(state)
-            self._kept[index] = state
-        return state
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a state waits to be folded from the log."""
+        return bool(self._outdated)
 
     def __getitem__(self, index: Any) -> Any:
-        """One whole state."""
-        state = self._kept[index]
-        if state.__class__ is msgspec.Raw:
-            state = self._kept[index] = _unpack(state)
-        elif self.folding.projections[index].parts:
-            for name, part in state.items():
-                if part.__class__ is msgspec.Raw:
-                    state[name] = _unpack(part)
+        state = self.values[index]
+        if index in self._outdated:
+            assert self._again is not None
+            state = self.values[index] = self._again(index)
+            self._outdated.discard(index)
+        elif state.__class__ is msgspec.Raw:
+            state = _unpack(state)
+            for recorded in self._events():
+                for place, fold in self.folding.plan(recorded.event.type).steps:
+                    if place == index:
+                        folded = fold(state, recorded)
+                        state = state if folded is None else folded
+            self.values[index] = state
         return state
 
+    def _events(self) -> Sequence[Recorded]:
+        if callable(self._tail):
+            self._tail = self._tail()
+        return self._tail
+
     def __setitem__(self, index: int, state: State) -> None:
-        self._kept[index] = state
+        self.values[index] = state
+        self._outdated.discard(index)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self.values)
 
-    def __iter__(self) -> Iterator[State]:
-        return (self[index] for index in range(len(self._kept)))
-
-    def kept(self) -> list[Any]:
-        """As they are to be packed: whole, in parts, or still as bytes."""
-        return self._kept
+    def to_pack(self) -> list[Any]:
+        """Every state with its tail folded in; what nobody has looked at and has no tail goes on as bytes."""
+        if self._outdated or self._tail:
+            self.settle()
+        return self.values

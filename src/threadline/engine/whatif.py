@@ -11,11 +11,11 @@ from threadline.engine.catalogue import Catalogue
 from threadline.engine.collecting import seldom_collected
 from threadline.engine.history import Ahead, thread_entries
 from threadline.engine.packing import unpack_event
-from threadline.engine.person import PERSON, Person, person_key, unpack_person
+from threadline.engine.person import PERSON, Person, people_of, person_key
+from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.engine.refold import read_ahead
 from threadline.engine.sandbox import Judged, Life, Parted
 from threadline.engine.sides import Judge, Missing, Side, Verdicts
-from threadline.engine.wishes import CASCADE_CUT
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Known
 from threadline.kernel.store import Item, Key, Store
@@ -138,7 +138,7 @@ def run(
     for items, following in _pages(store, after, people):
         count = events = 0
         with seldom_collected():
-            everybody = (unpack_person(item, catalogue) for item in items)
+            everybody = people_of(store, catalogue, items)
             ours = (each for each in everybody if isinstance(each, Person) and each.workspace == workspace)
             chunk: Ahead | None = None
             epoch = 0

@@ -187,7 +187,7 @@ class Store(Protocol):
         """
         ...
 
-    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """Read and write these items while other processes that ask for their turn at one of them wait.
 
         A courtesy among those who would else undo each other's work, and no lock: nobody is kept from a commit, whoever

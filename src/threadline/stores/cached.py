@@ -254,9 +254,9 @@ class CachedStore:
         """See `Store.histories`."""
         return self._store.histories(threads, wanted)
 
-    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
-        """See `Store.turn`."""
-        return self._store.turn(keys)
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.advisory_lock`."""
+        return self._store.advisory_lock(keys)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`."""

@@ -168,8 +168,8 @@ class DynamoStore:
         found = zip(chosen, self._pool.map(read, chosen), strict=True)
         return {thread: entries for thread, entries in found if entries}
 
-    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
-        """See `Store.turn`."""
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.advisory_lock`."""
         return nullcontext()
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:

@@ -189,8 +189,8 @@ class MemoryStore:
             found = {thread: [self._log[at] for _, _, at in places] for thread, places in known.items()}
         return only(found, wanted)
 
-    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
-        """See `Store.turn`."""
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.advisory_lock`."""
         return nullcontext()
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:

@@ -168,8 +168,8 @@ class PostgresStore:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
-        """See `Store.turn`."""
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.advisory_lock`."""
         return self._connections.turn("/".join(key) for key in keys)
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:

@@ -227,8 +227,8 @@ class SqliteStore:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def turn(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
-        """See `Store.turn`."""
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.advisory_lock`."""
         return nullcontext()
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:

@@ -15,7 +15,7 @@ from threadline.capabilities.events.forms import NativeEvent, native_event
 from threadline.engine.context import Context
 from threadline.engine.credentials import fresh_key
 from threadline.engine.engine import Engine
-from threadline.engine.packing import pack_body, unpack_body
+from threadline.engine.packing import decode_event, encode_event
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt, source_type_of
 from threadline.kernel.operation import Operation
@@ -166,7 +166,7 @@ def _as_logged(event: Event) -> Event:
     if event.source_type == "direct":
         return event
     try:
-        return unpack_body(pack_body(event, 0))
+        return decode_event(encode_event(event))
     except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError):
         return event  # which is refused for that where it is recorded
 

@@ -100,10 +100,10 @@ class BoundLaws(StoreOpening):
                 wrong()
 
     def test_a_turn_keeps_nobody_from_a_commit(self, store: Store) -> None:
-        with store.turn([KEY, KEY, Key("t", "é")]):
+        with store.advisory_lock([KEY, KEY, Key("t", "é")]):
             at_once(lambda: put(store, KEY))
             assert verdicts(store, Batch(writes=[Put(KEY, b"2", 1)])) == [None]
-            with store.turn([Key("t", "another")]):
+            with store.advisory_lock([Key("t", "another")]):
                 assert store.get([KEY]) == [Item(KEY, 2, b"2")]
 
     def test_a_store_knows_how_large_it_is_and_that_it_is_whole(self, store: Store) -> None:

@@ -47,7 +47,7 @@ def projection(derivations: DerivationSet) -> Projection:
         folds = {type: _fold_of(listed, packed) for type, listed in makers.items()}
         return folds | dict.fromkeys(RETRACTIONS, _retraction_fold(packed))
 
-    plain, compiled = folder(packed=False), folder(packed=True)
+    plain, compiled = folder(packed=False), folder(packed=False)
 
     def fold(state: Any, recorded: Recorded) -> Any:
         return plain[recorded.event.type](state, recorded) if recorded.event.type in types else state

@@ -14,7 +14,7 @@ import msgspec
 
 from threadline.capabilities.events.corrections import ROW_FORM
 from threadline.engine.engine import Engine
-from threadline.engine.rejected import writable
+from threadline.engine.recording.rejected_log import writable
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event
 from threadline.kernel.ids import short_hash

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
-from threadline.engine.rejected import entry_of
+from threadline.engine.recording.rejected_log import entry_of
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Receipt
 from threadline.surfaces.http.client_address import limited_name

@@ -20,7 +20,7 @@ from threadline.kernel.event import Recorded
 _copied = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
-class Meanwhile:
+class ProvisionalStates:
     """States folded from exactly those events of a person that occurred before ``until``."""
 
     __slots__ = ("latest", "states", "until")
@@ -31,9 +31,9 @@ class Meanwhile:
         """(occurred_at, id) of the newest event folded."""
         self.until = until
 
-    def copy(self) -> Meanwhile:
+    def copy(self) -> ProvisionalStates:
         """One of its own, of which nothing is unpacked."""
-        return Meanwhile(copied(self.states), self.latest, self.until)
+        return ProvisionalStates(copied(self.states), self.latest, self.until)
 
     def advance(self, until: int, events: Iterable[Recorded], only: Sequence[int] | None = None) -> None:
         """Fold what has happened since: the events in [`until`, ``until``), in occurred order.
@@ -50,7 +50,8 @@ class Meanwhile:
         """Fold an event that occurred before `until`. ``again`` folds one projection from the log."""
         at = (recorded.event.occurred_at, recorded.id)
         steps = self.states.folding.plan(recorded.event.type).steps
-        self.states.take(recorded, steps, again if at < self.latest else None)
+        if self.states.take(recorded, steps, again if at < self.latest else None):
+            self.states.settle()
         self.latest = max(self.latest, at)
 
     def at(
@@ -71,10 +72,10 @@ class Meanwhile:
 
     def kept(self) -> tuple[Any, ...]:
         """As it is packed beside a person's states."""
-        return self.latest, self.until, self.states.kept()
+        return self.latest, self.until, self.states.to_pack()
 
 
 def copied(states: States) -> States:
     """The same states once more; folding into the one leaves the other as it is."""
-    kept: list[Any] = _copied(pack(states.kept()))
-    return States(states.folding, kept)
+    values: list[Any] = _copied(pack(states.to_pack()))
+    return States(states.folding, values)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from threadline.engine import rejected
-from threadline.engine.record import FENCED, Recorder
-from threadline.engine.screen import Request
+from threadline.engine.recording import rejected_log as rejected
+from threadline.engine.recording.recorder import FENCED, Recorder
+from threadline.engine.recording.validation import RecordRequest
 from threadline.kernel.event import Event, Receipt, event_id
 from threadline.kernel.rejected import RejectedEntry, StoredEntry
 
@@ -19,7 +19,7 @@ def resubmit(
     """
     id = event_id(event.workspace, event.source, event.key)
     decided, put = rejected.settled(stored, "resubmitted", id)
-    receipt = recorder.record([Request(event, expected=expected, writes=(put,))])[0]
+    receipt = recorder.record([RecordRequest(event, expected=expected, writes=(put,))])[0]
     if receipt.code == FENCED:
         raise rejected.overtaken(stored.entry)
     if receipt.status == "accepted":

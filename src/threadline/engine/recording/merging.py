@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine import identity
 from threadline.engine.ask import Asker
-from threadline.engine.group import Group
 from threadline.engine.history import thread_events
-from threadline.engine.identity import QUARANTINE, Grounds, objections
-from threadline.engine.names import Named, Names
 from threadline.engine.person import Person
-from threadline.engine.record import Recorder
+from threadline.engine.recording import identity
+from threadline.engine.recording.attempt import Attempt
+from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
+from threadline.engine.recording.identity import QUARANTINE, Grounds, objections
+from threadline.engine.recording.recorder import Recorder
 from threadline.engine.refold import refold_person
 from threadline.engine.states import States
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
@@ -31,20 +31,20 @@ def merge(
     ``force`` joins across identity limits.
     """
 
-    def work(group: Group) -> tuple[str, str]:
-        first, second = _two(group, workspace, one, other)
-        against = objections(group.catalogue.rules, first, second.identifiers.values(), None)
+    def work(attempt: Attempt) -> tuple[str, str]:
+        first, second = _two(attempt, workspace, one, other)
+        against = objections(attempt.catalogue.rules, first, second.identifiers.values(), None)
         if against and not force:
             raise MergeRefused(f"{against}; pass `force` to join them anyway")
-        survivor = identity.join(group, first, second, grounds)
+        survivor = identity.join(attempt, first, second, grounds)
         return survivor.id, (second if survivor is first else first).id
 
     return recorder.change(work)
 
 
-def _two(group: Group, workspace: str, one: str, other: str) -> tuple[Person, Person]:
-    asker = Asker(group.store, group.catalogue)
-    first, second = (group.people.person(asker.person(workspace, ref).id) for ref in (one, other))
+def _two(attempt: Attempt, workspace: str, one: str, other: str) -> tuple[Person, Person]:
+    asker = Asker(attempt.store, attempt.catalogue)
+    first, second = (attempt.people.person(asker.person(workspace, ref).id) for ref in (one, other))
     if first is second:
         raise Conflict("they are already one person")
     return first, second
@@ -85,12 +85,12 @@ def split(
     The person keeps its id; where the founding identifier is among those to be taken out, the others move instead.
     """
 
-    def work(group: Group) -> tuple[str, str]:
-        asker = Asker(group.store, group.catalogue)
-        person = group.people.person(asker.person(workspace, ref).id)
+    def work(attempt: Attempt) -> tuple[str, str]:
+        asker = Asker(attempt.store, attempt.catalogue)
+        person = attempt.people.person(asker.person(workspace, ref).id)
         threads = _chosen(asker, person, identifiers)
         id, _, began = _founded(asker, person, threads)
-        new = identity.split(group, person, threads, id, began, grounds)
+        new = identity.split(attempt, person, threads, id, began, grounds)
         return person.id, new.id
 
     return recorder.change(work)
@@ -99,28 +99,28 @@ def split(
 def unmerge(recorder: Recorder, workspace: str, event: str, grounds: Grounds) -> tuple[str, str]:
     """Undo one merge, named by its event: the person merged away is there again, as if never merged."""
 
-    def work(group: Group) -> tuple[str, str]:
-        asker = Asker(group.store, group.catalogue)
+    def work(attempt: Attempt) -> tuple[str, str]:
+        asker = Asker(attempt.store, attempt.catalogue)
         merged = asker.event(workspace, event)
         if merged.event.type != MERGED:
             raise InvalidValue(f"event {event} is a {merged.event.type}, not a merge")
         properties = merged.event.properties
-        person = group.people.person(asker.person(workspace, properties["survivor"]).id)
+        person = attempt.people.person(asker.person(workspace, properties["survivor"]).id)
         # Whoever has the founding thread is who was merged away: apart again, elsewhere, or the one who stays.
         if (id := properties["merged"]) == person.id or id not in person.heads:
             raise Conflict("this merge was undone already")
-        threads, created_at = _parted(group, person, properties), properties["merged_created_at"]
+        threads, created_at = _parted(attempt, person, properties), properties["merged_created_at"]
         if person.id in threads:
             # They have found somebody older than either since, who keeps the id: the other one is apart again.
             threads, id = [thread for thread in person.heads if thread not in threads], properties["survivor"]
             created_at = _founded(asker, person, threads)[2]
-        new = identity.split(group, person, threads, id, created_at, grounds)
+        new = identity.split(attempt, person, threads, id, created_at, grounds)
         return person.id, new.id
 
     return recorder.change(work)
 
 
-def _parted(group: Group, person: Person, merge: Mapping[str, Any]) -> list[str]:
+def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[str]:
     """The threads of somebody who was merged away, of all that the person has: those of then and those of since.
 
     An identifier that was first told while they were one is whose it would have been without the merge: theirs with
@@ -135,11 +135,13 @@ def _parted(group: Group, person: Person, merge: Mapping[str, Any]) -> list[str]
             thread = leads[thread]
         return thread
 
-    names = Names(group.catalogue.rules)
-    events = thread_events(group.store, person.heads)
+    names = IdentifierResolver(attempt.catalogue.rules)
+    events = thread_events(attempt.store, person.heads)
     for recorded in sorted(events, key=lambda each: (each.recorded_at, each.thread, each.sequence)):
         told = (names.of(person.workspace, each) for each in recorded.event.identifiers)
-        named = sorted((each for each in told if each is not None and each.thread in leads), key=Named.rank)
+        named = sorted(
+            (each for each in told if each is not None and each.thread in leads), key=ResolvedIdentifier.rank
+        )
         leaders = list(dict.fromkeys(leader(each.thread) for each in named))
         first = next((each for each in leaders if each in (survivor, merged)), leaders[0] if leaders else "")
         leads |= {each: first for each in leaders if each not in (first, survivor, merged)}
@@ -181,8 +183,8 @@ def review(recorder: Recorder, workspace: str, id: str, *, join: bool, by: str) 
     """Decide about a join that was set aside: do it across the limit, or dismiss it. What it does commits with it."""
     key = Key(QUARANTINE, workspace, id)
 
-    def work(group: Group) -> dict[str, Any]:
-        item = group.store.get([key])[0]
+    def work(attempt: Attempt) -> dict[str, Any]:
+        item = attempt.store.get([key])[0]
         if item is None:
             raise NotFound(f"nothing is set aside under {id}")
         entry: dict[str, Any] = msgspec.json.decode(item.value)
@@ -190,26 +192,28 @@ def review(recorder: Recorder, workspace: str, id: str, *, join: bool, by: str) 
             raise Conflict(f"it was {entry['status']} already")
         entry["status"] = "joined" if join else "dismissed"
         decided = Put(key, msgspec.json.encode(entry), item.version)
-        person = _join_reviewed(group, workspace, entry, by) if join else _leave_apart(group, workspace, entry)
+        person = _join_reviewed(attempt, workspace, entry, by) if join else _leave_apart(attempt, workspace, entry)
         if person is None:
-            group.commit_apart([decided])
+            attempt.commit_apart([decided])
         else:
-            group.draft(person, 1).writes[key] = decided
+            attempt.change(person, 1).writes[key] = decided
         return entry
 
     return recorder.change(work)
 
 
-def _reviewed(group: Group, workspace: str, entry: dict[str, Any]) -> list[tuple[Named, Person | None]]:
+def _reviewed(
+    attempt: Attempt, workspace: str, entry: dict[str, Any]
+) -> list[tuple[ResolvedIdentifier, Person | None]]:
     """The two identifiers that were to be joined and whose they are, first those that are somebody's."""
-    names = Names(group.catalogue.rules)
+    names = IdentifierResolver(attempt.catalogue.rules)
     named = [names.of(workspace, Identifier(*text.split(":", 1))) for text in entry["identifiers"]]
-    found = [(each, group.people.owner(each.thread)) for each in named if each is not None]
+    found = [(each, attempt.people.owner(each.thread)) for each in named if each is not None]
     return sorted(found, key=lambda each: each[1] is None)
 
 
-def _join_reviewed(group: Group, workspace: str, entry: dict[str, Any], by: str) -> Person:
-    found = _reviewed(group, workspace, entry)
+def _join_reviewed(attempt: Attempt, workspace: str, entry: dict[str, Any], by: str) -> Person:
+    found = _reviewed(attempt, workspace, entry)
     survivor = found[0][1] if found else None
     if survivor is None:
         raise NotFound(f"nobody is known any more as {' or '.join(entry['identifiers'])}")
@@ -217,23 +221,22 @@ def _join_reviewed(group: Group, workspace: str, entry: dict[str, Any], by: str)
     for each, person in found[1:]:
         if person is None:
             # It was refused as a further identifier of somebody, so that it is nobody's yet.
-            identity.link_told(group, survivor, each, grounds)
+            identity.link_told(attempt, survivor, each, grounds)
         elif person is not survivor:
-            return identity.join(group, survivor, person, grounds)
+            return identity.join(attempt, survivor, person, grounds)
     return survivor
 
 
-def _leave_apart(group: Group, workspace: str, entry: dict[str, Any]) -> Person | None:
-    found = _reviewed(group, workspace, entry)
+def _leave_apart(attempt: Attempt, workspace: str, entry: dict[str, Any]) -> Person | None:
+    found = _reviewed(attempt, workspace, entry)
     one = found[0][1] if found else None
     if one is None:
         return None
-    draft = group.draft(one, 1)
+    change = attempt.change(one, 1)
     for each, other in found[1:]:
         if other is None:
             one.apart = sorted({*one.apart, each.thread})
         elif other is not one:
             identity.set_apart(one, other)
-            draft.add(other)
-            group.people.touched[other.id], group.drafts[other.id] = other, draft
+            attempt.share(change, other)
     return one

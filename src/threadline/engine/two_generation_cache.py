@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Memo(Generic[K, V]):
+class TwoGenerationCache(Generic[K, V]):
     """Keeps between ``size`` and ``2 * size`` values, roughly the latest used. Not thread-safe."""
 
     __slots__ = ("_old", "_size", "_young")

@@ -11,7 +11,7 @@ SECONDS_MAX = 0.02
 """For so long after it has begun a read goes before the writer; most take a few milliseconds."""
 
 
-class RightOfWay:
+class ReaderPriority:
     """Held by whoever reads; a writer looks at it between events, and waits.
 
     One thread at a time has Python's interpreter. A read leaves it whenever it asks the store something, and gets it

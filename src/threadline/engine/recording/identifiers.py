@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from threadline.engine.memo import Memo
+from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.identity import KIND_FORM, IdentityRules, is_kind
@@ -14,7 +14,7 @@ NAMES_REMEMBERED = 30_000
 KINDS_REMEMBERED = 1_000
 
 
-class Named(msgspec.Struct, frozen=True, gc=False):
+class ResolvedIdentifier(msgspec.Struct, frozen=True, gc=False):
     """An identifier in its normal form and where it leads."""
 
     identifier: Identifier
@@ -28,17 +28,17 @@ class Named(msgspec.Struct, frozen=True, gc=False):
         return (self.priority, self.identifier.kind, self.identifier.value)
 
 
-class Names:
-    """Identifiers as they come in -> `Named`. Remembers the latest, because the same people come again and again."""
+class IdentifierResolver:
+    """Identifiers as they come in -> `ResolvedIdentifier`. Remembers the latest, because the same people come again and again."""
 
     def __init__(self, rules: IdentityRules) -> None:
         self._rules = rules
         # Keyed by text and holding structs that the garbage collector does not track: tens of thousands of
         # remembered names must not lengthen its passes.
-        self._known: Memo[str, Named] = Memo(NAMES_REMEMBERED)
+        self._known: TwoGenerationCache[str, ResolvedIdentifier] = TwoGenerationCache(NAMES_REMEMBERED)
         self._kinds: set[str] = set()
 
-    def of(self, workspace: str, identifier: Identifier) -> Named | None:
+    def of(self, workspace: str, identifier: Identifier) -> ResolvedIdentifier | None:
         """Who is meant by an identifier, or None if it is junk. Raises `EventRejected` for a kind that cannot be."""
         if identifier.kind not in self._kinds:
             self._admit(identifier.kind)
@@ -50,7 +50,7 @@ class Names:
                 return None
             priority = self._rules.kind(normal.kind).priority
             identifies, joins = self._rules.identifies(normal), self._rules.joins(normal)
-            named = Named(normal, thread_id(workspace, normal), priority, identifies, joins)
+            named = ResolvedIdentifier(normal, thread_id(workspace, normal), priority, identifies, joins)
             self._known.put(key, named)
         return named
 

@@ -1,4 +1,4 @@
-"""Why an attempt at a group is void: it is made again, with more care, or without what cannot be recorded."""
+"""Why an attempt, or one person's part of it, is void: it is made again, isolated, or without what is unrecordable."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ TOO_MANY_CHANGES = "too_many_changes"
 """Code of an event whose consequences no batch can hold."""
 
 
-class Overtaken(Exception):
+class ConcurrencyConflict(Exception):
     """Another process has changed what this attempt was built on."""
 
 
-class Poisoned(Exception):
-    """Some events cannot be taken."""
+class UnrecordableEvents(Exception):
+    """Some events cannot be recorded."""
 
     def __init__(self, positions: Sequence[int], code: str, message: str) -> None:
         super().__init__(message)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from threadline.engine import wishes
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.known import KnownPerson
 from threadline.engine.person import Person
+from threadline.engine.recording import emission
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
-from threadline.kernel.policy import Policy, Wish
+from threadline.kernel.policy import TIMER_FIRED, Policy, Wish
 
 
 class Stage(Protocol):
@@ -55,20 +55,24 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
     """
     queue = [first]
     added, writes = 0, 2  # of the event that says so
-    while queue:
-        recorded = queue.pop(0)
-        reactors = stage.reacting(recorded.event)
-        if not reactors:
+
+    def room() -> int:
+        return _room(added, writes, stage.free(person))
+
+    for recorded in queue:
+        policies = stage.reacting(recorded.event)
+        if not policies:
             continue
         known = stage.known(person, recorded)
-        for policy in reactors:
-            if not wishes.concerns(policy, recorded):
+        known.begin(room)
+        is_timer = recorded.event.type == TIMER_FIRED
+        for policy in policies:
+            if is_timer and not emission.concerns(policy, recorded):
                 continue
-            known.room = _room(added, writes, stage.free(person))
             for wish in policy.react(recorded, known):
                 if stage.idle(person, policy.name, wish):
                     continue
-                writes += wishes.writes_of(stage.catalogue, wish)
+                writes += emission.writes_of(stage.catalogue, wish)
                 if added == CASCADE_EVENTS_MAX - 1 or writes > 2 * CASCADE_EVENTS_MAX:
                     stage.cut(person, recorded, policy.name)
                     return

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from threadline.engine.names import Names
-from threadline.engine.screen import Request, checked_request, screen
+from threadline.engine.recording.validation import RecordRequest, Validator
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, event_id
 from threadline.kernel.identity import IdentityRules
@@ -21,7 +20,7 @@ def fresh_among(store: Store, rules: IdentityRules, events: Sequence[Event], now
     for place, event in enumerate(events):
         told.setdefault(event_id(event.workspace, event.source, event.key), []).append(place)
     known = store.seen(list(told))
-    names = Names(rules)
+    validator = Validator(rules)
     found: list[list[int]] = []
     for id, places in told.items():
         # Digests are computed only where there is something to compare with.
@@ -30,14 +29,14 @@ def fresh_among(store: Store, rules: IdentityRules, events: Sequence[Event], now
             continue
         same: dict[int | None, list[int]] = {}
         for place in places:
-            same.setdefault(_digest(events[place], names, now), []).append(place)
+            same.setdefault(_digest(events[place], validator, now), []).append(place)
         found += [each for digest, each in same.items() if id not in known or digest != known[id]]
     return found
 
 
-def _digest(event: Event, names: Names, now: int) -> int | None:
+def _digest(event: Event, validator: Validator, now: int) -> int | None:
     """What a recorded event is compared by; None for one that cannot be recorded."""
     try:
-        return screen(0, checked_request(Request(event), now), names, now, event.sent_time).digest
+        return validator.validate(0, RecordRequest(event), now).digest
     except EventRejected:
         return None

@@ -7,7 +7,7 @@ from itertools import islice
 
 import msgspec
 
-from threadline.engine.memo import Memo
+from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.ids import short_hash
 from threadline.kernel.store import Key, Put, Store, query_pages
 
@@ -23,7 +23,7 @@ class Sources:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: Memo[Key, bool] = Memo(_CACHED)
+        self._known: TwoGenerationCache[Key, bool] = TwoGenerationCache(_CACHED)
 
     def missing(self, pairs: Iterable[tuple[str, str]]) -> list[Put]:
         """The rows to be written for those (workspace, source) that have none yet."""

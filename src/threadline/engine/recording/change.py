@@ -1,35 +1,33 @@
-"""A draft: what one batch will commit for a person, or for people who are being joined."""
+"""A change: what one batch will commit for a person, or for people who are being joined."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from threadline.engine.catalogue import Catalogue
-from threadline.engine.person import Person, pack_person, person_key
+from threadline.engine.index_rows import index_rows
+from threadline.engine.person import Person, person_writes
 from threadline.kernel.limits import BATCH_WRITES_MAX
-from threadline.kernel.projection import Row
 from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put
 
-_RESERVE = 12
-"""Writes kept free for what sealing adds: person items and index rows."""
-_LARGE_EVENT_BYTES = 64 * 1_024
-"""An event of more bytes counts as two: a draft full of such would exceed what a batch may hold."""
+_FREE = BATCH_WRITES_MAX - 12
+"""Writes that are not kept free for what sealing adds: person items, snapshots and index rows."""
+LARGE_EVENT_BYTES = 64 * 1_024
+"""An event of more bytes counts as two: a change full of such would exceed what a batch may hold."""
 
 
-class Draft:
-    """Collects events and writes until it is sealed into a `Batch`. Sealing packs each person once."""
+class Change:
+    """Collects events and writes until it is sealed into a `Batch`."""
 
-    __slots__ = ("_large", "_weighed", "checks", "entries", "ids", "people", "requests", "rows_before", "rows_of",
-                 "rows_to_write", "writes")  # fmt: skip
+    __slots__ = ("_large", "checks", "entries", "ids", "people", "requests", "rows_before", "rows_of", "rows_to_write",
+                 "writes")  # fmt: skip
 
-    def __init__(self) -> None:
-        self.people: dict[str, Person] = {}
-        self.ids: set[str] = set()
-        """Everybody whose draft this is, those who were merged away in it included."""
+    def __init__(self, person: Person) -> None:
+        self.people: dict[str, Person] = {person.id: person}
+        self.ids: set[str] = {person.id}
+        """Everybody whose change this is, those who were merged away in it included."""
         self.entries: list[LogEntry] = []
         self._large = 0
-        self._weighed = 0
-        """Entries that were looked at to count the large ones among them."""
         self.writes: dict[Key, Put | Delete] = {}
         self.checks: dict[Key, Check] = {}
         self.requests: list[int] = []
@@ -43,19 +41,18 @@ class Draft:
     @property
     def size(self) -> int:
         """Writes so far, as the store counts them, and two more for every large event."""
-        if self._weighed < len(self.entries):
-            self._large += sum(len(each.body) > _LARGE_EVENT_BYTES for each in self.entries[self._weighed :])
-            self._weighed = len(self.entries)
         return 2 * (len(self.entries) + self._large) + len(self.writes) + len(self.checks) + len(self.people)
 
     @property
     def free(self) -> int:
         """How many more writes fit beside what sealing may add."""
-        return BATCH_WRITES_MAX - _RESERVE - self.size - len(self.rows_to_write)
+        return _FREE - self.size - len(self.rows_to_write)
 
-    def has_room(self, writes: int) -> bool:
-        """Whether so many more writes fit beside what sealing may add."""
-        return writes <= self.free
+    def append(self, entry: LogEntry) -> None:
+        """Commit an event with the rest."""
+        self.entries.append(entry)
+        if len(entry.body) > LARGE_EVENT_BYTES:
+            self._large += 1
 
     def take(self, writes: Iterable[Put | Delete | Check]) -> None:
         """Commit these with the rest."""
@@ -70,11 +67,12 @@ class Draft:
         self.people[person.id] = person
         self.ids.add(person.id)
 
-    def absorb(self, other: Draft) -> None:
-        """Take over another draft: two people are being joined and must commit as one."""
+    def absorb(self, other: Change) -> None:
+        """Take over another change: two people are being joined and must commit as one."""
         self.people.update(other.people)
         self.ids |= other.ids
         self.entries += other.entries
+        self._large += other._large  # noqa: SLF001 - the other half of this class
         self.writes.update(other.writes)
         self.checks.update(other.checks)
         self.requests += other.requests
@@ -89,8 +87,9 @@ class Draft:
         """
         noted = self.rows_of.setdefault(person.id, set())
         new = [index for index in (catalogue.with_rows if only is None else only) if index not in noted]
-        noted.update(new)
-        self.rows_before.update(index_rows(person, catalogue, [i for i in new if i not in person.unwritten]))
+        if new:
+            noted.update(new)
+            self.rows_before.update(index_rows(person, catalogue, [i for i in new if i not in person.unwritten]))
 
     def count_rows(self, catalogue: Catalogue) -> None:
         """Reckon which rows differ by now; call after each change to what rows are made of."""
@@ -102,22 +101,6 @@ class Draft:
         self.rows_to_write = changed + [Delete(k) for k in self.rows_before if k not in after]
 
     def seal(self, catalogue: Catalogue) -> Batch:
-        """The batch: events, changed rows, and each person's packed item under its expected version."""
-        states = []
-        for person in self.people.values():
-            person.packed = pack_person(person, catalogue)
-            states.append(Put(person_key(person.id), person.packed, person.version))
-            person.version += 1
+        """The batch: events, changed rows, and what is written of each person under the version expected."""
+        states = [put for person in self.people.values() for put in person_writes(person, catalogue)]
         return Batch(self.entries, [*states, *self.writes.values(), *self.checks.values(), *self.rows_to_write])
-
-
-def index_rows(person: Person, catalogue: Catalogue, only: Iterable[int] | None = None) -> dict[Key, bytes]:
-    """The index rows that a person's states ask for: those of all projections, or of ``only`` some."""
-    found: dict[Key, bytes] = {}
-    for index in catalogue.with_rows if only is None else only:
-        rows = catalogue.projections[index].rows
-        assert rows is not None
-        row: Row
-        for row in rows(person.states[index], person.workspace, person.id):
-            found[Key(row.table, row.partition, row.sort)] = row.value or b"\x00"
-    return found

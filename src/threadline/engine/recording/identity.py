@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.engine.cascade import cascade
-from threadline.engine.group import Group
 from threadline.engine.history import thread_events
-from threadline.engine.names import Named
-from threadline.engine.person import Person, pack_alias, person_key, thread_key
+from threadline.engine.person import Person, alias_writes, person_key, thread_key
+from threadline.engine.recording.attempt import Attempt
+from threadline.engine.recording.conflicts import ConcurrencyConflict
+from threadline.engine.recording.identifiers import ResolvedIdentifier
 from threadline.engine.refold import fold_events, refold_person
 from threadline.engine.states import States
 from threadline.kernel.errors import Conflict
@@ -55,179 +55,182 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
     return ""
 
 
-def _against(group: Group, person: Person, named: Named, owner: Person | None) -> str:
+def _against(attempt: Attempt, person: Person, named: ResolvedIdentifier, owner: Person | None) -> str:
     """Why an event must not make an identifier the person's that is its owner's or nobody's; "" if it may."""
-    rules = group.catalogue.rules
+    rules = attempt.catalogue.rules
     if owner is not None:
-        too_many = TOO_MANY_TO_JOIN if group.placing in group.care.apart else ""
+        too_many = TOO_MANY_TO_JOIN if attempt.position in attempt.isolation.unjoined else ""
         return too_many or objections(rules, person, owner.identifiers.values(), owner)
     return objections(rules, person, [named.identifier], None) or (SET_APART if named.thread in person.apart else "")
 
 
-def resolve(group: Group, workspace: str, named: Sequence[Named], id: str) -> tuple[Person, str]:
+def resolve(attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str) -> tuple[Person, str]:
     """The person and the thread of an event. First contact creates, further identifiers link and join.
 
     The thread is that of the strongest identifier, whatever arrived before, so that arrival order never
     decides where an event is kept.
     """
     first = named[0]
-    person = group.people.owner(first.thread)
+    person = attempt.people.owner(first.thread)
     aside: list[Put] = []
     if person is None:
-        person = _first_contact(group, workspace, named, id, aside)
+        person = _first_contact(attempt, workspace, named, id, aside)
     for other in named[1:]:
-        owner = group.people.owner(other.thread)
+        owner = attempt.people.owner(other.thread)
         if owner is person:
             continue
-        if against := _against(group, person, other, owner):
-            aside += _set_aside(group, workspace, first, other, owner, against, id)
+        if against := _against(attempt, person, other, owner):
+            aside += _set_aside(attempt, workspace, first, other, owner, against, id)
         elif owner is None:
-            link(group, person, other)
+            link(attempt, person, other)
         else:
-            person = join(group, person, owner, Grounds(id, "identifiers in one event"))
+            person = join(attempt, person, owner, Grounds(id, "identifiers in one event"))
     for put in aside:  # in the batch of the event, which when it is told again is a duplicate and sets nothing aside
-        group.draft(person, 1).writes[put.key] = put
+        attempt.change(person, 1).writes[put.key] = put
     return person, first.thread
 
 
-def _first_contact(group: Group, workspace: str, named: Sequence[Named], id: str, aside: list[Put]) -> Person:
+def _first_contact(
+    attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str, aside: list[Put]
+) -> Person:
     first = named[0]
     for other in named[1:]:
-        known = group.people.owner(other.thread)
+        known = attempt.people.owner(other.thread)
         if known is None:
             continue
-        against = _against(group, known, first, None)
+        against = _against(attempt, known, first, None)
         if not against:
-            link(group, known, first)
+            link(attempt, known, first)
             return known
-        aside += _set_aside(group, workspace, first, other, known, against, id)
+        aside += _set_aside(attempt, workspace, first, other, known, against, id)
     # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
-    person = Person(first.thread, workspace, group.now, States(group.catalogue))
-    group.people.touched[person.id] = person
-    link(group, person, first)
+    person = Person(first.thread, workspace, attempt.now, States(attempt.catalogue))
+    attempt.people.add(person)
+    link(attempt, person, first)
     return person
 
 
-def link(group: Group, person: Person, named: Named) -> None:
+def link(attempt: Attempt, person: Person, named: ResolvedIdentifier) -> None:
     """Let an identifier that was nobody's be this person's."""
     key = thread_key(named.thread)
-    group.draft(person, 2).writes[key] = Put(key, person.id.encode(), 0)
+    attempt.change(person, 2).writes[key] = Put(key, person.id.encode(), 0)
     person.add_thread(named.thread, named.identifier)
-    _claim(group, named.thread, person)
-
-
-def _claim(group: Group, thread: str, person: Person) -> None:
-    group.people.claim(thread, person)
-    if thread in group.placed_for:
-        group.placed_for[thread] = person
+    attempt.people.claim(named.thread, person)
 
 
 def _set_aside(
-    group: Group, workspace: str, one: Named, other: Named, owner: Person | None, why: str, id: str
+    attempt: Attempt,
+    workspace: str,
+    one: ResolvedIdentifier,
+    other: ResolvedIdentifier,
+    owner: Person | None,
+    why: str,
+    id: str,
 ) -> list[Put]:
     """What sets a join aside, if nothing has yet; ``owner`` is who has the other identifier."""
     if owner is not None:
-        group.people.confirm(owner)
+        attempt.people.confirm(owner)
     pair = "-".join(sorted((one.thread, other.thread)))
     key = Key(QUARANTINE, workspace, pair)
-    if key in group.aside or group.store.get([key])[0] is not None:
+    if key in attempt.quarantined or attempt.store.get([key])[0] is not None:
         return []  # reviewed or waiting for review already; the first event that raised it stands
     value = {
         "id": pair, "identifiers": [str(one.identifier), str(other.identifier)], "threads": [one.thread, other.thread],
-        "reason": why, "event": id, "at": group.now, "status": "open",
+        "reason": why, "event": id, "at": attempt.now, "status": "open",
     }  # fmt: skip
-    group.aside.add(key)
+    attempt.quarantined.add(key)
     return [Put(key, msgspec.json.encode(value), 0)]
 
 
-def join(group: Group, one: Person, other: Person, grounds: Grounds) -> Person:
+def join(attempt: Attempt, one: Person, other: Person, grounds: Grounds) -> Person:
     """Merge two people. The older survives and keeps its id; events stay where they are.
 
     The survivor's state becomes the fold of the union of both threads' events.
     """
     survivor, merged = sorted((one, other), key=lambda p: (p.created_at, p.id))
-    draft = group.join_drafts(survivor, merged)
-    draft.note_rows(survivor, group.catalogue)
-    draft.note_rows(merged, group.catalogue)
-    _fold_union(group, survivor, merged)
+    if survivor.heads.keys() & merged.heads.keys():
+        raise ConcurrencyConflict(f"threads of person {merged.id} were those of {survivor.id} already")
+    change = attempt.joined_change(survivor, merged)
+    change.note_rows(survivor, attempt.catalogue)
+    change.note_rows(merged, attempt.catalogue)
+    _fold_union(attempt, survivor, merged)
     for thread, identifier in merged.identifiers.items():
         survivor.add_thread(thread, identifier, merged.heads[thread])
         key = thread_key(thread)
         # A thread that this very batch creates must still be absent; one that exists is guarded by the
         # version of the person it is taken from.
-        created = draft.writes.get(key)
+        created = change.writes.get(key)
         expected = created.expected if isinstance(created, Put) else None
-        draft.writes[key] = Put(key, survivor.id.encode(), expected)
-        _claim(group, thread, survivor)
-    survivor.timers.update(merged.timers)
+        change.writes[key] = Put(key, survivor.id.encode(), expected)
+        attempt.people.claim(thread, survivor)
+    survivor.timers = survivor.timers | merged.timers
+    survivor.pending += merged.pending
     survivor.apart = sorted((set(survivor.apart) | set(merged.apart)) - survivor.heads.keys())
-    draft.people.pop(merged.id, None)
-    key = person_key(merged.id)
-    draft.writes[key] = Put(key, pack_alias(survivor.id), merged.version)
-    group.people.departed[merged.id] = survivor
+    change.people.pop(merged.id, None)
+    change.take(alias_writes(merged, survivor.id))
+    attempt.people.departed[merged.id] = survivor
     properties = {
         "survivor": survivor.id, "merged": merged.id, "threads": sorted(merged.heads), "reason": grounds.reason,
         "by": grounds.by, "merged_created_at": merged.created_at,
     }  # fmt: skip
-    draft.count_rows(group.catalogue)
-    told = _note(group, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
-    cascade(group, survivor, told)
+    change.count_rows(attempt.catalogue)
+    told = _note(attempt, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
+    attempt.react(survivor, told)
     return survivor
 
 
-def _fold_union(group: Group, survivor: Person, merged: Person) -> None:
-    catalogue = group.catalogue
+def _fold_union(attempt: Attempt, survivor: Person, merged: Person) -> None:
+    catalogue = attempt.catalogue
     larger, smaller = sorted((survivor, merged), key=lambda p: p.position, reverse=True)
     # Commuting folds allow the short way: fold the fewer events onto the state of the more.
     commuting = [i for i in range(len(catalogue.projections)) if i not in catalogue.ordered]
-    fewer = [*thread_events(group.store, group.stored_heads(smaller)), *group.pending_of(smaller)]
+    fewer = [*thread_events(attempt.store, smaller.stored_heads()), *smaller.pending]
     states = list(larger.states)
     fold_events(catalogue, fewer, states, only=commuting)
     union = Person(survivor.id, survivor.workspace, survivor.created_at, States(catalogue, states))
-    union.heads = {**group.stored_heads(survivor), **group.stored_heads(merged)}
+    union.heads = {**survivor.stored_heads(), **merged.stored_heads()}
     if catalogue.ordered:
-        pending = [*group.pending_of(survivor), *group.pending_of(merged)]
-        refold_person(group.store, catalogue, union, only=catalogue.ordered, extra=pending)
-    survivor.states, survivor.meanwhile = union.states, None
+        pending = [*survivor.pending, *merged.pending]
+        refold_person(attempt.store, catalogue, union, only=catalogue.ordered, extra=pending)
+    survivor.states, survivor.provisional, survivor.tail = union.states, None, None
     survivor.latest = max(survivor.latest, merged.latest)
 
 
-def split(group: Group, person: Person, threads: list[str], id: str, created_at: int, grounds: Grounds) -> Person:
+def split(attempt: Attempt, person: Person, threads: list[str], id: str, created_at: int, grounds: Grounds) -> Person:
     """Take threads out of a person into one of this id, exactly as if they had never been joined.
 
     The founding thread (whose id is the person's) must not be among them.
     """
-    draft = group.draft(person, len(threads) + 6 + 2 * group.cascade_room(person.workspace, SPLIT))
-    draft.note_rows(person, group.catalogue)
-    alias = group.store.get([person_key(id)])[0]
-    new = Person(id, person.workspace, created_at, States(group.catalogue))
+    change = attempt.change(person, len(threads) + 6 + 2 * attempt.plans.of(person.workspace, SPLIT).room)
+    change.note_rows(person, attempt.catalogue)
+    alias = attempt.store.get([person_key(id)])[0]
+    new = Person(id, person.workspace, created_at, States(attempt.catalogue))
     new.version = alias.version if alias is not None else 0
     for thread in threads:
         new.add_thread(thread, person.identifiers.pop(thread), person.heads.pop(thread))
         key = thread_key(thread)
-        draft.writes[key] = Put(key, new.id.encode())
-        _claim(group, thread, new)
+        change.writes[key] = Put(key, new.id.encode())
+        attempt.people.claim(thread, new)
     for name, due_at in list(person.timers.items()):
         if name.partition("/")[0] in new.heads:
-            new.timers[name] = due_at
-            del person.timers[name]
-    _divide_apart(group, person, new)
-    refold_person(group.store, group.catalogue, person)
-    refold_person(group.store, group.catalogue, new)
-    draft.add(new)
-    group.people.touched[new.id] = new
-    group.drafts[new.id] = draft
-    draft.rows_of[new.id] = set(group.catalogue.with_rows)
+            new.set_timer(name, due_at)
+            person.drop_timer(name)
+    _divide_apart(attempt, person, new)
+    refold_person(attempt.store, attempt.catalogue, person)
+    refold_person(attempt.store, attempt.catalogue, new)
+    attempt.people.add(new)
+    attempt.share(change, new)
+    change.rows_of[new.id] = set(attempt.catalogue.with_rows)
     properties = {
         "person": person.id, "split": new.id, "threads": sorted(threads), "reason": grounds.reason, "by": grounds.by,
     }  # fmt: skip
-    draft.count_rows(group.catalogue)
+    change.count_rows(attempt.catalogue)
     # Each of the two threads tells of it, and each of the two people is looked at anew.
     name = f"split/{grounds.cause}/{new.id}"
-    told = _note(group, person, SPLIT, name, properties, grounds.cause)
-    told_apart = _note(group, new, SPLIT, f"{name}/new", properties, grounds.cause)
-    cascade(group, person, told)
-    cascade(group, new, told_apart)
+    told = _note(attempt, person, SPLIT, name, properties, grounds.cause)
+    told_apart = _note(attempt, new, SPLIT, f"{name}/new", properties, grounds.cause)
+    attempt.react(person, told)
+    attempt.react(new, told_apart)
     return new
 
 
@@ -236,11 +239,11 @@ def set_apart(one: Person, other: Person) -> None:
     one.apart, other.apart = sorted({*one.apart, *other.heads}), sorted({*other.apart, *one.heads})
 
 
-def _divide_apart(group: Group, person: Person, new: Person) -> None:
+def _divide_apart(attempt: Attempt, person: Person, new: Person) -> None:
     """From whom each of two is to stay apart who are being split: from one another, and those who say so of them."""
     kept: dict[str, set[str]] = {person.id: set(), new.id: set()}
     for thread in person.apart:
-        other = group.people.owner(thread)
+        other = attempt.people.owner(thread)
         for part in (person, new):
             if other is None or part.heads.keys() & set(other.apart):
                 kept[part.id].add(thread)
@@ -248,30 +251,30 @@ def _divide_apart(group: Group, person: Person, new: Person) -> None:
     set_apart(person, new)
 
 
-def link_told(group: Group, person: Person, named: Named, grounds: Grounds) -> None:
+def link_told(attempt: Attempt, person: Person, named: ResolvedIdentifier, grounds: Grounds) -> None:
     """Let an identifier that was refused be the person's after all, and tell of it as of a merge: it can be undone."""
-    link(group, person, named)
+    link(attempt, person, named)
     person.apart = [thread for thread in person.apart if thread != named.thread]
     properties = {
         "survivor": person.id, "merged": named.thread, "threads": [named.thread], "reason": grounds.reason,
-        "by": grounds.by, "merged_created_at": group.now,
+        "by": grounds.by, "merged_created_at": attempt.now,
     }  # fmt: skip
-    told = _note(group, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
-    cascade(group, person, told)
+    told = _note(attempt, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
+    attempt.react(person, told)
 
 
-def _note(group: Group, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:
-    if group.store.seen([event_id(person.workspace, "threadline", key)]):
+def _note(attempt: Attempt, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:
+    if attempt.store.seen([event_id(person.workspace, "threadline", key)]):
         raise Conflict("this request was carried out before; give a new one its own request key")
     event = Event(
         type=type,
         identifiers=(person.identifiers[person.id],),
-        occurred_at=group.now,
+        occurred_at=attempt.now,
         key=key,
         source="threadline",
         source_type="internal",
         workspace=person.workspace,
         properties=properties,
-        received_at=group.now,
+        received_at=attempt.now,
     )
-    return group.emit(person, person.id, event, cause)
+    return attempt.emit(person, person.id, event, cause)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from threadline.engine.catalogue import Catalogue
 from threadline.engine.packing import time_key
 from threadline.engine.person import Person
-from threadline.engine.waiting import OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
+from threadline.engine.scheduled import OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.store import Delete, Key, Put
@@ -72,11 +72,11 @@ def effect_put(catalogue: Catalogue, person: Person, cause: Recorded, policy: st
 def timer_writes(person: Person, thread: str, policy: str, wish: Timer | CancelTimer) -> Iterator[Put | Delete]:
     """The writes that set or cancel a timer; each changes the person's timers just before it is handed out."""
     for known in person.heads:  # whichever of the person's threads it was set in, before or after a merge
-        due_at = person.timers.pop(f"{known}/{policy}/{wish.key}", None)
+        due_at = person.drop_timer(f"{known}/{policy}/{wish.key}")
         if due_at is not None:
             yield Delete(timer_key(known, policy, wish.key, due_at))
     if isinstance(wish, Timer):
-        person.timers[f"{thread}/{policy}/{wish.key}"] = wish.due_at
+        person.set_timer(f"{thread}/{policy}/{wish.key}", wish.due_at)
         yield timer_put(person.workspace, thread, policy, wish)
 
 
@@ -84,7 +84,7 @@ def note_fired(person: Person, thread: str, fired: Event) -> None:
     """Take a timer that has fired off the person's list; the dispatcher takes its item away in the same batch."""
     name = f"{thread}/{fired.properties['policy']}/{fired.properties['key']}"
     if person.timers.get(name) == fired.occurred_at:
-        del person.timers[name]
+        person.drop_timer(name)
 
 
 def is_idle(person: Person, policy: str, wish: Wish) -> bool:

@@ -1,0 +1,38 @@
+"""Assignment: the events of a call in groups that have no person in common, each in the order of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from threadline.engine.recording.validation import ValidatedEvent
+from threadline.engine.recording.working_set import WorkingSet
+
+
+def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[ValidatedEvent]]:
+    """The events by whom they can concern, in the order of the first event of each group.
+
+    Events that name the same person, or the same identifier of nobody yet, are one group; an event with identifiers of
+    several people joins their groups. Whose each event is in the end is decided when its group is worked on.
+    """
+    groups: dict[str, list[ValidatedEvent]] = {}
+    merged: dict[str, str] = {}
+    for one in events:
+        names = one.names
+        key = people.group_of(names[0].thread)
+        while key in merged:
+            key = merged[key]
+        for name in names[1:]:
+            other = people.group_of(name.thread)
+            while other in merged:
+                other = merged[other]
+            if other != key:
+                merged[other] = key
+                earlier = groups.pop(other, None)
+                if earlier is not None:
+                    groups[key] = sorted([*groups.get(key, ()), *earlier], key=_position)
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _position(one: ValidatedEvent) -> int:
+    return one.position

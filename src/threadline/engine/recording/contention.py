@@ -1,0 +1,56 @@
+"""Contention: people whom other processes change as well are changed by one process after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
+
+from threadline.engine.person import Person, person_key
+from threadline.engine.recording.people_cache import PeopleCache
+from threadline.engine.recording.validation import ValidatedEvent
+from threadline.engine.two_generation_cache import TwoGenerationCache
+from threadline.kernel.store import Store
+
+CONTENDED_REMEMBERED = 1_000
+
+
+class ContentionTracker:
+    """People on whom this process has lost an optimistic-concurrency race.
+
+    Not thread-safe: used under the recorder's lock, as its cache is.
+    """
+
+    def __init__(self, store: Store, cache: PeopleCache) -> None:
+        self._store = store
+        self._cache = cache
+        self._contended: TwoGenerationCache[str, int] = TwoGenerationCache(CONTENDED_REMEMBERED)
+        """Such people, and the version at which this process left them. They are read again under their lock."""
+
+    def contended(self, events: Sequence[ValidatedEvent]) -> set[str]:
+        """The contended people whom these events name."""
+        if not self._contended:
+            return set()
+        owners = {self._cache.owners.get(name.thread) for one in events for name in one.names}
+        return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
+
+    @contextmanager
+    def locked(self, people: Iterable[str]) -> Iterator[None]:
+        """The advisory lock of all of these people, who are read anew under it."""
+        ids = sorted(set(people))
+        keys = [person_key(id) for id in ids]
+        with self._store.advisory_lock(keys):
+            for id, item in zip(ids, self._store.get(keys), strict=True):
+                if item is None or item.version == self._contended.get(id):
+                    self._contended.forget(id)  # nobody else has been there
+                self._cache.forget(id)
+            yield
+
+    def note(self, changed: Iterable[Person], overtaken: Set[str]) -> None:
+        """Remember how a commit left those whom it changed, and in whose change another process was faster."""
+        for id in overtaken:
+            self._contended.put(id, 0)
+        if self._contended:
+            for person in changed:
+                if person.id not in overtaken and self._contended.get(person.id) is not None:
+                    self._contended.put(person.id, person.version)
+                    self._cache.forget(person.id)

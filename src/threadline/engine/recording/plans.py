@@ -1,0 +1,81 @@
+"""Plans: what an event of each type sets off in a workspace, worked out once and kept from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from threadline.engine.catalogue import PLANS_CACHED, Catalogue
+from threadline.engine.shared import SharedValues
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import CASCADE_EVENTS_MAX
+from threadline.kernel.policy import Policy
+from threadline.kernel.projection import Fold, Row
+
+
+class EventPlan(NamedTuple):
+    """What an event of one type sets off in one workspace."""
+
+    steps: tuple[tuple[int, Fold], ...]
+    """Index of each projection touched, and its fold."""
+    rows: tuple[int, ...]
+    """Those of the projections whose index rows may change."""
+    marks: tuple[Callable[[Recorded], Iterable[Row]], ...]
+    """What makes the rows of the event itself."""
+    policies: tuple[Policy, ...]
+    """The policies that are asked."""
+    room: int
+    """Writes to keep free for what these policies may add: an event and its consequences commit together."""
+
+
+class Plans:
+    """The plans of one catalogue. Not thread-safe: used under the recorder's lock."""
+
+    def __init__(self, catalogue: Catalogue, values: SharedValues) -> None:
+        self._catalogue = catalogue
+        self._values = values
+        self._names = tuple({p.shared.name: None for p in catalogue.policies if p.shared is not None})
+        self._shared: dict[str, dict[str, Any]] = {}
+        self._plans: dict[str, dict[str, EventPlan]] = {}
+
+    def refresh(self, workspaces: Iterable[str]) -> None:
+        """Take in what is shared in these workspaces now; to be called before the clock is read, so that whatever an
+        event is decided by had begun by the time that the event bears."""
+        for workspace in workspaces:
+            shared = {name: self._values.current(workspace, name) for name in self._names}
+            known = self._shared.get(workspace)
+            if known is None or any(shared[name] is not known[name] for name in self._names):
+                if len(self._shared) >= PLANS_CACHED:
+                    self._shared.clear()
+                    self._plans.clear()
+                self._shared[workspace], self._plans[workspace] = shared, {}
+
+    def of(self, workspace: str, event_type: str) -> EventPlan:
+        """The plan of an event."""
+        plans = self._plans.get(workspace)
+        if plans is None:
+            self.refresh((workspace,))
+            plans = self._plans[workspace]
+        plan = plans.get(event_type)
+        if plan is None:
+            if len(plans) >= PLANS_CACHED:  # event types are free, so that what is kept by type has to be bounded
+                plans.clear()
+            plan = plans[event_type] = self._made(workspace, event_type)
+        return plan
+
+    def _made(self, workspace: str, event_type: str) -> EventPlan:
+        plan = self._catalogue.plan(event_type)
+        policies = tuple(
+            policy
+            for policy in self._catalogue.reactors(event_type)
+            if policy.shared is None or policy.shared.heeds(self.shared(workspace, policy.shared.name), event_type)
+        )
+        return EventPlan(plan.steps, plan.rows, plan.marks, policies, 2 * CASCADE_EVENTS_MAX if policies else 0)
+
+    def shared(self, workspace: str, name: str) -> Any:
+        """The value of a policy's `Shared`: one and the same for a whole attempt."""
+        return self._shared[workspace][name]
+
+    def heeded(self, workspace: str, event_type: str) -> bool:
+        """Whether a policy names events of this type."""
+        return any(policy.names_types for policy in self.of(workspace, event_type).policies)

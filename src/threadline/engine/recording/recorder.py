@@ -1,0 +1,354 @@
+"""The recorder: events in, receipts out, everything durable or nothing.
+
+One call goes through six steps: validation (`validation.py`), sorting out what the log has already (here), warming the
+working set (`working_set.py`), assignment to groups that have nobody in common (`assignment.py`), work on one group
+after the other (`work.py`), and the commit. What another process has changed meanwhile is tried again.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from threadline.engine.catalogue import Catalogue
+from threadline.engine.collecting import seldom_collected
+from threadline.engine.reader_priority import ReaderPriority
+from threadline.engine.recording import rejected_log
+from threadline.engine.recording.assignment import assign
+from threadline.engine.recording.attempt import Attempt
+from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, ConcurrencyConflict, UnrecordableEvents
+from threadline.engine.recording.contention import ContentionTracker
+from threadline.engine.recording.people_cache import PeopleCache
+from threadline.engine.recording.plans import Plans
+from threadline.engine.recording.sources import Sources
+from threadline.engine.recording.validation import Isolation, RecordRequest, ValidatedEvent, Validator, unmet
+from threadline.engine.recording.work import fold_only, work
+from threadline.engine.recording.working_set import WorkingSet
+from threadline.engine.shared import SharedValues
+from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
+from threadline.kernel.event import Receipt, Recorded
+from threadline.kernel.policy import Known
+from threadline.kernel.store import Batch, Refusal, Store
+from threadline.kernel.time import Clock
+
+T = TypeVar("T")
+
+FENCED = "fenced"
+"""Code of a request whose own conditions (a lease, a timer still there) no longer hold; not an event to keep."""
+ATTEMPTS_MAX = 64
+"""Attempts at a call whose people another process keeps changing, before the caller is told to retry."""
+CALL_EVENTS_MAX = 1_000
+PAUSE_SECONDS_MAX = 0.1
+
+
+class _Call:
+    """One call of `record`: its requests, and what is settled about them so far, by position."""
+
+    __slots__ = ("events", "isolation", "receipts", "refused", "requests")
+
+    def __init__(self, requests: Sequence[RecordRequest], validator: Validator, now: int) -> None:
+        self.requests = requests
+        self.events: list[ValidatedEvent] = []
+        self.receipts: dict[int, Receipt] = {}
+        self.refused: dict[int, EventRejected] = {}
+        self.isolation = Isolation(set(), set())
+        for position, request in enumerate(requests):
+            try:
+                self.events.append(validator.validate(position, request, now))
+            except EventRejected as error:
+                self.refused[position] = error
+
+    def unsettled(self) -> list[ValidatedEvent]:
+        """What the next attempt is made at."""
+        if not self.receipts and not self.refused:
+            return self.events
+        return [one for one in self.events if one.position not in self.receipts and one.position not in self.refused]
+
+    @property
+    def settled(self) -> int:
+        """Grows with whatever an attempt finds out, to an end: there is only so much to settle."""
+        return len(self.receipts) + len(self.refused) + sum(map(len, self.isolation))
+
+
+class Recorder:
+    """Records events. Thread-safe: calls are validated side by side, and worked on and committed one after the other.
+
+    Callers that arrive while a call commits wait for the lock; surfaces with many callers should collect what
+    waits and hand it over in one call (that is the group commit).
+    """
+
+    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+        self.store = store
+        self.catalogue = catalogue
+        self.clock = clock
+        self.readers = ReaderPriority()
+        self.shared = SharedValues(store, catalogue, clock)
+        self.sources = Sources(store)
+        self._lock = threading.Lock()
+        self._validator = Validator(catalogue.rules, catalogue.never_ahead)
+        self._plans = Plans(catalogue, self.shared)
+        self._cache = PeopleCache()
+        self._contention = ContentionTracker(store, self._cache)
+        self.watchers: list[Callable[[Sequence[Batch] | None], None]] = []
+        """Called with the batches of each commit before the next one is made; with None if it is unknown which went
+        through."""
+
+    @property
+    def committing(self) -> threading.Lock:
+        """Held while a call is worked on and committed: what is done under it meets no commit of this process halfway."""
+        return self._lock
+
+    def record(self, requests: Sequence[RecordRequest]) -> list[Receipt]:
+        """Record events, each with its own receipt, in order. Returns when everything accepted is durable.
+
+        A rejected event is kept in the rejected log and never stops its neighbours. Raises `Unavailable`
+        (with `StoreFull`, `StoreBusy`) when the store cannot take them; what was then not answered was not written,
+        and sending the same events again is safe.
+        """
+        receipts: list[Receipt] = []
+        for start in range(0, len(requests), CALL_EVENTS_MAX):
+            with seldom_collected():
+                call = _Call(requests[start : start + CALL_EVENTS_MAX], self._validator, self.clock())
+                with self._lock:
+                    receipts += self._record(call)
+        return receipts
+
+    def _record(self, call: _Call) -> list[Receipt]:
+        attempts = progress = 0
+        while events := call.unsettled():
+            call.receipts.update(self._attempt(call, events, certain=attempts + progress > 0))
+            # An attempt that settled something was not lost to other writers.
+            attempts, progress = (0 if call.settled > progress else attempts + 1), call.settled
+            if attempts == ATTEMPTS_MAX:
+                raise Unavailable("other writers keep changing the same people; send the events again")
+            _pause(attempts)
+        if call.refused:
+            now = self.clock()
+            unfit = {i: error for i, error in call.refused.items() if error.code != FENCED}
+            entries = [rejected_log.entry_of(call.requests[i].event, e, now) for i, e in unfit.items()]
+            rejected_log.keep(self.store, entries)
+            for i, error in call.refused.items():
+                call.receipts[i] = Receipt(status="rejected", code=error.code, message=str(error))
+        return [call.receipts[i] for i in range(len(call.requests))]
+
+    # --- one attempt -----------------------------------------------------------------------
+
+    def _begin(
+        self, events: Iterable[ValidatedEvent], isolation: Isolation | None = None, *, cached: bool = True
+    ) -> Attempt:
+        """An attempt at these events; without ``cached`` it believes the store alone."""
+        people = WorkingSet(self.store, self.catalogue, self._cache if cached else PeopleCache())
+        self._plans.refresh({one.event.workspace for one in events})
+        return Attempt(
+            self.store, self.catalogue, people, self.clock(), self._plans, isolation or Isolation(set(), set())
+        )
+
+    def _attempt(self, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool) -> dict[int, Receipt]:
+        """The receipts that this attempt settles. Until it is ``certain`` which events are new, it rejects none of
+        them."""
+        attempt = self._begin(events, call.isolation)
+        try:
+            groups = self._groups(attempt, call, events, certain=certain)
+            contended = [self._contention.contended(group) for group in groups]
+            if any(contended):
+                if all(contended):
+                    with self._contention.locked(set().union(*contended)):
+                        # Made anew, for what has waited became known no earlier than its turn came.
+                        attempt = self._begin(events, call.isolation)
+                        groups = self._groups(attempt, call, events, certain=certain)
+                        return self._worked(attempt, groups, call, certain=certain)
+                # Events for whose people others may have to be waited for come in an attempt of their own.
+                for group, people in zip(groups, contended, strict=True):
+                    attempt.unsettled.update(one.id for one in group if people)
+                groups = [group for group, people in zip(groups, contended, strict=True) if not people]
+            return self._worked(attempt, groups, call, certain=certain)
+        except BaseException:
+            attempt.people.forget_all()
+            raise
+
+    def _groups(
+        self, attempt: Attempt, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool
+    ) -> list[list[ValidatedEvent]]:
+        fresh = self._sort_out(attempt, call, events, certain=certain)
+        attempt.people.warm(fresh)
+        return assign(fresh, attempt.people)
+
+    def _sort_out(
+        self, attempt: Attempt, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool = True
+    ) -> list[ValidatedEvent]:
+        """The events that are not in the log yet; duplicates and conflicts get their receipts here."""
+        # Also for duplicates: a crash may have committed the event without its source row.
+        for put in self.sources.missing({(one.event.workspace, one.event.source) for one in events}):
+            attempt.commit_apart([put])
+        known = self.store.seen([one.id for one in events], certain=certain)
+        unfit = self._unfit(events, known, certain=certain)
+        first: dict[str, int] = dict(known)
+        fresh = []
+        for one in events:
+            if one.position in unfit and one.id not in first:
+                call.refused[one.position] = unfit[one.position]
+                continue
+            digest = first.setdefault(one.id, one.digest)
+            if digest == one.digest and one.id not in known and one.id not in attempt.ids:
+                attempt.ids.add(one.id)
+                fresh.append(one)
+            else:
+                same = digest == one.digest
+                attempt.receipts[one.position] = Receipt(status="duplicate" if same else "conflict", id=one.id)
+                if not same:
+                    writes = rejected_log.conflict_writes(self.store, one.event, one.id, one.digest, attempt.now)
+                    attempt.commit_apart(writes)
+        return fresh
+
+    def _unfit(
+        self, events: Sequence[ValidatedEvent], known: dict[str, int], *, certain: bool
+    ) -> dict[int, EventRejected]:
+        """By position, why new events do not meet the requirements of their type. Adds to ``known`` what is known
+        after all."""
+        if not self.catalogue.requirements:
+            return {}
+        new = [one for one in events if one.id not in known]
+        unfit = unmet(new, self.catalogue.requirements)
+        if unfit and not certain:
+            known.update(self.store.seen([one.id for one in new if one.position in unfit]))
+        return unfit
+
+    def _worked(
+        self, attempt: Attempt, groups: Sequence[Sequence[ValidatedEvent]], call: _Call, *, certain: bool
+    ) -> dict[int, Receipt]:
+        for group in groups:
+            self.readers.give()
+            mark = attempt.begin()
+            try:
+                work(attempt, group)
+            except ConcurrencyConflict:
+                attempt.undo(mark, group)
+            except UnrecordableEvents as error:
+                attempt.undo(mark, group)
+                if certain:
+                    _isolate(error, call)
+        return self._commit(attempt, call)
+
+    def _commit(self, attempt: Attempt, call: _Call) -> dict[int, Receipt]:
+        outcomes = self._committed(attempt.batches())
+        self.sources.written(attempt.loose)
+        overtaken: set[str] = set()
+        lost: set[int] = set()
+        for (change, _), refusal in zip(attempt.sealed, outcomes, strict=False):
+            if refusal is not None:
+                lost.update(change.requests)
+                overtaken |= change.ids
+                self._refuse_fenced(change.requests, call)
+        people = attempt.people
+        if overtaken:
+            attempt.unsettled.update(attempt.receipts[i].id for i in lost if i in attempt.receipts)
+            people.forget(overtaken)
+        changed = [person for id, person in people.touched.items() if id not in overtaken]
+        people.keep(changed)
+        self._contention.note(changed, overtaken)
+        return attempt.answers()
+
+    def _refuse_fenced(self, positions: Sequence[int], call: _Call) -> None:
+        # A refused batch is tried again, except where a condition of the request itself no longer holds:
+        # a lease that was taken over stays lost, a timer that was taken away is gone.
+        for position in positions:
+            conditions = [w for w in call.requests[position].writes if w.expected is not None]
+            items = self.store.get([c.key for c in conditions])
+            for condition, item in zip(conditions, items, strict=True):
+                if (item.version if item is not None else 0) != condition.expected:
+                    message = f"another process was faster: {condition.key.table} {condition.key.partition} has changed"
+                    call.refused[position] = EventRejected(FENCED, message)
+
+    # --- besides events --------------------------------------------------------------------
+
+    def rehearse(self, request: RecordRequest, look: Callable[[Recorded, Known], T]) -> T:
+        """What ``look`` returns for an event that is appended and folded like any other, and then forgotten.
+
+        Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
+        """
+        call = _Call([request], self._validator, self.clock())
+        with self._lock:
+            attempt = self._begin(call.events, cached=False)
+            fresh = self._sort_out(attempt, call, call.events)
+            attempt.people.warm(fresh)
+            for error in call.refused.values():
+                raise error
+            if not fresh:
+                raise InvalidValue("an event with this key is recorded already; name it by its id")
+            try:
+                return look(*fold_only(attempt, fresh[0]))
+            except (UnrecordableEvents, ConcurrencyConflict) as error:
+                raise Unavailable(f"the event cannot be tried now: {error}") from None
+
+    def change(self, work: Callable[[Attempt], T]) -> T:
+        """Run ``work`` on an attempt of its own and commit what it changes: merges, splits and the like.
+
+        Retried from the start when another process was faster; whatever ``work`` raises undoes everything.
+        """
+        with self._lock:
+            for number in range(ATTEMPTS_MAX):
+                _pause(number)
+                # Nothing from the cache: what an operator names must be judged by what is so now.
+                attempt = self._begin((), cached=False)
+                try:
+                    result = work(attempt)
+                    attempt.seal_open()
+                    refusals = self._committed(attempt.batches())
+                except ConcurrencyConflict:
+                    continue
+                except UnrecordableEvents as error:
+                    hint = "Take some tags off first." if error.code == TOO_MANY_CHANGES else ""
+                    raise LimitExceeded(str(error), hint=hint) from error
+                finally:
+                    self._forget(attempt)
+                if not any(refusals):
+                    return result
+        raise Unavailable("other writers keep changing the same people; try again")
+
+    def _forget(self, attempt: Attempt) -> None:
+        """Drop from the cache whom an attempt has changed that did not work with it."""
+        for id, person in attempt.people.touched.items():
+            self._cache.forget(id)
+            for thread in person.heads:
+                self._cache.owners.forget(thread)
+
+    def _committed(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """Commit and tell the watchers; returns what became of each batch."""
+        outcomes: list[Refusal | None] = []
+        done: list[Batch] | None = None
+        try:
+            outcomes = self.store.commit(batches) if batches else []
+            done = [batch for batch, refusal in zip(batches, outcomes, strict=True) if refusal is None]
+        finally:
+            for watcher in self.watchers:
+                watcher(done)
+        return outcomes
+
+    def clear_caches(self) -> None:
+        """Forget every cached person: something else has written to the store."""
+        with self._lock:
+            self._cache.clear()
+
+
+def _isolate(error: UnrecordableEvents, call: _Call) -> None:
+    """Isolate what made an attempt void at the next one; reject it where it was isolated already."""
+    unfit = set(error.positions)
+    assert unfit, "whatever is recorded here belongs to a request"
+    if len(unfit) > 1 and not unfit <= call.isolation.alone:
+        # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.
+        call.isolation.alone.update(unfit)
+    elif error.code == TOO_MANY_CHANGES and not unfit <= call.isolation.unjoined:
+        # It may be the joining of people that is too much: then that is quarantined, and not the event refused.
+        call.isolation.unjoined.update(unfit)
+    else:
+        call.refused.update({position: EventRejected(error.code, str(error)) for position in unfit})
+
+
+def _pause(attempts: int) -> None:
+    """Wait a little after attempts that settled nothing: longer each time, and for a random time, unlike other
+    writers."""
+    if attempts:
+        time.sleep(random.uniform(0, min(0.001 * 2**attempts, PAUSE_SECONDS_MAX)))

@@ -1,0 +1,174 @@
+"""Validation: what an event must satisfy before anyone looks for its person; its id, digest and bytes. No store."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from threadline.engine.packing import BODY_BYTES_AROUND, decode_event, encode_event, nested_beyond, payload_digest
+from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
+from threadline.kernel import limits
+from threadline.kernel.errors import EventRejected, InvalidValue
+from threadline.kernel.event import CLAMPED, WORKSPACE_FORM, Event, event_id, is_workspace, thread_id
+from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
+from threadline.kernel.requirement import Requirement
+from threadline.kernel.store import Check, Delete, Put
+from threadline.kernel.time import EARLIEST, LATEST, SECOND
+
+
+class RecordRequest(NamedTuple):
+    """One event to record and what must hold or be written with it."""
+
+    event: Event
+    cause: str = ""
+    expected: int | None = None
+    """The position its person must be at, for callers that decide on what they have read."""
+    writes: tuple[Put | Delete | Check, ...] = ()
+    """Further writes of the same batch, such as taking a fired timer away under a lease."""
+    known: bool = False
+    """Whether the identifiers are those of a person as they are kept: whoever has their threads is meant, whatever the
+    definitions say of such identifiers by now."""
+
+
+class Isolation(NamedTuple):
+    """Positions of requests that could not be recorded in some way, and how they are tried from then on."""
+
+    alone: set[int]
+    """They share no batch with those after them."""
+    unjoined: set[int]
+    """They join nobody, because no batch could hold what that would change."""
+
+
+class ValidatedEvent(msgspec.Struct, gc=False):
+    """A request whose event has passed every check that needs no store."""
+
+    position: int
+    """Of its request in the call."""
+    request: RecordRequest
+    event: Event
+    id: str
+    digest: int
+    encoded: bytes
+    """The event as JSON; the time of recording completes it."""
+    names: tuple[ResolvedIdentifier, ...]
+    """Who is meant, the strongest identifier first."""
+
+
+class Validator:
+    """Validates requests one by one. Needs no lock: what threads lose of each other's caches is worked out again."""
+
+    def __init__(self, rules: IdentityRules, never_ahead: Container[str] = ()) -> None:
+        self.identifiers = IdentifierResolver(rules)
+        self._never_ahead = never_ahead
+
+    def validate(self, position: int, request: RecordRequest, now: int) -> ValidatedEvent:
+        """The event with its id, digest and bytes, its identifiers normalised and without junk; raises
+        `EventRejected`. ``now`` is the time of receipt of an event that bears none."""
+        event = request.event
+        self._check(event)
+        # The digest goes by the time that the producer gave, whatever is made of it here: a retry has the same one.
+        sent_time = event.sent_time
+        if event.occurred_at > now:
+            event = self._not_too_far_ahead(event, now)
+        if request.known:
+            found = [ResolvedIdentifier(i, thread_id(event.workspace, i), 0, True) for i in event.identifiers]
+        else:
+            workspace, resolve = event.workspace, self.identifiers.of
+            found = [each for i in event.identifiers if (each := resolve(workspace, i)) is not None]
+        names = _naming(found)
+        if not names:
+            raise EventRejected(
+                "no_identifier", "no usable identifier: give a user_id, anonymous_id, email, phone or external id"
+            )
+        normal = tuple([each.identifier for each in found])
+        if normal != event.identifiers or not event.received_at:
+            event = msgspec.structs.replace(event, identifiers=normal, received_at=event.received_at or now)
+        try:
+            same = sent_time == event.sent_time
+            digest = payload_digest(event if same else msgspec.structs.replace(event, sent_time=sent_time))
+            id = event_id(event.workspace, event.source, event.key)
+            encoded = encode_event(event)
+            if event.source_type == "direct":
+                # From Python anything may come: what is folded now must be what a refold will read from the log.
+                event = decode_event(encoded)
+        except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+            raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
+        size = len(encoded) + BODY_BYTES_AROUND
+        if size > limits.LOGGED_EVENT_BYTES_MAX:
+            raise EventRejected(
+                "too_large",
+                f"the event has {size} bytes as the log keeps it; at most {limits.LOGGED_EVENT_BYTES_MAX} are taken",
+            )
+        # Counting brackets is cheap and nearly always enough: without so many of them nothing is nested so deeply.
+        if encoded.count(b"[") + encoded.count(b"{") > limits.JSON_DEPTH_MAX and nested_beyond(
+            (event.properties, event.context, event.wire), limits.JSON_DEPTH_MAX + 1
+        ):
+            raise EventRejected("too_deep", f"the event is nested more than {limits.JSON_DEPTH_MAX} levels deep")
+        return ValidatedEvent(position, request, event, id, digest, encoded, names)
+
+    def _check(self, event: Event) -> None:
+        """Raise `EventRejected` for what no log may hold."""
+        if not is_workspace(event.workspace):
+            # Whoever calls us has chosen it, not the producer of the event: there is no workspace to reject it in.
+            raise InvalidValue(f"{event.workspace[:80]!r} cannot name a workspace: {WORKSPACE_FORM}")
+        if not 0 < len(event.type) <= limits.EVENT_TYPE_LENGTH_MAX:
+            raise EventRejected("invalid_type", f"an event type has 1 to {limits.EVENT_TYPE_LENGTH_MAX} characters")
+        if event.type.startswith(SYSTEM_PREFIX) and event.source_type != "internal":
+            raise EventRejected("reserved_type", f"types that begin with {SYSTEM_PREFIX} are Threadline's own")
+        if not 0 < len(event.key) <= limits.LOGGED_KEY_LENGTH_MAX:
+            raise EventRejected(
+                "invalid_key", f"an event needs an idempotency key of 1 to {limits.LOGGED_KEY_LENGTH_MAX} characters"
+            )
+        if "\0" in event.source:
+            # An event's id is made of both, with a NUL between them: so no other source and key have the same.
+            raise EventRejected("invalid_value", "the source of an event may hold no NUL")
+        if len(event.identifiers) > limits.IDENTIFIERS_PER_EVENT_MAX:
+            raise EventRejected(
+                "too_many_identifiers", f"an event has at most {limits.IDENTIFIERS_PER_EVENT_MAX} identifiers"
+            )
+        if not EARLIEST <= event.occurred_at <= LATEST:
+            raise EventRejected("invalid_time", "the time is outside the years 1 to 9999")
+
+    def _not_too_far_ahead(self, event: Event, now: int) -> Event:
+        """The event at the time of its receipt, marked, if its own time lies too far ahead to be believed."""
+        at_once = event.type in self._never_ahead and event.source_type != "external"
+        if event.occurred_at <= now + (0 if at_once else limits.FUTURE_MAX_SECONDS * SECOND):
+            return event
+        sent = event.sent_time if event.sent_time is not None else event.occurred_at
+        received_at, marks = event.received_at or now, (*event.marks, CLAMPED)
+        return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=marks)
+
+
+def thread_of(event: Event, identifiers: IdentifierResolver) -> str:
+    """The thread of an event's strongest identifier, in which it would stand; "" if nothing usable names anybody."""
+    try:
+        found = [identifiers.of(event.workspace, each) for each in event.identifiers]
+    except EventRejected:
+        return ""
+    names = _naming([each for each in found if each is not None])
+    return names[0].thread if names else ""
+
+
+def _naming(found: Sequence[ResolvedIdentifier]) -> tuple[ResolvedIdentifier, ...]:
+    """Those that find the event's person, the strongest first."""
+    names = tuple([each for each in found if each.identifies])
+    if len(names) > 1:
+        joining = {each: None for each in names if each.joins}
+        # If an event has only non-joining identifiers, the strongest one is used.
+        return tuple(sorted(joining, key=ResolvedIdentifier.rank)) or (min(names, key=ResolvedIdentifier.rank),)
+    return names
+
+
+def unmet(events: Iterable[ValidatedEvent], requirements: Mapping[str, Requirement]) -> dict[int, EventRejected]:
+    """By position, why events do not meet the requirements of their type. What Threadline adds itself is exempt."""
+    found: dict[int, EventRejected] = {}
+    for one in events:
+        requirement = requirements.get(one.event.type)
+        if requirement is not None and one.event.source_type != "internal":
+            try:
+                requirement.check(one.event)
+            except EventRejected as error:
+                found[one.position] = error
+    return found

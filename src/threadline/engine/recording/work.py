@@ -1,0 +1,70 @@
+"""Work: the events of one group, each put in the thread of its person, folded, and reacted to; then sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from threadline.engine.known import KnownPerson
+from threadline.engine.person import Person
+from threadline.engine.recording.attempt import Attempt
+from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
+from threadline.engine.recording.emission import note_fired
+from threadline.engine.recording.identity import resolve
+from threadline.engine.recording.validation import ValidatedEvent
+from threadline.kernel.errors import Conflict, ThreadlineError
+from threadline.kernel.event import Receipt, Recorded
+from threadline.kernel.policy import TIMER_FIRED
+
+
+def work(attempt: Attempt, events: Sequence[ValidatedEvent]) -> None:
+    """Record the events of one group in an attempt. Raises `ConcurrencyConflict` or `UnrecordableEvents`: then nothing
+    of the group is to be committed."""
+    for one in events:
+        try:
+            _record(attempt, one)
+        except UnrecordableEvents as error:
+            raise error if error.positions else UnrecordableEvents([one.position], error.code, str(error)) from error
+        except Conflict as error:
+            # What an event brings about bears its id: another process has recorded it since this attempt looked.
+            raise ConcurrencyConflict(f"event {one.id} has joined two people already") from error
+        except (ThreadlineError, ConcurrencyConflict):
+            raise
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            raise UnrecordableEvents([one.position], "projection_failed", message) from error
+    attempt.seal_open()
+
+
+def _record(attempt: Attempt, one: ValidatedEvent) -> None:
+    request = one.request
+    attempt.position = one.position
+    person, thread = _person_of(attempt, one)
+    if request.expected is not None and request.expected != person.position:
+        # Void, not only rejected: finding the person may have created, linked or joined people already.
+        message = f"expected position {request.expected}, the person is at {person.position}; read and decide again"
+        raise UnrecordableEvents([one.position], "position_conflict", message)
+    if one.event.type == TIMER_FIRED:
+        note_fired(person, thread, one.event)
+    recorded = attempt.append(person, thread, one)
+    attempt.react(person, recorded)
+    if one.position in attempt.isolation.alone:
+        attempt.seal_person(person)
+    attempt.receipts[one.position] = Receipt(
+        status="accepted", id=one.id, person=person.id, thread=thread, sequence=recorded.sequence
+    )
+
+
+def _person_of(attempt: Attempt, one: ValidatedEvent) -> tuple[Person, str]:
+    """The person and the thread of an event: nearly always somebody who has all of its identifiers."""
+    names, owner = one.names, attempt.people.owner
+    person = owner(names[0].thread)
+    if person is not None and all(owner(name.thread) is person for name in names[1:]):
+        return person, names[0].thread
+    return resolve(attempt, one.event.workspace, names, one.id)
+
+
+def fold_only(attempt: Attempt, one: ValidatedEvent) -> tuple[Recorded, KnownPerson]:
+    """An event in its place, and its person right after it, for who only wants to look. Policies are not asked."""
+    person, thread = resolve(attempt, one.event.workspace, one.names, one.id)
+    recorded = attempt.append(person, thread, one)
+    return recorded, attempt.known(person, recorded)
