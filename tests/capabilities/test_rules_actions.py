@@ -10,7 +10,7 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.deciding_stage import ALWAYS, RISK, acting, applied, decisions, events, rules, views
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.packing import unpack
-from threadline.engine.recording.plans import Reactors
+from threadline.engine.recording.plans import Plans
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY
 
@@ -174,9 +174,9 @@ def test_decisions_that_come_over_a_wire_are_nobodys() -> None:
 
 def test_without_rules_no_policy_is_asked_and_no_room_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked()
-    reactors = Reactors(asked.engine.catalogue, asked.engine.recorder.shared)
-    assert "rules" not in {policy.name for policy in reactors.of("default", "applied")}
+    plans = Plans(asked.engine.catalogue, asked.engine.recorder.shared)
+    assert "rules" not in {policy.name for policy in plans.of("default", "applied").policies}
     ruled = Asked(definitions=RISK)
-    reactors = Reactors(ruled.engine.catalogue, ruled.engine.recorder.shared)
-    assert "rules" in {policy.name for policy in reactors.of("default", "applied")}
-    assert "rules" not in {policy.name for policy in reactors.of("default", "page")}
+    plans = Plans(ruled.engine.catalogue, ruled.engine.recorder.shared)
+    assert "rules" in {policy.name for policy in plans.of("default", "applied").policies}
+    assert "rules" not in {policy.name for policy in plans.of("default", "page").policies}

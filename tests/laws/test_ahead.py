@@ -76,14 +76,14 @@ def test_what_is_kept_meanwhile_goes_when_everything_has_happened() -> None:
     on = staging.engine(clock=clock)
     who = {"user_id": "ada"}
     on.record([event("note", who, "ahead", NOW + HOUR)])
-    assert on.person("default", "user_id:ada").meanwhile is not None
+    assert on.person("default", "user_id:ada").provisional is not None
     clock.now = NOW + 2 * HOUR
     on.record([event("note", who, "later", clock.now - 1)])
-    assert on.person("default", "user_id:ada").meanwhile is None
+    assert on.person("default", "user_id:ada").provisional is None
 
 
 def test_what_occurs_now_begins_nothing() -> None:
     clock = Clock()
     on = staging.engine(clock=clock)
     on.record([event("note", {"user_id": "ada"}, "now", NOW)])
-    assert on.person("default", "user_id:ada").meanwhile is None
+    assert on.person("default", "user_id:ada").provisional is None

@@ -13,7 +13,7 @@ from tests.laws import staging
 from tests.laws.staging import Engine, event
 from threadline.engine.recording import rejected_log as rejected
 from threadline.engine.dispatch import Dispatcher
-from threadline.engine.packing import pack_body
+from threadline.engine.packing import body_of, encode_event
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Event, Recorded
@@ -210,7 +210,7 @@ def test_a_join_that_no_batch_can_hold_is_set_aside_and_its_event_recorded() -> 
 def large(who: dict[str, str], key: str, more: int = 0) -> Event:
     """The largest event that the log takes, or one of so many bytes more."""
     empty = event("page", who, key, received_at=scenarios.NOW, properties={"x": ""})
-    room = LOGGED_EVENT_BYTES_MAX - len(pack_body(empty, scenarios.NOW))
+    room = LOGGED_EVENT_BYTES_MAX - len(body_of(encode_event(empty), scenarios.NOW))
     return msgspec.structs.replace(empty, properties={"x": "x" * (room + more)})
 
 

@@ -26,10 +26,6 @@ _pack = msgspec.msgpack.Encoder()
 _unpack = msgspec.msgpack.Decoder()
 
 
-BODY_BYTES_AROUND = 64
-"""What the log keeps around an event at most: the time of recording and the id of the cause."""
-
-
 def encode_event(event: Event) -> bytes:
     """The bytes of an event in the log. Raises ValueError or TypeError for what JSON cannot hold."""
     return _json.encode(event)
@@ -43,6 +39,11 @@ def decode_event(encoded: bytes) -> Event:
 def body_of(encoded: bytes, recorded_at: int, cause: str = "") -> bytes:
     """The bytes the log keeps of an encoded event: `_Body`, put together without encoding the event once more."""
     return b"[%b,%d,%b]" % (encoded, recorded_at, _json.encode(cause))
+
+
+def body_bytes(encoded: bytes, recorded_at: int, cause: str) -> int:
+    """The length of `body_of`."""
+    return len(encoded) + len(str(recorded_at)) + len(_json.encode(cause)) + len(b"[,,]")
 
 
 def unpack_event(entry: LogEntry) -> Recorded:

@@ -106,6 +106,7 @@ class Life:
         steps = self._side.step(recorded.event.type).plan.steps
         if steps:
             self._person.heads[recorded.thread] += 1
+            self._person.states.settle()
             self._history.add(recorded)
             take_in(self._scene, self._person, recorded, steps, self._now, self._refolded)
 

@@ -78,6 +78,9 @@ class Attempt:
         recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
         body = body_of(one.encoded, self.now, request.cause)
         change.append(LogEntry(thread, sequence, event.occurred_at, event.type, one.id, one.digest, body))
+        if person.states.is_outdated and max(event.occurred_at, person.latest[0]) > self.now:
+            # What is so until then begins with the states before this event.
+            person.states.settle()
         person.pending.append(recorded)
         if person.tail is not None:
             # The next commit writes the states where a tail cannot lead to them.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.packing import BODY_BYTES_AROUND, decode_event, encode_event, nested_beyond, payload_digest
+from threadline.engine.packing import body_bytes, decode_event, encode_event, nested_beyond, payload_digest
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
@@ -95,7 +95,7 @@ class Validator:
                 event = decode_event(encoded)
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
-        size = len(encoded) + BODY_BYTES_AROUND
+        size = body_bytes(encoded, now, request.cause)
         if size > limits.LOGGED_EVENT_BYTES_MAX:
             raise EventRejected(
                 "too_large",

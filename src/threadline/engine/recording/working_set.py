@@ -175,3 +175,4 @@ class WorkingSet:
     def _drop(self, id: str) -> None:
         self._cache.forget(id)
         self._people.pop(id, None)
+        self.touched.pop(id, None)
