@@ -155,12 +155,13 @@ def person_writes(person: Person, catalogue: Catalogue) -> list[Put]:
     tail = person.tail
     if tail is not None and len(tail) <= tail_max(person.size) and person.provisional is None:
         return [Put(key, _pack_head(person), version)]
-    snapshot = pack((person.version, person.latest, catalogue.layout, person.states.to_pack()))
-    person.size = len(snapshot)
+    packed = pack(person.states.to_pack())
+    person.size, states = len(packed), msgspec.Raw(packed)
     if person.provisional is not None or not WHOLE_BYTES_MAX < person.size <= SNAPSHOT_BYTES_MAX:
         person.base, person.tail = 0, None
-        return [Put(key, pack_person(person, catalogue), version)]
+        return [Put(key, _pack_whole(person, catalogue, states), version)]
     person.base, person.tail = person.version, []
+    snapshot = pack((person.base, person.latest, catalogue.layout, states))
     return [Put(key, _pack_head(person), version), Put(snapshot_key(person.id), snapshot)]
 
 
@@ -242,7 +243,11 @@ def _pack_head(person: Person) -> bytes:
 
 def pack_person(person: Person, catalogue: Catalogue) -> bytes:
     """A person with all states, whichever form the store has: what two copies of a person are compared by."""
-    fields = (*_common(_WHOLE, person), catalogue.layout, person.states.to_pack())
+    return _pack_whole(person, catalogue, person.states.to_pack())
+
+
+def _pack_whole(person: Person, catalogue: Catalogue, states: Any) -> bytes:
+    fields = (*_common(_WHOLE, person), catalogue.layout, states)
     if person.provisional is not None:
         packed = pack((*fields, person.provisional.kept()))
         if len(packed) <= VALUE_BYTES_MAX:
