@@ -51,7 +51,7 @@ class PolicyScene(Scene, Protocol):
 class KnownPerson:
     """The engine's `threadline.kernel.policy.Known`. Nothing is unpacked or computed before somebody asks for it."""
 
-    __slots__ = ("_begun", "_person", "_position", "_scene", "_type", "_views", "at")
+    __slots__ = ("_person", "_position", "_scene", "_type", "_views", "at", "room_left")
 
     def __init__(self, scene: PolicyScene, person: Person, event_type: str, at: int) -> None:
         self._scene = scene
@@ -60,16 +60,13 @@ class KnownPerson:
         self._position = -1
         self._type = event_type
         self.at = at
-        self._begun: Callable[[], int] | None = None
-
-    def begin(self, room: Callable[[], int]) -> None:
-        """A policy is asked now; ``room`` tells how many more wishes may come of the cause."""
-        self._begun = room
+        self.room_left: Callable[[], int] | None = None
+        """Tells a policy that is asked how many more wishes may come of the cause."""
 
     @property
     def room(self) -> int:
         """How many more wishes may come of the cause; outside of a cascade none."""
-        return 0 if self._begun is None else self._begun()
+        return 0 if self.room_left is None else self.room_left()
 
     @property
     def person(self) -> str:

@@ -48,7 +48,7 @@ class Person:
     """A set of threads and what is folded from their union. Mutable: the recorder owns it while it works."""
 
     __slots__ = (
-        "_packed_timers", "_timers", "apart", "base", "created_at", "heads", "id", "identifiers", "latest", "pending",
+        "_apart", "_described", "_packed_timers", "_timers", "base", "created_at", "heads", "id", "identifiers", "latest", "pending",
         "provisional", "size", "stale", "states", "tail", "unwritten", "version", "workspace",
     )  # fmt: skip
 
@@ -61,8 +61,9 @@ class Person:
         """Sequence of the last event of each thread; a thread that holds no event yet has 0."""
         self.identifiers: dict[str, Identifier] = {}
         """The identifier that each thread belongs to."""
-        self.apart: list[str] = []
-        """Threads of others from which an operator has split this person: they are never joined by themselves."""
+        self._apart: list[str] = []
+        self._described: msgspec.Raw | None = None
+        """What few events change, as a head has it; None: to be packed anew."""
         self._timers: dict[str, int] | None = {}
         self._packed_timers: msgspec.Raw | None = None
         self.latest: tuple[int, str] = (-(1 << 63), "")
@@ -82,6 +83,15 @@ class Person:
         """Projections whose stored state is of another version and must be folded again before use."""
         self.unwritten: frozenset[int] = frozenset()
         """Those that were folded again since the person was read: none of their index rows is known to be stored."""
+
+    @property
+    def apart(self) -> list[str]:
+        """Threads of others from which an operator has split this person: they are never joined by themselves."""
+        return self._apart
+
+    @apart.setter
+    def apart(self, threads: list[str]) -> None:
+        self._apart, self._described = threads, None
 
     @property
     def timers(self) -> dict[str, int]:
@@ -106,6 +116,10 @@ class Person:
             self._packed_timers = None
         return due_at
 
+    def keep_packed_timers(self, timers: msgspec.Raw) -> None:
+        """Take the timers as they are stored; they are opened when somebody looks."""
+        self._timers, self._packed_timers = None, timers
+
     def packed_timers(self) -> msgspec.Raw:
         """The timers as they are stored."""
         if self._packed_timers is None:
@@ -121,6 +135,24 @@ class Person:
         """Let a thread belong to this person."""
         self.heads[thread] = head
         self.identifiers[thread] = identifier
+        self._described = None
+
+    def remove_thread(self, thread: str) -> tuple[Identifier, int]:
+        """Let a thread not belong to this person any more; answers its identifier and its head."""
+        self._described = None
+        return self.identifiers.pop(thread), self.heads.pop(thread)
+
+    def keep_described(self, described: msgspec.Raw) -> None:
+        """Take the described part as it is stored."""
+        self._described = described
+
+    def described(self) -> msgspec.Raw:
+        """Whose threads these are: the part of a head that few events change."""
+        if self._described is None:
+            identifiers = [self.identifiers[thread] for thread in self.heads]
+            fields = (self.workspace, self.created_at, list(self.heads), identifiers, self._apart)
+            self._described = msgspec.Raw(pack(fields))
+        return self._described
 
     def stored_heads(self) -> dict[str, int]:
         """The heads of the person's threads as far as they are in the store."""
@@ -193,16 +225,22 @@ class _Whole(msgspec.Struct, array_like=True, gc=False):
     provisional: tuple[tuple[int, str], int, list[msgspec.Raw]] | None = None
 
 
+class _Described(msgspec.Struct, array_like=True, gc=False):
+    """What few events change of a person."""
+
+    workspace: str
+    created_at: int
+    threads: list[str]
+    identifiers: list[Identifier]
+    apart: list[str]
+
+
 class _Head(msgspec.Struct, array_like=True, gc=False):
     """A person's item whose states are in the snapshot that was written with version ``base``."""
 
     kind: int
-    workspace: str
-    created_at: int
-    threads: list[str]
+    described: msgspec.Raw
     heads: list[int]
-    identifiers: list[Identifier]
-    apart: list[str]
     timers: msgspec.Raw
     latest: tuple[int, str]
     base: int
@@ -223,22 +261,26 @@ class _Snapshot(msgspec.Struct, array_like=True, gc=False):
 _LASTING = len(_Whole.__struct_fields__) - 1
 _whole = msgspec.msgpack.Decoder(_Whole).decode
 _head = msgspec.msgpack.Decoder(_Head).decode
+_decode_described = msgspec.msgpack.Decoder(_Described).decode
 _snapshot = msgspec.msgpack.Decoder(_Snapshot).decode
 _ALIAS_START = b"\x92" + pack(_ALIAS)
-_HEAD_START = b"\x9c" + pack(_HEAD)
+_HEAD_START = b"\x98" + pack(_HEAD)
 """How the MessagePack arrays begin that are no whole person."""
 
 
-def _common(kind: int, person: Person) -> tuple[Any, ...]:
+def _pack_head(person: Person) -> bytes:
+    return pack((
+        _HEAD, person.described(), list(person.heads.values()), person.packed_timers(), person.latest, person.base,
+        b"".join(person.tail or ()), person.size,
+    ))  # fmt: skip
+
+
+def _common(person: Person) -> tuple[Any, ...]:
     heads = person.heads
     return (
-        kind, person.workspace, person.created_at, list(heads), list(heads.values()),
+        _WHOLE, person.workspace, person.created_at, list(heads), list(heads.values()),
         [person.identifiers[thread] for thread in heads], person.apart, person.packed_timers(), person.latest,
     )  # fmt: skip
-
-
-def _pack_head(person: Person) -> bytes:
-    return pack((*_common(_HEAD, person), person.base, b"".join(person.tail or ()), person.size))
 
 
 def pack_person(person: Person, catalogue: Catalogue) -> bytes:
@@ -247,7 +289,7 @@ def pack_person(person: Person, catalogue: Catalogue) -> bytes:
 
 
 def _pack_whole(person: Person, catalogue: Catalogue, states: Any) -> bytes:
-    fields = (*_common(_WHOLE, person), catalogue.layout, states)
+    fields = (*_common(person), catalogue.layout, states)
     if person.provisional is not None:
         packed = pack((*fields, person.provisional.kept()))
         if len(packed) <= VALUE_BYTES_MAX:
@@ -346,7 +388,7 @@ def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | No
         return str(unpack(value)[1])
     if not value.startswith(_HEAD_START):
         whole = _whole(value)
-        person = _described(item, whole, catalogue, whole.layout, whole.states)
+        person = _made(item, whole, whole, catalogue, whole.layout, whole.states)
         person.latest, person.size = whole.latest, len(value)
         if whole.provisional is not None and not person.stale and whole.layout == catalogue.layout:
             latest, until, states = whole.provisional
@@ -356,7 +398,9 @@ def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | No
     snapshot = None if packed is None else _snapshot(packed.value)
     if snapshot is None or snapshot.base != head.base:
         return None
-    person = _described(item, head, catalogue, snapshot.layout, snapshot.states)
+    described = _decode_described(head.described)
+    person = _made(item, described, head, catalogue, snapshot.layout, snapshot.states)
+    person.keep_described(head.described)
     person.latest, person.size, person.base = head.latest, head.size, head.base
     tail = [head.tail[at : at + 16] for at in range(0, len(head.tail), 16)]
     # Of another layout, the states that stand are older than those that are folded again now: all are written.
@@ -377,19 +421,24 @@ def _events_of(store: Store, ids: Sequence[str]) -> Callable[[], Sequence[Record
     return read
 
 
-def _described(
-    item: Item, stored: _Whole | _Head, catalogue: Catalogue, layout: str, packed: list[msgspec.Raw]
+def _made(
+    item: Item,
+    described: _Whole | _Described,
+    counted: _Whole | _Head,
+    catalogue: Catalogue,
+    layout: str,
+    packed: list[msgspec.Raw],
 ) -> Person:
     values: list[Any] = packed
     stale: tuple[int, ...] = ()
     if layout != catalogue.layout:
         values, stale = _relaid(layout, packed, catalogue)
-    person = Person(item.key.partition, stored.workspace, stored.created_at, States(catalogue, values))
+    person = Person(item.key.partition, described.workspace, described.created_at, States(catalogue, values))
     person.version = item.version
-    person.heads = dict(zip(stored.threads, stored.heads, strict=True))
-    person.identifiers = dict(zip(stored.threads, stored.identifiers, strict=True))
-    person.apart, person.stale = stored.apart, stale
-    person._timers, person._packed_timers = None, stored.timers  # noqa: SLF001 - the other half of this class
+    person.heads = dict(zip(described.threads, counted.heads, strict=True))
+    person.identifiers = dict(zip(described.threads, described.identifiers, strict=True))
+    person.apart, person.stale = described.apart, stale
+    person.keep_packed_timers(counted.timers)
     return person
 
 

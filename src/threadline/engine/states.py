@@ -24,14 +24,14 @@ class States(Sequence[State]):
     of the tail are folded into it at that moment, in the order in which they were recorded.
     """
 
-    __slots__ = ("_again", "_outdated", "_tail", "folding", "values")
+    __slots__ = ("_again", "_tail", "folding", "outdated", "values")
 
     def __init__(self, folding: Folding, values: list[Any] | None = None) -> None:
         self.folding = folding
         self.values: list[Any] = folding.empty() if values is None else values
         """A live state, or still `msgspec.Raw`; the write path works on this list after `settle`."""
         self._tail: Callable[[], Sequence[Recorded]] | Sequence[Recorded] = ()
-        self._outdated: set[int] = set()
+        self.outdated: set[int] = set()
         """States that a late event has made wrong; they are folded from the log when they are next asked for."""
         self._again: Again | None = None
 
@@ -42,7 +42,7 @@ class States(Sequence[State]):
     def settle(self) -> list[Any]:
         """Open every state, so that `values` can be worked on; answers `values`."""
         for index, state in enumerate(self.values):
-            if state.__class__ is msgspec.Raw or index in self._outdated:
+            if state.__class__ is msgspec.Raw or index in self.outdated:
                 self[index]
         return self.values
 
@@ -54,30 +54,25 @@ class States(Sequence[State]):
         """
         values, projections = self.values, self.folding.projections
         for index, fold in steps:
-            if index in self._outdated:
+            if index in self.outdated:
                 continue
             if again is not None and projections[index].ordered:
                 in_place = projections[index].in_place
                 if in_place is None or not in_place(self[index], recorded):
-                    self._outdated.add(index)
+                    self.outdated.add(index)
                     self._again = again
                     continue
             state = fold(self[index], recorded)
             if state is not None:
                 values[index] = state
-        return bool(self._outdated)
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether a state waits to be folded from the log."""
-        return bool(self._outdated)
+        return bool(self.outdated)
 
     def __getitem__(self, index: Any) -> Any:
         state = self.values[index]
-        if index in self._outdated:
+        if index in self.outdated:
             assert self._again is not None
             state = self.values[index] = self._again(index)
-            self._outdated.discard(index)
+            self.outdated.discard(index)
         elif state.__class__ is msgspec.Raw:
             state = _unpack(state)
             for recorded in self._events():
@@ -95,13 +90,13 @@ class States(Sequence[State]):
 
     def __setitem__(self, index: int, state: State) -> None:
         self.values[index] = state
-        self._outdated.discard(index)
+        self.outdated.discard(index)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def to_pack(self) -> list[Any]:
         """Every state with its tail folded in; what nobody has looked at and has no tail goes on as bytes."""
-        if self._outdated or self._tail:
+        if self.outdated or self._tail:
             self.settle()
         return self.values

@@ -16,6 +16,7 @@ from threadline.kernel.limits import (
 )
 from threadline.kernel.store import Batch, Key, LogEntry, Put
 
+_ID_LENGTH = 32
 _is_hex_id = re.compile(r"[0-9a-f]{32}").fullmatch
 _INTEGER_START, _INTEGER_END = -(2**63), 2**63
 
@@ -76,7 +77,12 @@ def _part_bytes(text: str, part: str) -> int:
 
 def _item_bytes(key: Key, value: bytes) -> int:
     table, partition, sort = key
-    size = len(value) + _name_bytes(table, "table") + _part_bytes(partition, "partition") + _part_bytes(sort, "sort")
+    if sort == "-" and len(partition) == _ID_LENGTH and partition.isascii():
+        size = len(value) + _name_bytes(table, "table") + _ID_LENGTH + 1
+    else:
+        size = (
+            len(value) + _name_bytes(table, "table") + _part_bytes(partition, "partition") + _part_bytes(sort, "sort")
+        )
     if size > ITEM_BYTES_MAX:
         raise LimitExceeded(f"the item {'/'.join(key)!r:.200} has {size:,} bytes; at most {ITEM_BYTES_MAX:,} fit")
     return size

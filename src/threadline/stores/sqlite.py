@@ -64,6 +64,7 @@ class SqliteStore:
         self._closing = threading.Event()
         self._readers: deque[Connection] = deque()
         self._names = Names()
+        self._rows = sqlite_rows.RowMemory()
         self._log = EventLog(self._names, tail_entries_max, follow=readonly)
         self._writing_lock = threading.Lock()
         self._checkpoint_lock = threading.Lock()
@@ -242,7 +243,11 @@ class SqliteStore:
                 self._restart_wal(db)
             # A name's number outlives any refusal, so names are learnt outside the transaction.
             names = self._names.learn(asking(db), named(batches))
-            outcomes = self._transact(db, batches, names)
+            try:
+                outcomes = self._transact(db, batches, names)
+            except BaseException:
+                self._rows.clear()
+                raise
         if self._wal_pages > self._wal_pages_max:
             self._checkpoint_wanted.set()
         return outcomes
@@ -254,13 +259,14 @@ class SqliteStore:
         keys = list({write.key: None for batch in batches for write in batch.writes})
         with transaction(db):
             self._log.catch_up(ask)
-            rows, versions = sqlite_rows.versions(ask, keys, names)
+            rows, versions = self._rows.versions(ask, keys, names)
             taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
             plan = decide(batches, versions, taken)
             added = self._log.append(ask, plan.entries, names)
             sqlite_rows.write_items(ask, plan, rows, names)
             buckets = self._log.index(ask, len(added))
         self._log.published(added, buckets)
+        self._rows.written(plan, rows)
         return plan.outcomes
 
     def _move_index(self, db: Connection) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
 from threadline.stores.ids import packed_ids
@@ -55,6 +56,8 @@ class EventLog:
         self._behind = True
         """Whether the log may have more than the tail: from `append` to `published`."""
         self._following = threading.Lock()
+        self._absent: tuple[int, AbstractSet[str]] = (-1, frozenset())
+        """Ids that were not in the log up to a position, as it was asked for last."""
 
     def start(self, ask: Ask) -> None:
         """Read what the index on disk does not have yet."""
@@ -84,10 +87,11 @@ class EventLog:
 
     def digests(self, ask: Ask, ids: Sequence[str]) -> dict[str, int]:
         """The digests of the entries with these ids."""
-        packed = _packed(ids)
-        rows, view = self._look(ask, list(fat(_SEEN, packed)), self._tail.view())
+        packed, before = _packed(ids), self._tail.view()
+        rows, view = self._look(ask, list(fat(_SEEN, packed)), before)
         found = {row[0].hex(): row[1] for row in rows}
         found.update((id.hex(), place[1]) for (id,) in packed if (place := view.find(id)))
+        self._absent = before.last, {id for id in ids if id not in found}
         return found
 
     def spans(self, ask: Ask, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
@@ -171,8 +175,10 @@ class EventLog:
     # --- writing --------------------------------------------------------------------------------
 
     def taken(self, ask: Ask, ids: Sequence[str]) -> set[str]:
-        """Those ids that are in the log."""
-        packed, view = _packed(ids), self._tail.view()
+        """Those ids that are in the log; what `digests` did not find is not looked for twice if nothing was added."""
+        view = self._tail.view()
+        last, absent = self._absent
+        packed = _packed([id for id in ids if id not in absent] if last == view.last else ids)
         found = {row[0].hex() for statement, values in fat(_TAKEN, packed) for row in ask(statement, values)}
         found.update(id.hex() for (id,) in packed if view.find(id))
         return found

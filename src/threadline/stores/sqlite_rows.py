@@ -11,6 +11,7 @@ from threadline.stores.plan import Plan
 
 ROWS_MAX = 256
 """Rows of one statement. SQLite gives up the interpreter's lock at each statement: few, fat ones."""
+ROWS_REMEMBERED = 50_000
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x5468_726C
 """``Thrl``: how ``file`` and we tell a store from any other SQLite file."""
@@ -98,6 +99,42 @@ def _items(ask: Ask, sql: str, keys: Sequence[Key], names: Mapping[str, int | No
     for statement, values in fat(sql, [(names[table], partition, sort) for table, partition, sort in keys]):
         for row in ask(statement, values):
             yield Key(tables[row[0]], row[1], row[2]), row
+
+
+class RowMemory:
+    """Where items stand that were written lately, and their versions. Right as long as nobody else writes to the file.
+
+    Not thread-safe: used under the writing lock. It saves looking every item up before it is written.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Key, tuple[int, int]] = {}
+
+    def versions(
+        self, ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]
+    ) -> tuple[dict[Key, int], dict[Key, int]]:
+        """As the function of that name."""
+        known = self._known
+        rows, found = versions(ask, [key for key in keys if key not in known], names)
+        for key in keys:
+            place = known.get(key)
+            if place is not None:
+                rows[key], found[key] = place
+        return rows, found
+
+    def written(self, plan: Plan, rows: Mapping[Key, int]) -> None:
+        """Remember how a commit left what it touched."""
+        if len(self._known) > ROWS_REMEMBERED:
+            self._known.clear()
+        for key, after in plan.items.items():
+            if after is not None and key in rows:
+                self._known[key] = (rows[key], after[0])
+            else:
+                self._known.pop(key, None)
+
+    def clear(self) -> None:
+        """Forget everything: nobody knows what the file has now."""
+        self._known.clear()
 
 
 def write_items(ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[str, int | None]) -> None:

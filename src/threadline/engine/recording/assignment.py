@@ -16,12 +16,16 @@ def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[Va
     """
     groups: dict[str, list[ValidatedEvent]] = {}
     merged: dict[str, str] = {}
+    owners = people.owners
     for one in events:
         names = one.names
-        key = people.group_of(names[0].thread)
+        owner = owners.get(names[0].thread)
+        key = owner.id if owner is not None else people.group_of(names[0].thread)
         while key in merged:
             key = merged[key]
         for name in names[1:]:
+            if owner is not None and owners.get(name.thread) is owner:
+                continue
             other = people.group_of(name.thread)
             while other in merged:
                 other = merged[other]

@@ -15,7 +15,7 @@ from threadline.engine.packing import body_of, encode_event, payload_digest
 from threadline.engine.person import VALUE_BYTES_MAX, Person
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
-from threadline.engine.recording.change import Change
+from threadline.engine.recording.change import FULL_EVENT_BYTES, Change
 from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, UnrecordableEvents
 from threadline.engine.recording.plans import EventPlan, Plans
 from threadline.engine.recording.validation import Isolation, RecordRequest, ValidatedEvent
@@ -66,10 +66,9 @@ class Attempt:
 
     # --- an event in its thread --------------------------------------------------------------
 
-    def append(self, person: Person, thread: str, one: ValidatedEvent) -> Recorded:
+    def append(self, person: Person, thread: str, one: ValidatedEvent, plan: EventPlan) -> Recorded:
         """Give an event the next place in a thread and fold it."""
         event, request = one.event, one.request
-        plan = self.plans.of(event.workspace, event.type)
         # An event and all that policies add because of it commit together: their room is taken beforehand.
         change = self.change(person, 3 + len(request.writes) + (plan.room if one.position >= 0 else 0))
         if request.writes:
@@ -77,16 +76,17 @@ class Attempt:
         sequence = person.heads[thread] = person.heads[thread] + 1
         recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
         body = body_of(one.encoded, self.now, request.cause)
-        change.append(LogEntry(thread, sequence, event.occurred_at, event.type, one.id, one.digest, body))
-        if person.states.is_outdated and max(event.occurred_at, person.latest[0]) > self.now:
+        change.entries.append(LogEntry(thread, sequence, event.occurred_at, event.type, one.id, one.digest, body))
+        if len(body) > LARGE_EVENT_BYTES:
+            change.large += len(body) > FULL_EVENT_BYTES
+            person.tail = None
+        if person.states.outdated and max(event.occurred_at, person.latest[0]) > self.now:
             # What is so until then begins with the states before this event.
             person.states.settle()
         person.pending.append(recorded)
         if person.tail is not None:
             # The next commit writes the states where a tail cannot lead to them.
             person.tail.append(bytes.fromhex(one.id))
-            if len(body) > LARGE_EVENT_BYTES:
-                person.tail = None
         if plan.marks:
             for mark in plan.marks:
                 for row in mark(recorded):
@@ -101,7 +101,7 @@ class Attempt:
             change.note_rows(person, self.catalogue, plan.rows)
         states, at = person.states, recorded.event.occurred_at
         latest = (at, recorded.id)
-        if latest < person.latest or at > self.now or person.provisional is not None or states.is_outdated:
+        if latest < person.latest or at > self.now or person.provisional is not None or states.outdated:
             # Late, or ahead of the clock.
             if not instants.take_in(self, person, recorded, plan.steps, self.now, self._refolded):
                 person.tail = None
@@ -127,7 +127,7 @@ class Attempt:
         self.ids.add(id)
         request = RecordRequest(event, cause)
         one = ValidatedEvent(-1, request, event, id, payload_digest(event), encode_event(event), ())
-        return self.append(person, thread, one)
+        return self.append(person, thread, one, self.plans.of(person.workspace, event.type))
 
     def history(self, person: Person) -> StoredHistory:
         """The person's events: those in the store and those of this attempt."""

@@ -64,7 +64,7 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
         if not policies:
             continue
         known = stage.known(person, recorded)
-        known.begin(room)
+        known.room_left = room
         is_timer = recorded.event.type == TIMER_FIRED
         for policy in policies:
             if is_timer and not emission.concerns(policy, recorded):

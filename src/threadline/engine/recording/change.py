@@ -12,14 +12,14 @@ from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put
 
 _FREE = BATCH_WRITES_MAX - 12
 """Writes that are not kept free for what sealing adds: person items, snapshots and index rows."""
-LARGE_EVENT_BYTES = 64 * 1_024
+FULL_EVENT_BYTES = 64 * 1_024
 """An event of more bytes counts as two: a change full of such would exceed what a batch may hold."""
 
 
 class Change:
     """Collects events and writes until it is sealed into a `Batch`."""
 
-    __slots__ = ("_large", "checks", "entries", "ids", "people", "requests", "rows_before", "rows_of", "rows_to_write",
+    __slots__ = ("checks", "entries", "ids", "large", "people", "requests", "rows_before", "rows_of", "rows_to_write",
                  "writes")  # fmt: skip
 
     def __init__(self, person: Person) -> None:
@@ -27,7 +27,8 @@ class Change:
         self.ids: set[str] = {person.id}
         """Everybody whose change this is, those who were merged away in it included."""
         self.entries: list[LogEntry] = []
-        self._large = 0
+        self.large = 0
+        """How many events are so large that they count twice."""
         self.writes: dict[Key, Put | Delete] = {}
         self.checks: dict[Key, Check] = {}
         self.requests: list[int] = []
@@ -41,18 +42,15 @@ class Change:
     @property
     def size(self) -> int:
         """Writes so far, as the store counts them, and two more for every large event."""
-        return 2 * (len(self.entries) + self._large) + len(self.writes) + len(self.checks) + len(self.people)
+        return 2 * (len(self.entries) + self.large) + len(self.writes) + len(self.checks) + len(self.people)
 
     @property
     def free(self) -> int:
         """How many more writes fit beside what sealing may add."""
-        return _FREE - self.size - len(self.rows_to_write)
-
-    def append(self, entry: LogEntry) -> None:
-        """Commit an event with the rest."""
-        self.entries.append(entry)
-        if len(entry.body) > LARGE_EVENT_BYTES:
-            self._large += 1
+        return _FREE - (
+            2 * (len(self.entries) + self.large)
+            + len(self.writes) + len(self.checks) + len(self.people) + len(self.rows_to_write)
+        )  # fmt: skip
 
     def take(self, writes: Iterable[Put | Delete | Check]) -> None:
         """Commit these with the rest."""
@@ -72,7 +70,7 @@ class Change:
         self.people.update(other.people)
         self.ids |= other.ids
         self.entries += other.entries
-        self._large += other._large  # noqa: SLF001 - the other half of this class
+        self.large += other.large  # noqa: SLF001 - the other half of this class
         self.writes.update(other.writes)
         self.checks.update(other.checks)
         self.requests += other.requests

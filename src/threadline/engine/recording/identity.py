@@ -207,7 +207,7 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
     new = Person(id, person.workspace, created_at, States(attempt.catalogue))
     new.version = alias.version if alias is not None else 0
     for thread in threads:
-        new.add_thread(thread, person.identifiers.pop(thread), person.heads.pop(thread))
+        new.add_thread(thread, *person.remove_thread(thread))
         key = thread_key(thread)
         change.writes[key] = Put(key, new.id.encode())
         attempt.people.claim(thread, new)

@@ -11,11 +11,16 @@ from threadline.engine.packing import body_bytes, decode_event, encode_event, ne
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
-from threadline.kernel.event import CLAMPED, WORKSPACE_FORM, Event, event_id, is_workspace, thread_id
+from threadline.kernel.event import CLAMPED, WORKSPACE_FORM, Event, Identifier, event_id, is_workspace, thread_id
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
+
+RESOLVED_REMEMBERED = 50_000
+"""Sets of identifiers of one workspace."""
+WORKSPACES_REMEMBERED = 16
+_SMALL_BYTES = limits.LOGGED_EVENT_BYTES_MAX // 2
 
 
 class RecordRequest(NamedTuple):
@@ -56,47 +61,57 @@ class ValidatedEvent(msgspec.Struct, gc=False):
     """Who is meant, the strongest identifier first."""
 
 
+class _Resolved(msgspec.Struct, frozen=True, gc=False):
+    """The identifiers of an event."""
+
+    normal: tuple[Identifier, ...]
+    """In their normal form, without junk."""
+    names: tuple[ResolvedIdentifier, ...]
+    """Those that find the event's person, the strongest first."""
+
+
 class Validator:
     """Validates requests one by one. Needs no lock: what threads lose of each other's caches is worked out again."""
 
     def __init__(self, rules: IdentityRules, never_ahead: Container[str] = ()) -> None:
         self.identifiers = IdentifierResolver(rules)
         self._never_ahead = never_ahead
+        self._resolved: dict[str, dict[tuple[Identifier, ...], _Resolved]] = {}
 
     def validate(self, position: int, request: RecordRequest, now: int) -> ValidatedEvent:
         """The event with its id, digest and bytes, its identifiers normalised and without junk; raises
         `EventRejected`. ``now`` is the time of receipt of an event that bears none."""
         event = request.event
         self._check(event)
+        workspace, identifiers = event.workspace, event.identifiers
         # The digest goes by the time that the producer gave, whatever is made of it here: a retry has the same one.
         sent_time = event.sent_time
         if event.occurred_at > now:
             event = self._not_too_far_ahead(event, now)
         if request.known:
-            found = [ResolvedIdentifier(i, thread_id(event.workspace, i), 0, True) for i in event.identifiers]
+            resolved = _resolved([ResolvedIdentifier(i, thread_id(workspace, i), 0, True) for i in identifiers])
         else:
-            workspace, resolve = event.workspace, self.identifiers.of
-            found = [each for i in event.identifiers if (each := resolve(workspace, i)) is not None]
-        names = _naming(found)
-        if not names:
+            resolved = self._identifiers_of(workspace, identifiers)
+        if not resolved.names:
             raise EventRejected(
                 "no_identifier", "no usable identifier: give a user_id, anonymous_id, email, phone or external id"
             )
-        normal = tuple([each.identifier for each in found])
-        if normal != event.identifiers or not event.received_at:
-            event = msgspec.structs.replace(event, identifiers=normal, received_at=event.received_at or now)
+        if not event.received_at or resolved.normal != identifiers:
+            event = msgspec.structs.replace(event, identifiers=resolved.normal, received_at=event.received_at or now)
         try:
             same = sent_time == event.sent_time
             digest = payload_digest(event if same else msgspec.structs.replace(event, sent_time=sent_time))
-            id = event_id(event.workspace, event.source, event.key)
+            id = event_id(workspace, event.source, event.key)
             encoded = encode_event(event)
             if event.source_type == "direct":
                 # From Python anything may come: what is folded now must be what a refold will read from the log.
                 event = decode_event(encoded)
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
-        size = body_bytes(encoded, now, request.cause)
-        if size > limits.LOGGED_EVENT_BYTES_MAX:
+        if (
+            len(encoded) > _SMALL_BYTES
+            and (size := body_bytes(encoded, now, request.cause)) > limits.LOGGED_EVENT_BYTES_MAX
+        ):
             raise EventRejected(
                 "too_large",
                 f"the event has {size} bytes as the log keeps it; at most {limits.LOGGED_EVENT_BYTES_MAX} are taken",
@@ -106,7 +121,21 @@ class Validator:
             (event.properties, event.context, event.wire), limits.JSON_DEPTH_MAX + 1
         ):
             raise EventRejected("too_deep", f"the event is nested more than {limits.JSON_DEPTH_MAX} levels deep")
-        return ValidatedEvent(position, request, event, id, digest, encoded, names)
+        return ValidatedEvent(position, request, event, id, digest, encoded, resolved.names)
+
+    def _identifiers_of(self, workspace: str, identifiers: tuple[Identifier, ...]) -> _Resolved:
+        """What the identifiers of an event come to; remembered, because the same people come again and again."""
+        known = self._resolved.get(workspace)
+        if known is None or len(known) >= RESOLVED_REMEMBERED:
+            if len(self._resolved) >= WORKSPACES_REMEMBERED:
+                self._resolved.clear()
+            known = self._resolved[workspace] = {}
+        resolved = known.get(identifiers)
+        if resolved is None:
+            resolve = self.identifiers.of
+            found = [each for i in identifiers if (each := resolve(workspace, i)) is not None]
+            resolved = known[identifiers] = _resolved(found)
+        return resolved
 
     def _check(self, event: Event) -> None:
         """Raise `EventRejected` for what no log may hold."""
@@ -147,18 +176,17 @@ def thread_of(event: Event, identifiers: IdentifierResolver) -> str:
         found = [identifiers.of(event.workspace, each) for each in event.identifiers]
     except EventRejected:
         return ""
-    names = _naming([each for each in found if each is not None])
+    names = _resolved([each for each in found if each is not None]).names
     return names[0].thread if names else ""
 
 
-def _naming(found: Sequence[ResolvedIdentifier]) -> tuple[ResolvedIdentifier, ...]:
-    """Those that find the event's person, the strongest first."""
+def _resolved(found: Sequence[ResolvedIdentifier]) -> _Resolved:
     names = tuple([each for each in found if each.identifies])
     if len(names) > 1:
         joining = {each: None for each in names if each.joins}
         # If an event has only non-joining identifiers, the strongest one is used.
-        return tuple(sorted(joining, key=ResolvedIdentifier.rank)) or (min(names, key=ResolvedIdentifier.rank),)
-    return names
+        names = tuple(sorted(joining, key=ResolvedIdentifier.rank)) or (min(names, key=ResolvedIdentifier.rank),)
+    return _Resolved(tuple([each.identifier for each in found]), names)
 
 
 def unmet(events: Iterable[ValidatedEvent], requirements: Mapping[str, Requirement]) -> dict[int, EventRejected]:

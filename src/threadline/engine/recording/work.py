@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from threadline.engine.known import KnownPerson
 from threadline.engine.person import Person
 from threadline.engine.recording.attempt import Attempt
+from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.emission import note_fired
 from threadline.engine.recording.identity import resolve
@@ -45,8 +46,10 @@ def _record(attempt: Attempt, one: ValidatedEvent) -> None:
         raise UnrecordableEvents([one.position], "position_conflict", message)
     if one.event.type == TIMER_FIRED:
         note_fired(person, thread, one.event)
-    recorded = attempt.append(person, thread, one)
-    attempt.react(person, recorded)
+    plan = attempt.plans.of(person.workspace, one.event.type)
+    recorded = attempt.append(person, thread, one, plan)
+    if plan.policies:
+        cascade(attempt, person, recorded)
     if one.position in attempt.isolation.alone:
         attempt.seal_person(person)
     attempt.receipts[one.position] = Receipt(
@@ -56,15 +59,19 @@ def _record(attempt: Attempt, one: ValidatedEvent) -> None:
 
 def _person_of(attempt: Attempt, one: ValidatedEvent) -> tuple[Person, str]:
     """The person and the thread of an event: nearly always somebody who has all of its identifiers."""
-    names, owner = one.names, attempt.people.owner
-    person = owner(names[0].thread)
-    if person is not None and all(owner(name.thread) is person for name in names[1:]):
-        return person, names[0].thread
+    names, owners = one.names, attempt.people.owners
+    person = owners.get(names[0].thread)
+    if person is not None:
+        for name in names:
+            if owners.get(name.thread) is not person:
+                break
+        else:
+            return person, names[0].thread
     return resolve(attempt, one.event.workspace, names, one.id)
 
 
 def fold_only(attempt: Attempt, one: ValidatedEvent) -> tuple[Recorded, KnownPerson]:
     """An event in its place, and its person right after it, for who only wants to look. Policies are not asked."""
     person, thread = resolve(attempt, one.event.workspace, one.names, one.id)
-    recorded = attempt.append(person, thread, one)
+    recorded = attempt.append(person, thread, one, attempt.plans.of(person.workspace, one.event.type))
     return recorded, attempt.known(person, recorded)

@@ -23,8 +23,8 @@ class WorkingSet:
         self._cache = cache
         self._people: dict[str, Person] = {}
         """Everybody who was looked at, by id."""
-        self._owners: dict[str, Person | None] = {}
-        """Whose each thread is; None: nobody's."""
+        self.owners: dict[str, Person | None] = {}
+        """Whose each thread is, as far as it was looked up; None: nobody's."""
         self.touched: dict[str, Person] = {}
         """Those whom this attempt changes, by id."""
         self.departed: dict[str, Person] = {}
@@ -32,7 +32,7 @@ class WorkingSet:
 
     def warm(self, events: Sequence[ValidatedEvent]) -> None:
         """Read every thread and person that these events need, in two fat reads."""
-        owners, cached_owners, cache = self._owners, self._cache.owners, self._cache
+        owners, cached_owners, cache = self.owners, self._cache.owners, self._cache
         unread: dict[str, None] = {}
         wanted: dict[str, list[str]] = {}
         for one in events:
@@ -84,19 +84,19 @@ class WorkingSet:
     def group_of(self, thread: str) -> str:
         """What the events have in common that concern the owner of a thread: the owner's id, or the thread if it is
         nobody's, since whoever is founded by it will have it for an id."""
-        owner = self._owners.get(thread)
+        owner = self.owners.get(thread)
         if owner is None:
             return self._cache.owners.get(thread) or thread
         return owner.id
 
     def owner(self, thread: str) -> Person | None:
         """The person a thread belongs to, or None on first contact."""
-        if thread in self._owners:
-            return self._owners[thread]
+        if thread in self.owners:
+            return self.owners[thread]
         # Another process has merged or split since this was cached: ask the store whose the thread is now.
         item = self._store.get([thread_key(thread)])[0]
         if item is None:
-            self._owners[thread] = None
+            self.owners[thread] = None
             return None
         id = item.value.decode()
         self._cache.owners.put(thread, id)
@@ -105,7 +105,7 @@ class WorkingSet:
             self._drop(id)
             self._cache.owners.forget(thread)
             raise ConcurrencyConflict(f"thread {thread} is newer than what is known of person {id}")
-        self._owners[thread] = person
+        self.owners[thread] = person
         return person
 
     def person(self, id: str) -> Person:
@@ -132,7 +132,7 @@ class WorkingSet:
 
     def claim(self, thread: str, person: Person) -> None:
         """Let a thread be this person's from now on."""
-        self._owners[thread] = person
+        self.owners[thread] = person
         self._cache.owners.put(thread, person.id)
 
     def confirm(self, person: Person) -> None:
@@ -165,7 +165,7 @@ class WorkingSet:
 
     def forget_owners(self, threads: Iterable[str]) -> None:
         """Drop whoever has these threads."""
-        owners = (self._owners.get(thread) for thread in threads)
+        owners = (self.owners.get(thread) for thread in threads)
         self.forget({owner.id for owner in owners if owner is not None})
 
     def forget_all(self) -> None:
