@@ -1,0 +1,86 @@
+"""`where`: the conditions by which features, streaks and memory choose events, in short form or as trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import yaml
+
+from threadline.capabilities.conditions.compiling import compiled, leaves_of
+from threadline.capabilities.conditions.fields import EVENT, RECORDED_FIELDS, event_reader
+from threadline.capabilities.conditions.operators import MEANING
+from threadline.capabilities.conditions.reading import NESTING_MAX, NODES_MAX, read_plain
+from threadline.capabilities.conditions.tree import All, Node, plain, tests_of
+from threadline.capabilities.definitions import Document, Place, Plain
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.event import Event
+
+
+class Where:
+    """Conditions on an event, all of which must hold; false without any. Equal to another with the same conditions."""
+
+    __slots__ = ("parts", "test")
+
+    def __init__(self, parts: Iterable[Node] = ()) -> None:
+        # In one order, so that the order in which they are declared makes no difference to hashes.
+        self.parts = tuple(part for _, part in sorted({canonical_json(plain(part)): part for part in parts}.items()))
+        tree = All(self.parts)
+        self.test: Callable[[Event], bool] = compiled(tree, leaves_of(tree, event_reader))
+        """Whether an event passes."""
+
+    @property
+    def content(self) -> list[Any]:
+        """What decides the answers, for fingerprints of states."""
+        return [MEANING, *map(plain, self.parts)] if self.parts else []
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    # Not by operands as Python compares them: there 1 equals true.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Where) and canonical_json(self.content) == canonical_json(other.content)
+
+    def __hash__(self) -> int:
+        return hash(canonical_json(self.content))
+
+
+EVERY_EVENT = Where()
+"""No condition."""
+
+
+def read_where(document: Document, node: yaml.Node, what: str) -> Where:
+    """The conditions of a `where`. What is wrong with them is noted in the document; they are then left out."""
+    written = Plain(document, "condition", NODES_MAX, 2 * NESTING_MAX, lambda key: key != "exists")
+    before = len(document.problems)
+    value = written.value(node)
+    if len(document.problems) > before:
+        return EVERY_EVENT
+    if not isinstance(value, dict | list) or not value:
+        document.fail(node, f"{what}: `where` is a mapping such as {{category: shoes}}, or a list of conditions")
+        return EVERY_EVENT
+    trees = [((index,), tree) for index, tree in enumerate(value)] if isinstance(value, list) else _short_form(value)
+
+    def fail(at: Place, text: str) -> None:
+        place = (*trees[at[1]][0], *at[2:]) if len(at) > 1 and isinstance(at[1], int) else ()
+        on = f" on {place[0]!r}" if place and isinstance(place[0], str) else ""
+        document.fail(written.nearest(place), f"{what}: `where`{on}: {text}")
+
+    tree = read_plain({"all": [tree for _, tree in trees]}, fail)
+    for test in tests_of(tree) if tree is not None else ():
+        if test.path[0] != EVENT or test.path[1] in RECORDED_FIELDS:
+            document.fail(node, f"{what}: `where` reads what an event says, such as event.source, not {test.field}")
+    return Where(tree.parts) if isinstance(tree, All) and len(document.problems) == before else EVERY_EVENT
+
+
+def _short_form(value: dict[str, Any]) -> list[tuple[Place, Any]]:
+    """Each condition of ``{total: {gt: 5}, action: [open, click]}`` as a tree, with its place."""
+    found: list[tuple[Place, Any]] = []
+    for name, wanted in value.items():
+        steps = name.split(".")
+        field = [EVENT, *steps] if steps[0] == "context" else [EVENT, "properties", *steps]
+        tests = wanted if isinstance(wanted, dict) else {"in" if isinstance(wanted, list) else "equals": wanted}
+        # `field` comes last: an operator of that name is none, and must not stand for the path.
+        trees = [{operator: operand, "field": field} for operator, operand in tests.items()] or [{"field": field}]
+        found += [((name,), tree) for tree in trees]
+    return found
