@@ -115,7 +115,9 @@ class _Reader:
         operators = {name: ALIASES.get(name, name) for name in value if name != "field"}
         unknown = [name for name, operator in operators.items() if operator not in OPERATORS]
         for name in unknown:
-            instead = "write `not_equals`, or `not_in` for a list" if name == "not" else suggestion(name, OPERATORS)
+            instead = suggestion(name, (*OPERATORS, *ALIASES))
+            if name == "not":
+                instead = "write `not_equals`, or `not_in` for a list"
             self._fail((*at, name), f"unknown operator {name!r}; {instead}")
         if not unknown and len(operators) != 1:
             self._fail(at, "a condition has one operator, such as `equals`; put further ones under `all`")

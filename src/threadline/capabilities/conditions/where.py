@@ -10,7 +10,7 @@ import yaml
 from threadline.capabilities.conditions.compiling import compiled, leaves_of
 from threadline.capabilities.conditions.fields import EVENT, RECORDED_FIELDS, event_reader
 from threadline.capabilities.conditions.operators import MEANING
-from threadline.capabilities.conditions.reading import NESTING_MAX, NODES_MAX, read_plain
+from threadline.capabilities.conditions.reading import GROUPS, NESTING_MAX, NODES_MAX, read_plain
 from threadline.capabilities.conditions.tree import All, Node, plain, tests_of
 from threadline.capabilities.definitions import Document, Place, Plain
 from threadline.kernel.canonical import canonical_json
@@ -63,7 +63,10 @@ def read_where(document: Document, node: yaml.Node, what: str) -> Where:
 
     def fail(at: Place, text: str) -> None:
         place = (*trees[at[1]][0], *at[2:]) if len(at) > 1 and isinstance(at[1], int) else ()
-        on = f" on {place[0]!r}" if place and isinstance(place[0], str) else ""
+        on = ""
+        if place and isinstance(place[0], str):
+            on = f" on {place[0]!r}"
+            text = f"write a tree as an item of a list, `- {place[0]}: …`" if place[0] in GROUPS else text
         document.fail(written.nearest(place), f"{what}: `where`{on}: {text}")
 
     tree = read_plain({"all": [tree for _, tree in trees]}, fail)
