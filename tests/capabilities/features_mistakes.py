@@ -111,11 +111,14 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a field of the person in where": (
         "features:\n  a:\n    aggregate: count\n    events: x\n    where:\n    - not: {field: tags, contains: pro}",
-        "6: feature 'a': `where` reads what an event says, such as event.source, not tags",
+        "6: feature 'a': `where` cannot read tags; name a field of the event other than event.id and event.recorded_at",
     ),
     "when it was recorded in where": (
         "features:\n  a:\n    aggregate: count\n    events: x\n    where: [{field: event.recorded_at, exists: true}]",
-        "5: feature 'a': `where` reads what an event says, such as event.source, not event.recorded_at",
+        (
+            "5: feature 'a': `where` cannot read event.recorded_at; "
+            "name a field of the event other than event.id and event.recorded_at"
+        ),
     ),
     "a mistake in the second tree of where": (
         (

@@ -20,11 +20,14 @@ from threadline.kernel.event import Event
 class Where:
     """Conditions on an event, all of which must hold; false without any. Equal to another with the same conditions."""
 
-    __slots__ = ("parts", "test")
+    __slots__ = ("_written", "parts", "test")
 
     def __init__(self, parts: Iterable[Node] = ()) -> None:
-        # In one order, so that the order in which they are declared makes no difference to hashes.
-        self.parts = tuple(part for _, part in sorted({canonical_json(plain(part)): part for part in parts}.items()))
+        written = {canonical_json(plain(part)): part for part in parts}
+        # Sorted, so that the order in which conditions are declared changes no fingerprint; as text, because to Python
+        # a condition on 1 equals one on true.
+        self._written = tuple(sorted(written))
+        self.parts = tuple(written[text] for text in self._written)
         tree = All(self.parts)
         self.test: Callable[[Event], bool] = compiled(tree, leaves_of(tree, event_reader))
         """Whether an event passes."""
@@ -37,12 +40,11 @@ class Where:
     def __bool__(self) -> bool:
         return bool(self.parts)
 
-    # Not by operands as Python compares them: there 1 equals true.
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Where) and canonical_json(self.content) == canonical_json(other.content)
+        return isinstance(other, Where) and self._written == other._written
 
     def __hash__(self) -> int:
-        return hash(canonical_json(self.content))
+        return hash(self._written)
 
 
 EVERY_EVENT = Where()
@@ -72,7 +74,10 @@ def read_where(document: Document, node: yaml.Node, what: str) -> Where:
     tree = read_plain({"all": [tree for _, tree in trees]}, fail)
     for test in tests_of(tree) if tree is not None else ():
         if test.path[0] != EVENT or test.path[1] in RECORDED_FIELDS:
-            document.fail(node, f"{what}: `where` reads what an event says, such as event.source, not {test.field}")
+            text = (
+                f"`where` cannot read {test.field}; name a field of the event other than event.id and event.recorded_at"
+            )
+            document.fail(node, f"{what}: {text}")
     return Where(tree.parts) if isinstance(tree, All) and len(document.problems) == before else EVERY_EVENT
 
 
