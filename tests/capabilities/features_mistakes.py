@@ -59,25 +59,73 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "unknown operator": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: {above: 3}}}",
         (
-            "2: feature 'visits': `where` on 'price': unknown key 'above'; choose from "
-            "equals, exists, gt, gte, in, lt, lte, not"
+            "2: feature 'visits': `where` on 'price': unknown operator 'above'; choose from contains, ends_with, eq, "
+            "equals, exists, greater_than, greater_than_or_equal, gt, gte, in, less_than, less_than_or_equal, lt, lte, "
+            "ne, not_contains, not_equals, not_in, regex, starts_with"
         ),
     ),
     "a country that YAML takes for a no": (
         "features:\n  visits: {aggregate: count, events: page, where: {country: [SE, NO]}}",
-        "2: feature 'visits': `where` on 'country': YAML reads NO as false; write false, or put 'NO' in quotes",
+        "2: YAML reads NO as false; write false, or put 'NO' in quotes",
     ),
     "null in a condition": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: null}}",
-        "2: feature 'visits': `where` on 'price': compare with a value; for an absent one write `{exists: false}`",
+        (
+            "2: feature 'visits': `where` on 'price': "
+            "`equals` takes no null; ask with `exists: false` for what is missing or null"
+        ),
     ),
     "a bound that is no number": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: {gt: true}}}",
-        "2: feature 'visits': `where` on 'price': `gt` takes a number or a text",
+        "2: feature 'visits': `where` on 'price': `gt` takes a number or a text; true and false have no order",
     ),
     "exists": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: {exists: 1}}}",
-        "2: feature 'visits': `where` on 'price': `exists` is true or false",
+        "2: feature 'visits': `where` on 'price': `exists` takes true or false",
+    ),
+    "not as an operator": (
+        "features:\n  visits: {aggregate: count, events: page, where: {price: {not: 3}}}",
+        "2: feature 'visits': `where` on 'price': unknown operator 'not'; write `not_equals`, or `not_in` for a list",
+    ),
+    "no operator": (
+        "features:\n  visits: {aggregate: count, events: page, where: {price: {}}}",
+        (
+            "2: feature 'visits': `where` on 'price': "
+            "a condition has one operator, such as `equals`; put further ones under `all`"
+        ),
+    ),
+    "a field without a name": (
+        "features:\n  visits: {aggregate: count, events: page, where: {order..id: 3}}",
+        (
+            "2: feature 'visits': `where` on 'order..id': "
+            "a field is a path such as features.monetary_total or event.properties.total, or a list of its steps"
+        ),
+    ),
+    "an empty where": (
+        "features:\n  visits: {aggregate: count, events: page, where: {}}",
+        "2: feature 'visits': `where` is a mapping such as {category: shoes}, or a list of conditions",
+    ),
+    "a tree that needs a list around it": (
+        "features:\n  a:\n    aggregate: count\n    events: x\n    where:\n      any: [{field: event.key, eq: k}]",
+        "6: feature 'a': `where` on 'any': write a tree as an item of a list, `- any: …`",
+    ),
+    "a field of the person in where": (
+        "features:\n  a:\n    aggregate: count\n    events: x\n    where:\n    - not: {field: tags, contains: pro}",
+        "6: feature 'a': `where` cannot read tags; name a field of the event other than event.id and event.recorded_at",
+    ),
+    "when it was recorded in where": (
+        "features:\n  a:\n    aggregate: count\n    events: x\n    where: [{field: event.recorded_at, exists: true}]",
+        (
+            "5: feature 'a': `where` cannot read event.recorded_at; "
+            "name a field of the event other than event.id and event.recorded_at"
+        ),
+    ),
+    "a mistake in the second tree of where": (
+        (
+            "features:\n  a:\n    aggregate: count\n    events: x\n    where:\n    - {field: event.key, eq: k}\n"
+            "    - any:\n      - {field: event.key, lt: k}\n      - {field: event.key, no_in: [k]}"
+        ),
+        "9: feature 'a': `where`: unknown operator 'no_in'; did you mean 'not_in'?",
     ),
     "a ratio of one": (
         "features:\n  rate: {aggregate: ratio, numerator: has_purchased}",

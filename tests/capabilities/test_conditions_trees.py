@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.capabilities.conditions_drawn import NAMES, traits, trees, values
 from threadline.capabilities.conditions import Conditions, Subject, Trace, plain, read_json, read_yaml
 from threadline.capabilities.conditions.schema import CONDITION, DEFS
 from threadline.capabilities.definitions import Document
@@ -19,46 +20,6 @@ from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import CONDITION_DEPTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX
 from threadline.testing.audits.segments import outcome, satisfied
-
-# --- generated trees --------------------------------------------------------------------------
-
-NAMES = ("a", "b", "c", "d")
-texts = st.sampled_from(
-    ["", "80", "80.0", "8e1", "-3", "0.1", "pro", "Pro", "plus", "2026-03-01", "2026-03-01T01:00:00+01:00",
-     "2026-13-01", "2026-03-01T00:00:00.000001Z", "true", "NaN", "é", "1" * 65]
-)  # fmt: skip
-numbers = st.sampled_from(
-    [80, 80.0, 0.1, -3, 0, 2**53, 2**53 + 1, float(2**53), 1e23, 10**18, 5e-324, -0.0]
-) | st.floats(allow_nan=False, allow_infinity=False)
-scalars = texts | numbers | st.booleans()
-values = scalars | st.none() | st.lists(scalars | st.none(), max_size=3) | st.dictionaries(texts, scalars, max_size=2)
-traits = st.dictionaries(st.sampled_from(NAMES), values)
-tests = st.one_of(
-    st.tuples(st.sampled_from(["equals", "not_equals", "contains", "not_contains"]), scalars),
-    st.tuples(
-        st.sampled_from(["greater_than", "greater_than_or_equal", "less_than", "less_than_or_equal"]), texts | numbers
-    ),
-    st.tuples(st.sampled_from(["starts_with", "ends_with"]), texts),
-    st.tuples(st.sampled_from(["in", "not_in"]), st.lists(scalars, min_size=1, max_size=4)),
-    st.tuples(st.just("regex"), st.sampled_from(["^80", "p.o$", "^$", "[0-9]{4}-", "é", "(?i)PRO|plus"])),
-    st.tuples(st.just("exists"), st.booleans()),
-)
-leaves = st.builds(lambda name, test: {"field": f"traits.{name}", test[0]: test[1]}, st.sampled_from(NAMES), tests)
-
-
-def grown(depth: int) -> st.SearchStrategy[dict[str, Any]]:
-    if depth == 0:
-        return leaves
-    below = grown(depth - 1)
-    return st.one_of(
-        below,
-        st.lists(below, min_size=1, max_size=3).map(lambda parts: {"all": parts}),
-        st.lists(below, min_size=1, max_size=3).map(lambda parts: {"any": parts}),
-        below.map(lambda part: {"not": part}),
-    )
-
-
-trees = grown(3)
 
 
 def subject(traits: dict[str, Any]) -> Subject:
@@ -278,6 +239,10 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"field": "traits.a"}, "c: a condition has one operator"),
     ({"field": "traits.a", "equals": 1, "exists": True}, "c: a condition has one operator"),
     ({"field": "traits.a", "equal": 1}, "c.equal: unknown operator 'equal'; did you mean 'equals'?"),
+    ({"field": "traits.a", "gtt": 1}, "c.gtt: unknown operator 'gtt'; did you mean 'gt'?"),
+    ({"field": "traits.a", "gt": 1, "greater_than": 1}, "c: a condition has one operator"),
+    ({"field": "traits.a", "gt": True}, "c.gt: `gt` takes a number or a text"),
+    ({"field": "traits.a", "not": 1}, "c.not: unknown operator 'not'; write `not_equals`, or `not_in` for a list"),
     ({"field": "", "equals": 1}, "c.field: a field is a path"),
     ({"field": "traits..a", "equals": 1}, "c.field: a field is a path"),
     ({"field": ["traits", 1], "equals": 1}, "c.field: a field is a path"),

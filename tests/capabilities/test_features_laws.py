@@ -31,7 +31,7 @@ def definitions() -> str:
         for aggregate in [*OF_EVENTS, *NUMBERS, *OF_VALUES]:
             of = "" if aggregate in OF_EVENTS else ", of: amount"
             source = "{sale: null, refund: {sign: -1}}" if aggregate in NUMBERS else "[sale, refund]"
-            where = "{kind: {not: test}}"
+            where = "{kind: {ne: test}}"
             body = f"aggregate: {aggregate}, events: {source}, where: {where}, window: {window}{of}"
             lines.append(f"  {aggregate}_{window}: {{{body}}}")
         money = f"aggregate: sum, events: sale, of: amount, currency: money.currency, window: {window}"

@@ -133,7 +133,7 @@ def test_the_fingerprint_follows_what_shapes_facts_only() -> None:
         ("a: {events: x, fact: fact/a, value: {n: {aggregate: count, of: b}}}", "'count' takes no `of`"),
         ("a: {events: x, fact: fact/a, value: {n: {of: b, currency: c}}}", "'last' takes no `currency`"),
         ("a: {events: x, fact: fact/a, value: a..b}", "must be a path such as"),
-        ("a: {events: x, fact: fact/a, value: v, where: {b: {gtt: 1}}}", "unknown key 'gtt'"),
+        ("a: {events: x, fact: fact/a, value: v, where: {b: {gtt: 1}}}", "unknown operator 'gtt'; did you mean 'gt'?"),
         ("a: {events: {x: {set: {b: null}}}, fact: fact/a, value: {c: d}}", "`set` takes a text"),
         ("a: {events: x, fact: fact/a, valu: v}", "unknown key 'valu'; did you mean 'value'?"),
         ("A: {events: x, fact: fact/a, value: v}", "'A' is not a valid name"),

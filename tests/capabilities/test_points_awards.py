@@ -215,6 +215,17 @@ def test_the_largest_multiplier_that_applies_counts_and_points_are_whole() -> No
     assert amounts == [5, 5, 7, 7, 11, 11]  # 5 × 1.5 = 7.5 and 5 × 2.35 = 11.75, rounded down
 
 
+@pytest.mark.parametrize(("value", "applies"), [("80.00", True), (5e1, True), ("49.99", False), ("eighty", False)])
+def test_a_multiplier_compares_as_a_condition_does(value: Any, applies: bool) -> None:
+    least = "features: {last: {aggregate: last, events: rated, of: v}}\n"
+    least += "points: {multipliers: [{by: features.last, from: 50, times: 2}]}"
+    stage = Stage(least)
+    stage.tell("rated", properties={"v": value})
+    stage.tell("tool_used")
+    lines = stage.ask("points_ledger", id="user_id:ada")["lines"]
+    assert next(line["points"] for line in lines if line["rule"] == "tool_used") == (10 if applies else 5)
+
+
 def test_a_day_out_of_proportion_is_flagged_once() -> None:
     stage = Stage("points: {tables: [{version: 2, earn: {tool_used: 10}}]}")
     for day in range(5):

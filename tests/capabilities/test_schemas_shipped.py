@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from threadline.capabilities.conditions import All, Conditions
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.events.events import CAMPAIGN_ENGAGED, CATALOGUE, CONVERSATION_STARTED
 from threadline.capabilities.features import load_definitions
@@ -28,7 +29,8 @@ def read_in_events() -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for feature in load_definitions().features:
         for feed in feature.source.feeds if feature.source is not None else ():
-            paths = (feed.path, feature.currency, *(condition.path for condition in feed.where))
+            fields = Conditions(All(feed.where.parts)).fields
+            paths = (feed.path, feature.currency, *(path[2:] for path in fields))
             found |= {(feed.type, path[0]) for path in paths if path}
     for derivation in read_derivations().derivations:
         variables = [part.places for part in (*derivation.type, *derivation.key) if isinstance(part, Variable)]

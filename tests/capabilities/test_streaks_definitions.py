@@ -141,6 +141,11 @@ def test_streaks_that_count_alike_share_what_is_kept() -> None:
     assert len(streaks.tallies) == 2
 
 
+def test_streaks_with_conditions_on_one_and_on_true_keep_a_tally_each() -> None:
+    streaks = read("streaks: {a: {events: {x: {where: {v: 1}}}}, b: {events: {x: {where: {v: true}}}}}")
+    assert streaks.parts["a"][0] != streaks.parts["b"][0]
+
+
 def test_the_schema_takes_what_the_reader_takes() -> None:
     made = schema(catalogue().sections)
     assert {"streaks", "calendar"} <= set(made["properties"])

@@ -1,4 +1,4 @@
-"""Conditions: a tree of tests on an event and on all that is known of a person; rules and segments are written in it.
+"""Conditions: trees of tests on an event and a person, the one language of rules, segments and every `where`.
 
 What it promises: one concise form, alike in YAML and in JSON, with every mistake named where it stands; comparison by
 type, decimals exact, times as instants; a field that is missing matches nothing and says so; a tree is compiled once
@@ -9,8 +9,10 @@ from threadline.capabilities.conditions.compiling import Conditions, Step, Trace
 from threadline.capabilities.conditions.fields import Subject
 from threadline.capabilities.conditions.reading import read_json, read_yaml
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, plain
+from threadline.capabilities.conditions.where import EVERY_EVENT, Where, read_where
 
 __all__ = [
+    "EVERY_EVENT",
     "All",
     "AnyOf",
     "Conditions",
@@ -21,7 +23,9 @@ __all__ = [
     "Subject",
     "Test",
     "Trace",
+    "Where",
     "plain",
     "read_json",
+    "read_where",
     "read_yaml",
 ]

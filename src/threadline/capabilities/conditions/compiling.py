@@ -1,17 +1,41 @@
-"""A tree compiled: closures that answer at once, and the trace that says why, made only when it is wanted."""
+"""Compiled conditions: closures that answer whether a tree matches, and the trace that says why, made on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.conditions.fields import Read, Subject, reader, viewed
+from threadline.capabilities.conditions.fields import Subject, reader, viewed
 from threadline.capabilities.conditions.operators import Check, check_of
 from threadline.capabilities.conditions.tree import All, Node, Not, Path, Test, plain, tests_of
 
-Ask = Callable[[Subject], bool]
+
+class Leaf(NamedTuple):
+    """One condition compiled. A value that is None matches if ``matches_missing``, any other if ``check`` is True."""
+
+    test: Test
+    read: Callable[[Any], Any]
+    check: Check
+    matches_missing: bool
+
+
+_ABSENT = ("exists", False)
+
+
+def leaves_of(tree: Node, reader: Callable[[Path], Callable[[Any], Any]]) -> tuple[Leaf, ...]:
+    """The conditions of a tree in the order in which they are written; ``reader`` gives what reads a field."""
+    return tuple(
+        # Only `exists: false` matches what is missing or null.
+        Leaf(test, reader(test.path), check_of(test.operator, test.operand), (test.operator, test.operand) == _ABSENT)
+        for test in tests_of(tree)
+    )
+
+
+def compiled(tree: Node, leaves: Iterable[Leaf]) -> Callable[[Any], bool]:
+    """Whether what the leaves read matches the tree that they are of."""
+    return _compiled(tree, iter(leaves))
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,6 +53,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``missing``, ``type`` (the operator has no meaning for a value of that type) or ``skipped``."""
 
 
+def step_of(number: int, test: Test, matched: bool | None, note: str, actual: Any = None) -> Step:
+    """The step of a condition in a trace."""
+    expected = list(test.operand) if isinstance(test.operand, tuple) else test.operand
+    return Step(
+        step=number, field=test.field, operator=test.operator, expected=expected, actual=actual, matched=matched,
+        note=note,
+    )  # fmt: skip
+
+
 class Trace(NamedTuple):
     """Whether a tree matched, and every condition of it in order."""
 
@@ -39,17 +72,17 @@ class Trace(NamedTuple):
 class Conditions:
     """A tree, ready to be asked. Immutable, and equal answers for equal subjects on every machine."""
 
-    __slots__ = ("_leaves", "fields", "reads", "test", "tree")
+    __slots__ = ("fields", "leaves", "reads", "test", "tree")
 
     def __init__(self, tree: Node) -> None:
         self.tree = tree
-        self.test: Ask = _compiled(tree)
+        self.leaves = leaves_of(tree, reader)
+        self.test: Callable[[Subject], bool] = compiled(tree, self.leaves)
         """Whether a subject matches: the fast way, without a trace."""
         self.fields: tuple[Path, ...] = tuple(dict.fromkeys(test.path for test in tests_of(tree)))
         """The fields that are read, each once, in the order in which they stand."""
-        self.reads: tuple[tuple[str, Path], ...] = tuple(place for path in self.fields if (place := viewed(path))[0])
+        self.reads: tuple[tuple[str, Path], ...] = tuple(view for path in self.fields if (view := viewed(path))[0])
         """Which projections' views are read, and the steps inside each; fields of the event are not among them."""
-        self._leaves = [(test, reader(test.path), value_check(test)) for test in tests_of(tree)]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -58,23 +91,21 @@ class Conditions:
 
     def trace(self, subject: Subject) -> Trace:
         """Whether a subject matches, and why: every condition with what was expected and what was found."""
+        return self._trace(lambda leaf: leaf.read(subject))
+
+    def retrace(self, value_of: Callable[[Test], Any]) -> Trace:
+        """The same from values that were read before, one for each condition."""
+        return self._trace(lambda leaf: value_of(leaf.test))
+
+    def _trace(self, read: Callable[[Leaf], Any]) -> Trace:
         steps: list[Step] = []
-        leaves = self._leaves
-        matched = self._traced(self.tree, lambda index: leaves[index][1](subject), steps, skip=False)
+        matched = self._traced(self.tree, read, steps, skip=False)
         return Trace(matched, steps)
 
-    def retrace(self, found: Callable[[Test], Any]) -> Trace:
-        """The same of what was read before: ``found`` gives the value of a condition's field."""
-        steps: list[Step] = []
-        leaves = self._leaves
-        matched = self._traced(self.tree, lambda index: found(leaves[index][0]), steps, skip=False)
-        return Trace(matched, steps)
-
-    def _traced(self, node: Node, read: Callable[[int], Any], steps: list[Step], skip: bool) -> bool:
+    def _traced(self, node: Node, read: Callable[[Leaf], Any], steps: list[Step], skip: bool) -> bool:
         if isinstance(node, Test):
-            step = self._step(read, len(steps), skip)
-            steps.append(step)
-            return bool(step.matched)
+            steps.append(self._step(len(steps), read, skip))
+            return bool(steps[-1].matched)
         if isinstance(node, Not):
             return not self._traced(node.part, read, steps, skip)
         settles = not isinstance(node, All)  # the answer of one part that settles the whole
@@ -84,58 +115,42 @@ class Conditions:
             settled = settled or outcome is settles
         return settles if settled else not settles
 
-    def _step(self, read: Callable[[int], Any], index: int, skip: bool) -> Step:
-        test, _, check = self._leaves[index]
-        expected = list(test.operand) if isinstance(test.operand, tuple) else test.operand
-        actual = matched = None
-        note = "skipped"
-        if not skip:
-            actual = read(index)
-            matched = check(actual)
-            note = "missing" if actual is None else "type" if matched is None else ""
-        return Step(
-            step=index + 1, field=test.field, operator=test.operator, expected=expected, actual=actual,
-            matched=None if skip else bool(matched), note=note,
-        )  # fmt: skip
+    def _step(self, index: int, read: Callable[[Leaf], Any], skip: bool) -> Step:
+        leaf = self.leaves[index]
+        if skip:
+            return step_of(index + 1, leaf.test, None, "skipped")
+        actual = read(leaf)
+        if actual is None:
+            return step_of(index + 1, leaf.test, leaf.matches_missing, "missing")
+        matched = leaf.check(actual)
+        return step_of(index + 1, leaf.test, matched is True, "type" if matched is None else "", actual)
 
 
-def value_check(test: Test) -> Check:
-    """The check of a condition for any value, None included: what is missing matches nothing but `exists: false`."""
-    if test.operator == "exists":
-        wanted = test.operand
-        return lambda value: (value is not None) is wanted
-    check = check_of(test.operator, test.operand)
-    return lambda value: None if value is None else check(value)
-
-
-def _compiled(node: Node) -> Ask:
+def _compiled(node: Node, leaves: Iterator[Leaf]) -> Callable[[Any], bool]:
     if isinstance(node, Test):
-        return _compiled_test(node, reader(node.path))
+        return _compiled_test(next(leaves))
     if isinstance(node, Not):
-        part = _compiled(node.part)
+        part = _compiled(node.part, leaves)
         return lambda subject: not part(subject)
-    parts = tuple(map(_compiled, node.parts))
+    parts = tuple(_compiled(part, leaves) for part in node.parts)
     if len(parts) == 1:
         return parts[0]
     return _all(parts) if isinstance(node, All) else _any(parts)
 
 
-def _compiled_test(test: Test, read: Read) -> Ask:
-    if test.operator == "exists":
-        wanted = test.operand
-        return lambda subject: (read(subject) is not None) is wanted
-    check = check_of(test.operator, test.operand)
+def _compiled_test(leaf: Leaf) -> Callable[[Any], bool]:
+    _, read, check, matches_missing = leaf
 
-    def ask(subject: Subject) -> bool:
+    def ask(subject: Any) -> bool:
         value = read(subject)
-        return value is not None and check(value) is True
+        return matches_missing if value is None else check(value) is True
 
     return ask
 
 
-def _all(parts: tuple[Ask, ...]) -> Ask:
+def _all(parts: tuple[Callable[[Any], bool], ...]) -> Callable[[Any], bool]:
     # Loops, not `all(…)`: a generator would cost as much as the conditions it asks.
-    def ask(subject: Subject) -> bool:
+    def ask(subject: Any) -> bool:
         for part in parts:  # noqa: SIM110
             if not part(subject):
                 return False
@@ -144,8 +159,8 @@ def _all(parts: tuple[Ask, ...]) -> Ask:
     return ask
 
 
-def _any(parts: tuple[Ask, ...]) -> Ask:
-    def ask(subject: Subject) -> bool:
+def _any(parts: tuple[Callable[[Any], bool], ...]) -> Callable[[Any], bool]:
+    def ask(subject: Any) -> bool:
         for part in parts:  # noqa: SIM110
             if part(subject):
                 return True

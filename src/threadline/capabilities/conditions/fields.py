@@ -53,7 +53,7 @@ def reader(path: Path) -> Read:
     """How a field is read. Its path has passed `wrong_path`."""
     name, steps = viewed(path)
     if not name:
-        return _event_reader(path[1:])
+        return _event_field(path)
     if steps and steps[-1].endswith("_at") and name != PROFILE:
         return lambda subject: _told_time(told(subject.view(name), steps))
     if len(steps) == 1:
@@ -113,10 +113,9 @@ def _as_time(value: Any) -> Any:
 
 # --- the event ------------------------------------------------------------------------------
 
-_TIMES: dict[str, Callable[[Recorded], int]] = {
-    "occurred_at": lambda recorded: recorded.event.occurred_at,
-    "received_at": lambda recorded: recorded.event.received_at,
-    "recorded_at": lambda recorded: recorded.recorded_at,
+_NESTED: dict[str, Callable[[Event], dict[str, Any]]] = {
+    "properties": lambda event: event.properties,
+    "context": lambda event: event.context,
 }
 _PLAIN: dict[str, Callable[[Event], Any]] = {
     "type": lambda event: event.type,
@@ -127,36 +126,37 @@ _PLAIN: dict[str, Callable[[Event], Any]] = {
     "object_ref": lambda event: event.object_ref or None,
     "schema_version": lambda event: event.schema_version or None,
     "identifiers": lambda event: [str(identifier) for identifier in event.identifiers],
+    "occurred_at": lambda event: _as_time(event.occurred_at),
+    "received_at": lambda event: _as_time(event.received_at),
 }
-_NESTED: dict[str, Callable[[Event], Any]] = {
-    "properties": lambda event: event.properties,
-    "context": lambda event: event.context,
+RECORDED_FIELDS: dict[str, Callable[[Recorded], Any]] = {
+    "id": lambda recorded: recorded.id,
+    "recorded_at": lambda recorded: _as_time(recorded.recorded_at),
 }
-EVENT_FIELDS = (*_PLAIN, *_TIMES, "id", *_NESTED)
+"""Fields that an event has only once it is recorded."""
+EVENT_FIELDS = (*_PLAIN, *RECORDED_FIELDS, *_NESTED)
 
 
-def _event_reader(steps: Path) -> Read:
-    first, rest = steps[0], steps[1:]
-    if first in _NESTED:
-        return _payload_reader(first, rest)
-    if first in _TIMES:
-        at = _TIMES[first]
-        return lambda subject: None if subject.recorded is None else _as_time(at(subject.recorded))
-    if first == "id":
-        return lambda subject: None if subject.recorded is None else subject.recorded.id
-    field = _PLAIN[first]
-    return lambda subject: None if subject.recorded is None else field(subject.recorded.event)
-
-
-def _payload_reader(payload: str, steps: Path) -> Read:
-    name = steps[0]
+def event_reader(path: Path) -> Callable[[Event], Any]:
+    """How a field of the event is read that is not one of `RECORDED_FIELDS`."""
+    _, first, *steps = path
+    if first not in _NESTED:
+        return _PLAIN[first]
+    payload, name = _NESTED[first], steps[0]
     if len(steps) > 1:
-        whole = _NESTED[payload]
-        return lambda subject: None if subject.recorded is None else _walk(whole(subject.recorded.event), steps)
+        return lambda event: _walk(payload(event), tuple(steps))
     # Nearly every field is one of these two, so they take no detour.
-    if payload == "properties":
-        return lambda subject: None if subject.recorded is None else subject.recorded.event.properties.get(name)
-    return lambda subject: None if subject.recorded is None else subject.recorded.event.context.get(name)
+    if first == "properties":
+        return lambda event: event.properties.get(name)
+    return lambda event: event.context.get(name)
+
+
+def _event_field(path: Path) -> Read:
+    recorded_field = RECORDED_FIELDS.get(path[1])
+    if recorded_field is not None:
+        return lambda subject: None if subject.recorded is None else recorded_field(subject.recorded)
+    read = event_reader(path)
+    return lambda subject: None if subject.recorded is None else read(subject.recorded.event)
 
 
 def wrong_path(path: Path) -> str:
@@ -165,7 +165,7 @@ def wrong_path(path: Path) -> str:
     Whether there is a projection of that name is for the catalogue to say.
     """
     if not path or not all(path):
-        return "a field is a path such as features.monetary_total, or a list of its steps"
+        return "a field is a path such as features.monetary_total or event.properties.total, or a list of its steps"
     if path[0] == EVENT:
         if len(path) == 1 or path[1] not in EVENT_FIELDS:
             return f"an event has {', '.join(EVENT_FIELDS)}; write event.properties.total for what it carries"

@@ -34,7 +34,7 @@ def decimal_of(value: Any) -> Decimal | None:
         return Decimal(repr(value)) if -inf < value < inf else None
     if kind is str and len(value) <= DECIMAL_LENGTH_MAX and DECIMAL.fullmatch(value):
         return Decimal(value)
-    return None
+    return value if isinstance(value, Decimal) else None
 
 
 def instant_of(text: str) -> int | None:
@@ -45,6 +45,11 @@ def instant_of(text: str) -> int | None:
         return parse_time(text)
     except InvalidValue:
         return None
+
+
+def is_plain_text(operand: Any) -> bool:
+    """Whether this is a text that equals nothing but itself: neither a number nor an instant."""
+    return type(operand) is str and decimal_of(operand) is None and instant_of(operand) is None
 
 
 # --- equality -------------------------------------------------------------------------------
@@ -116,10 +121,10 @@ def _ordered(compare: Compare) -> Callable[[Any], Check]:
     return make
 
 
-def _by_number(compare: Compare, operand: int | float) -> Check:
+def _by_number(compare: Compare, operand: int | float | Decimal) -> Check:
     exact = decimal_of(operand)
     whole = type(operand) is int
-    near = not whole or abs(operand) <= EXACT_INTEGER_MAX
+    near = type(operand) is float or (whole and -EXACT_INTEGER_MAX <= operand <= EXACT_INTEGER_MAX)
 
     def check(value: Any) -> bool | None:
         kind = type(value)
@@ -193,7 +198,7 @@ def _regex(operand: str) -> Check:
 
 
 def _exists(operand: bool) -> Check:
-    # Asked of values that are there; `compiling` answers for those that are not.
+    # Checks get values that are not None; see `compiling.Leaf` for those that are.
     return lambda value: operand
 
 
@@ -215,9 +220,17 @@ OPERATORS: dict[str, tuple[str, Callable[[Any], Check]]] = {
 }
 """Name -> the kind of operand it takes, and the check that is made of one."""
 
+ALIASES = {
+    "eq": "equals", "ne": "not_equals", "gt": "greater_than", "gte": "greater_than_or_equal", "lt": "less_than",
+    "lte": "less_than_or_equal",
+}  # fmt: skip
+"""Short spellings. A tree and all that is stored of it have the full name."""
 
-COMPARING = frozenset(OPERATORS) - {"exists"}
-"""Those that take a value to compare with."""
+COMPARING = frozenset({*OPERATORS, *ALIASES} - {"exists"})
+"""Spellings of the operators that take a value to compare with."""
+
+MEANING = 1
+"""Grows when an operator answers differently for some value, so that states that depend on conditions are refolded."""
 
 
 def check_of(operator: str, operand: Any) -> Check:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from threadline.capabilities.conditions.fields import wrong_path
-from threadline.capabilities.conditions.operators import COMPARING, OPERATORS, check_of
+from threadline.capabilities.conditions.operators import ALIASES, COMPARING, OPERATORS, check_of
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, depth_of, tests_of
 from threadline.capabilities.definitions import PROBLEMS_MAX, Document, Place, Plain, shown_place
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
@@ -22,9 +22,9 @@ from threadline.kernel.limits import (
 from threadline.kernel.suggestion import suggestion
 
 GROUPS = ("all", "any", "not")
-_NODES_MAX = 2 * CONDITIONS_MAX * CONDITION_VALUES_MAX
+NODES_MAX = 2 * CONDITIONS_MAX * CONDITION_VALUES_MAX
 """Values read of one tree: an alias of YAML can make much of little."""
-_NESTING_MAX = 4 * CONDITION_DEPTH_MAX
+NESTING_MAX = 4 * CONDITION_DEPTH_MAX
 
 
 def read_json(value: Any, place: str = "conditions") -> Node:
@@ -45,7 +45,7 @@ def read_json(value: Any, place: str = "conditions") -> Node:
 
 def read_yaml(document: Document, node: yaml.Node) -> Node | None:
     """The tree under a node; None if something is wrong with it, which is then noted in the document."""
-    plain = Plain(document, "condition", _NODES_MAX, 2 * _NESTING_MAX, COMPARING)
+    plain = Plain(document, "condition", NODES_MAX, 2 * NESTING_MAX, COMPARING.__contains__)
     before = len(document.problems)
     value = plain.value(node)
     if len(document.problems) > before:
@@ -78,14 +78,14 @@ class _Reader:
         return node
 
     def _node(self, value: Any, at: Place, depth: int) -> Node | None:
-        if depth > _NESTING_MAX:
+        if depth > NESTING_MAX:
             self._fail(at, f"all, any and not may stand in each other {CONDITION_DEPTH_MAX} levels deep")
             return None
         if not isinstance(value, dict):
             self._fail(at, "a condition is a mapping, such as {field: traits.plan, equals: pro}")
             return None
         group = next((name for name in GROUPS if name in value), None)
-        if group is None:
+        if group is None or (group == "not" and "field" in value):
             return self._test(value, at)
         if len(value) > 1:
             other = next(name for name in value if name != group)
@@ -112,20 +112,23 @@ class _Reader:
             allowed = suggestion(next(iter(value), ""), ["field", *GROUPS])
             self._fail(at, f"a condition names its `field`, or is one of all, any and not; {allowed}")
             return None
-        operators = [name for name in value if name != "field"]
-        unknown = [name for name in operators if name not in OPERATORS]
+        operators = {name: ALIASES.get(name, name) for name in value if name != "field"}
+        unknown = [name for name, operator in operators.items() if operator not in OPERATORS]
         for name in unknown:
-            self._fail((*at, name), f"unknown operator {name!r}; {suggestion(name, OPERATORS)}")
+            instead = suggestion(name, (*OPERATORS, *ALIASES))
+            if name == "not":
+                instead = "write `not_equals`, or `not_in` for a list"
+            self._fail((*at, name), f"unknown operator {name!r}; {instead}")
         if not unknown and len(operators) != 1:
             self._fail(at, "a condition has one operator, such as `equals`; put further ones under `all`")
         path = self._path(value["field"], (*at, "field"))
         if unknown or len(operators) != 1 or path is None:
             return None
-        (operator,) = operators
-        operand = value[operator]
+        ((name, operator),) = operators.items()
+        operand = value[name]
         problem = _wrong_operand(operator, operand)
         if problem:
-            self._fail((*at, operator), f"`{operator}` {problem}")
+            self._fail((*at, name), f"`{name}` {problem}")
             return None
         return Test(path, operator, tuple(operand) if isinstance(operand, list) else operand)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.conditions.operators import OPERATORS
+from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
 from threadline.kernel.limits import CONDITION_TEXT_LENGTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX
 
 CONDITION = {"$ref": "#/$defs/condition"}
+WHERE = {"$ref": "#/$defs/where"}
 
 _TEXT = {"type": "string", "maxLength": CONDITION_TEXT_LENGTH_MAX}
 _SCALAR = {"type": ["string", "number", "boolean"]}
@@ -24,23 +25,37 @@ def _alone(name: str, value: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {name: value}, "required": [name], "additionalProperties": False}
 
 
+_TESTS = {name: _OPERANDS[OPERATORS[ALIASES.get(name, name)][0]] for name in (*OPERATORS, *ALIASES)}
+_SEVERAL = {"type": "array", "items": CONDITION, "minItems": 1, "maxItems": CONDITIONS_MAX}
+
+
 def _condition() -> dict[str, Any]:
     field = {
         "description": "The path of a field, as a text with dots or as a list of its steps.",
         "anyOf": [_TEXT, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
         "examples": ["features.monetary_total", "traits.plan", "event.properties.total"],
     }
-    several = {"type": "array", "items": CONDITION, "minItems": 1, "maxItems": CONDITIONS_MAX}
     test = {
         "type": "object",
-        "properties": {"field": field, **{name: _OPERANDS[kind] for name, (kind, _) in OPERATORS.items()}},
+        "properties": {"field": field, **_TESTS},
         "required": ["field"],
         "additionalProperties": False,
         "minProperties": 2,
         "maxProperties": 2,
     }
-    return {"anyOf": [_alone("all", several), _alone("any", several), _alone("not", CONDITION), test]}
+    return {"anyOf": [_alone("all", _SEVERAL), _alone("any", _SEVERAL), _alone("not", CONDITION), test]}
 
 
-DEFS: dict[str, Any] = {"condition": _condition()}
-"""What `CONDITION` refers to."""
+def _where() -> dict[str, Any]:
+    tests = {"type": "object", "properties": _TESTS, "additionalProperties": False, "minProperties": 1}
+    short = {
+        "type": "object",
+        "description": "By path in the event: a value, a list of values, or operators; all must hold.",
+        "minProperties": 1,
+        "additionalProperties": {"oneOf": [_SCALAR, _OPERANDS["list"], tests]},
+    }
+    return {"description": "Conditions on the event; all must hold.", "oneOf": [short, _SEVERAL]}
+
+
+DEFS: dict[str, Any] = {"condition": _condition(), "where": _where()}
+"""What `CONDITION` and `WHERE` refer to."""

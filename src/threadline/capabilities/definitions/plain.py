@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -22,14 +22,19 @@ class Plain:
     """Plain values of YAML nodes, and where each of them stands."""
 
     def __init__(
-        self, document: Document, what: str, nodes_max: int, depth_max: int, literally: Collection[str] = ()
+        self,
+        document: Document,
+        what: str,
+        nodes_max: int,
+        depth_max: int,
+        is_literal: Callable[[str], bool] = lambda key: False,
     ) -> None:
-        """``literally``: keys under which a value that YAML reads otherwise than it looks is a problem."""
+        """``is_literal``: whether a value under this key that YAML reads otherwise than it looks is a problem."""
         self._document = document
         self._what = what
         self._nodes_max = nodes_max
         self._depth_max = depth_max
-        self._literally = literally
+        self._is_literal = is_literal
         self._nodes: dict[Place, yaml.Node] = {}
 
     def value(self, node: yaml.Node, at: Place = ()) -> Any:
@@ -45,7 +50,7 @@ class Plain:
             keys = self._document.mapping(node, f"a {self._what}")
             return {name: self.value(value, (*at, name)) for name, (_, value) in keys.items()}
         key = next((step for step in reversed(at) if isinstance(step, str)), "")
-        problem = self._document.misread(node) if key in self._literally else ""
+        problem = self._document.misread(node) if self._is_literal(key) else ""
         if problem:
             self._document.fail(node, problem)
         return self._document.literal(node)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
 
+from threadline.capabilities.conditions import EVERY_EVENT, Path, Where
 from threadline.kernel.time import DAY
 
 ANY = "*"
 """Stands for every event type except system types and those a source excludes."""
-
-Path = tuple[str, ...]
-"""Steps into an event's properties; a first step ``context`` leads into its context instead."""
 
 Scalar = str | int | float | bool | None
 
@@ -55,22 +53,14 @@ AGGREGATES: Mapping[str, Aggregate] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A test of one field. A field that is absent or null passes none but ``exists: false``."""
-
-    path: Path
-    operator: str
-    operand: Any
-
-
-@dataclass(frozen=True, slots=True)
 class Feed:
     """One event type that feeds a feature, with the path of the value in it and what must hold."""
 
     type: str
     path: Path = ()
+    """Steps into the properties; a first step ``context`` leads into the context instead."""
     sign: int = 1
-    where: tuple[Condition, ...] = ()
+    where: Where = EVERY_EVENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +155,10 @@ class FeatureSet:
         """A short hash of everything declared, the same however files and keys were arranged."""
         return content_hash(
             {
-                "features": sorted(
-                    (_content(feature) for feature in self.features), key=lambda each: str(each["name"])
-                ),
+                "features": [
+                    content(feature, ("place", "empty_place"))
+                    for feature in sorted(self.features, key=lambda feature: feature.name)
+                ],
                 "currencies": self.currencies,
                 "timezone": self.timezone,
                 "ignored_after": self.ignored_after,
@@ -176,12 +167,19 @@ class FeatureSet:
 
 
 def content_hash(value: object, size: int = 8) -> str:
-    """Hex digits of a hash over the canonical form of plain values and dataclasses."""
-    return hashlib.blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=size).hexdigest()
+    """Hex digits of a hash over the canonical form of plain values and dataclasses, `Where` among them."""
+    written = msgspec.json.encode(value, order="deterministic", enc_hook=_content_of_where)
+    return hashlib.blake2b(written, digest_size=size).hexdigest()
 
 
-def _content(feature: Feature) -> dict[str, object]:
-    return {name: value for name, value in msgspec.to_builtins(feature).items() if name not in ("place", "empty_place")}
+def content(declared: object, omitted: Collection[str]) -> dict[str, object]:
+    """What a dataclass holds as plain values, without fields that shape nothing."""
+    fields: dict[str, object] = msgspec.to_builtins(declared, enc_hook=_content_of_where)
+    return {name: value for name, value in fields.items() if name not in omitted}
+
+
+def _content_of_where(value: Where) -> list[Any]:
+    return value.content
 
 
 def number_path(text: str) -> tuple[str, ...]:

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
+from threadline.capabilities.conditions import Path
 from threadline.capabilities.features.cells import add_key, add_money, add_range, add_units
-from threadline.capabilities.features.definition import ANY, Feed, Path, content_hash
+from threadline.capabilities.features.definition import ANY, Feed
 from threadline.capabilities.features.plan import READERS, Plan, Slot
-from threadline.capabilities.features.values import dig, matches, read_currency, week_hour
+from threadline.capabilities.features.values import dig, read_currency, week_hour
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import DAY, HOUR
 
@@ -48,7 +49,6 @@ class _Writer:
             "add_range": add_range,
             "add_units": add_units,
             "dig": dig,
-            "matches": matches,
             "read_currency": read_currency,
             "Raw": msgspec.Raw,
             "timezone": timezone,
@@ -132,8 +132,7 @@ def _hour_line(timezone: str) -> str:
 def _write_slot(writer: _Writer, slot: Slot, feed: Feed) -> None:
     conditions = ['e.source_type != "internal"'] if feed.type == ANY else []
     if feed.where:
-        where = writer.read(("where", content_hash(feed.where)), f"matches(e, {writer.name(feed.where, 'where')})")
-        conditions.append(where)
+        conditions.append(writer.read(feed.where, f"{writer.name(feed.where.test, 'where')}(e)"))
     value, code = "", ""
     if slot.kind != "none":
         reader = READERS[slot.kind]

@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from threadline.capabilities.conditions import Path
 from threadline.capabilities.features.cells import CURRENCIES_MAX, Entry, Ledger, ledger
 from threadline.capabilities.features.definition import (
     ANY,
     Feature,
     FeatureSet,
     Feed,
-    Path,
     Source,
     ValueKind,
     content_hash,
 )
-from threadline.capabilities.features.values import dig, matches, read_currency, read_key, read_scalar, week_hour
+from threadline.capabilities.features.values import dig, read_currency, read_key, read_scalar, week_hour
 from threadline.capabilities.features.windows import PARTS, Series, bucket_width
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import to_fixed
@@ -109,7 +109,7 @@ class Slot:
     def entry_through(self, feed: Feed, recorded: Recorded) -> Entry | None:
         """As `entry`, of an event that comes in through this feed."""
         event = recorded.event
-        if not matches(event, feed.where):
+        if not feed.where.test(event):
             return None
         if feed.type == ANY and event.source_type == "internal":
             return None  # what Threadline put into the thread is nothing the person did

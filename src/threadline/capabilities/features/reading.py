@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from math import isfinite
-from typing import Any
 
 import yaml
 
+from threadline.capabilities.conditions import EVERY_EVENT, Path, Where, read_where
 from threadline.capabilities.definitions import Document, Keys
 from threadline.capabilities.features.definition import (
     AGGREGATES,
     ANY,
-    Condition,
     Feature,
     Feed,
     Part,
-    Path,
     Scalar,
     Source,
 )
-from threadline.capabilities.features.values import OPERATORS
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.suggestion import suggestion
@@ -173,7 +170,7 @@ class FeatureReader:
             document.fail(node, f"{what} has no events; add `events: purchase_completed`, a list, or `events: any`")
             return Source(())
         path = self._path(keys["of"][1], what) if "of" in keys else ()
-        where = self._where(keys["where"][1], what) if "where" in keys else ()
+        where = read_where(document, keys["where"][1], what) if "where" in keys else EVERY_EVENT
         feeds = self._feeds(keys["events"][1], path, where, what)
         reads = AGGREGATES[aggregate].reads
         for feed in feeds:
@@ -195,7 +192,7 @@ class FeatureReader:
             return ()
         return tuple(sorted(name for name, _ in self._types(keys["except"][1], f"{what}: `except`")))
 
-    def _feeds(self, node: yaml.Node, path: Path, where: tuple[Condition, ...], what: str) -> tuple[Feed, ...]:
+    def _feeds(self, node: yaml.Node, path: Path, where: Where, what: str) -> tuple[Feed, ...]:
         feeds = []
         for name, options in self._types(node, f"{what}: `events`"):
             feed_path, sign, own = path, 1, where
@@ -205,9 +202,10 @@ class FeatureReader:
                 self._document.known(keys, ("value", "sign", "where"), inner)
                 feed_path = self._path(keys["value"][1], inner) if "value" in keys else path
                 sign = self._sign(keys["sign"][1], inner) if "sign" in keys else 1
-                own = (*where, *self._where(keys["where"][1], inner)) if "where" in keys else where
+                if "where" in keys:
+                    own = Where((*where.parts, *read_where(self._document, keys["where"][1], inner).parts))
             type = ANY if name == "any" else name
-            feeds.append(Feed(type, feed_path, sign, tuple(sorted(own, key=repr))))
+            feeds.append(Feed(type, feed_path, sign, own))
         if len(feeds) > 1 and any(feed.type == ANY for feed in feeds):
             self._document.fail(node, f"{what}: `any` stands alone; remove the other events, or remove any")
         return tuple(sorted(feeds, key=lambda feed: feed.type))
@@ -235,54 +233,6 @@ class FeatureReader:
             return value
         self._document.fail(node, f"{what}: `sign` is 1 or -1")
         return 1
-
-    # --- conditions ---------------------------------------------------------------------------------
-
-    def conditions(self, node: yaml.Node, what: str) -> tuple[Condition, ...]:
-        """The conditions of a `where`, for other capabilities that choose events by the same words."""
-        return self._where(node, what)
-
-    def _where(self, node: yaml.Node, what: str) -> tuple[Condition, ...]:
-        conditions: list[Condition] = []
-        for text, (key, value) in self._document.mapping(node, f"{what}: `where`").items():
-            path = self._path(key, what)
-            where = f"{what}: `where` on {text!r}"
-            if isinstance(value, yaml.MappingNode):
-                tests = self._document.mapping(value, where)
-                self._document.known(tests, OPERATORS, where)
-                if not tests:
-                    self._document.fail(
-                        value, f"{where} is empty; write a value, a list or one of {', '.join(OPERATORS)}"
-                    )
-                for operator, (_, operand) in tests.items():
-                    conditions += self._condition(path, operator, operand, where)
-            else:
-                operator = "in" if isinstance(value, yaml.SequenceNode) else "equals"
-                conditions += self._condition(path, operator, value, where)
-        return tuple(sorted(conditions, key=repr))
-
-    def _condition(self, path: Path, operator: str, node: yaml.Node, where: str) -> list[Condition]:
-        operand: Any
-        if operator in ("in", "not"):
-            nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
-            operand = tuple(self._operand(each, where) for each in nodes)
-            wrong = not operand or None in operand
-        else:
-            operand = self._scalar(node, where) if operator == "exists" else self._operand(node, where)
-            wrong = operand is None
-        if operator == "exists" and type(operand) is not bool:
-            self._document.fail(node, f"{where}: `exists` is true or false")
-        elif operator in ("gt", "gte", "lt", "lte") and type(operand) not in (int, float, str):
-            self._document.fail(node, f"{where}: `{operator}` takes a number or a text")
-        elif wrong and operator in OPERATORS:
-            self._document.fail(node, f"{where}: compare with a value; for an absent one write `{{exists: false}}`")
-        return [Condition(path, operator, operand)] if operator in OPERATORS else []
-
-    def _operand(self, node: yaml.Node, where: str) -> Scalar:
-        problem = self._document.misread(node)
-        if problem:
-            self._document.fail(node, f"{where}: {problem}")
-        return self._scalar(node, where)
 
     # --- features built on features -----------------------------------------------------------------
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.capabilities.conditions.schema import DEFS, WHERE
 from threadline.capabilities.features.definition import AGGREGATES
 from threadline.capabilities.features.reading import NAME, allowed_keys
-from threadline.capabilities.features.values import OPERATORS
 from threadline.kernel.section import Section
 
 _DURATION = {"type": "string", "pattern": "^([0-9]{1,9}(us|ms|s|m|h|d|w|y))+$", "examples": ["30d", "12h", "1y"]}
 _PATH = {"type": "string", "minLength": 1, "examples": ["total", "order.total", "context.ip"]}
 _SCALAR = {"type": ["string", "number", "boolean", "null"]}
-_VALUE = {"type": ["string", "number", "boolean"]}
-_VALUES = {"type": "array", "items": _VALUE, "minItems": 1}
 _CURRENCY = {"type": "string", "pattern": "^[A-Z]{1,8}$", "examples": ["USD"]}
 
 
@@ -41,7 +39,7 @@ def sections() -> list[Section]:
     timezone = {"type": "string", "description": "IANA zone of events that name none.", "default": "UTC"}
     ignored_after = {"ignored_after": {**_DURATION, "default": "7d"}}
     return [
-        Section("features", features, {"feature": _feature(), "events": _events(), "where": _where()}),
+        Section("features", features, {"feature": _feature(), "events": _events(), **DEFS}),
         Section("currencies", currencies),
         Section("timezone", timezone),
         Section("campaigns", _object("When a campaign counts as ignored.", ignored_after)),
@@ -95,7 +93,7 @@ def _options() -> dict[str, Any]:
         "aggregate": {"description": "How events become a value."},
         "events": {"$ref": "#/$defs/events"},
         "except": {**_types(), "description": "Types that `events: any` leaves out."},
-        "where": {"$ref": "#/$defs/where"},
+        "where": WHERE,
         "of": {**_PATH, "description": "Path of the value in each event."},
         "currency": {**_PATH, "description": "Path of the currency; makes the value money."},
         "window": {
@@ -125,7 +123,7 @@ def _events() -> dict[str, Any]:
         {
             "value": {**_PATH, "description": "Path of the value in this type; `of` where it is absent."},
             "sign": {"enum": [1, -1], "default": 1},
-            "where": {"$ref": "#/$defs/where"},
+            "where": WHERE,
         },
     )
     mapped = {
@@ -134,17 +132,3 @@ def _events() -> dict[str, Any]:
         "additionalProperties": {"oneOf": [{"type": "null"}, options]},
     }
     return {"oneOf": [*_types()["oneOf"], mapped], "description": "The types that feed it; any for every type."}
-
-
-def _where() -> dict[str, Any]:
-    one_or_many = {"oneOf": [_VALUE, _VALUES]}
-    operand = {"equals": _VALUE, "in": one_or_many, "not": one_or_many, "exists": {"type": "boolean"}}
-    bound = {"type": ["number", "string"]}
-    tests = _object(
-        "Tests that must all pass.", {each: operand.get(each, bound) for each in OPERATORS}, minProperties=1
-    )
-    return {
-        "type": "object",
-        "description": "Conditions on fields, by path; all must hold.",
-        "additionalProperties": {"oneOf": [_VALUE, _VALUES, tests]},
-    }

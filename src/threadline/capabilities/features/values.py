@@ -1,16 +1,16 @@
-"""What a feature reads in an event: fields, conditions, currencies, keys and the local hour."""
+"""What a feature reads in an event: fields, currencies, keys and the local hour."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from math import isfinite
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from threadline.capabilities.features.definition import Condition, Path
+from threadline.capabilities.conditions import Path
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR, SECOND
 from threadline.kernel.zones import NAME_LENGTH_MAX, zone_names
@@ -69,41 +69,6 @@ def read_currency(value: object) -> str:
     if type(value) is str and len(value) <= CURRENCY_LENGTH_MAX and value.isascii() and value.isalpha():
         return value.upper()
     return ""
-
-
-def matches(event: Event, conditions: tuple[Condition, ...]) -> bool:
-    """Whether an event passes all conditions."""
-    return all(_TESTS[each.operator](dig(event, each.path), each.operand) for each in conditions)
-
-
-def _same(value: Any, operand: Any) -> bool:
-    # Python holds True == 1; a condition on 1 must not pass for true.
-    return (type(value) is bool) == (type(operand) is bool) and bool(value == operand)
-
-
-def _within(value: Any, operand: Any) -> bool:
-    return any(_same(value, each) for each in operand)
-
-
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def test(value: Any, operand: Any) -> bool:
-        number = type(operand) in (int, float)
-        return type(value) in ((int, float) if number else (str,)) and compare(value, operand)
-
-    return test
-
-
-_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "equals": lambda value, operand: value is not None and _same(value, operand),
-    "in": lambda value, operand: value is not None and _within(value, operand),
-    "not": lambda value, operand: value is not None and not _within(value, operand),
-    "exists": lambda value, operand: (value is not None) == operand,
-    "gt": _ordered(lambda value, operand: value > operand),
-    "gte": _ordered(lambda value, operand: value >= operand),
-    "lt": _ordered(lambda value, operand: value < operand),
-    "lte": _ordered(lambda value, operand: value <= operand),
-}
-OPERATORS = tuple(_TESTS)
 
 
 def week_hour(context: Mapping[str, Any], at: int, default: str) -> int:

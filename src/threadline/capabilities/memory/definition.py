@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
-from threadline.capabilities.features.definition import Condition, content_hash
+from threadline.capabilities.conditions import EVERY_EVENT, Where
+from threadline.capabilities.features.definition import content, content_hash
 from threadline.capabilities.memory.paths import Places, Template
 
 TYPES = ("fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form")
@@ -69,7 +68,7 @@ class Feed:
     """An event type that makes a fact, under which conditions, and constants that it puts into the value."""
 
     type: str
-    where: tuple[Condition, ...] = ()
+    where: Where = EVERY_EVENT
     constants: tuple[tuple[str, Any], ...] = ()
 
 
@@ -158,9 +157,4 @@ class DerivationSet:
     @cached_property
     def fingerprint(self) -> str:
         """A short hash of everything that shapes facts, the same however files and keys were arranged."""
-        return content_hash([_content(derivation) for derivation in self.derivations])
-
-
-def _content(derivation: Derivation) -> dict[str, object]:
-    told = msgspec.to_builtins(derivation)
-    return {name: value for name, value in told.items() if name not in ("place", "description")}
+        return content_hash([content(derivation, ("place", "description")) for derivation in self.derivations])

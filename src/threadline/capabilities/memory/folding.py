@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from threadline.capabilities.features.values import matches
 from threadline.capabilities.memory.definition import CERTAINTY, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_RESTORED
 from threadline.capabilities.memory.making import Maker
@@ -47,7 +46,7 @@ def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = Fa
     ``sorting``: whether too many facts that expire are sorted out.
     """
     event = recorded.event
-    if maker.where and not matches(event, maker.where):
+    if not maker.where.test(event):
         return
     add = _add_said if maker.derivation.says else _add_made
     if not maker.many:

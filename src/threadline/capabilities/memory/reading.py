@@ -7,9 +7,8 @@ from typing import Any
 
 import yaml
 
+from threadline.capabilities.conditions import EVERY_EVENT, Where, read_where
 from threadline.capabilities.definitions import Document, Keys
-from threadline.capabilities.features.definition import Condition
-from threadline.capabilities.features.reading import FeatureReader
 from threadline.capabilities.memory.definition import (
     AGGREGATES,
     CERTAINTY,
@@ -46,7 +45,6 @@ class DerivationReader:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._conditions = FeatureReader(document).conditions
 
     def read(self, name: str, node: yaml.Node) -> Derivation | None:
         """Read one derivation; None if it is no mapping. What else is wrong is noted in the document."""
@@ -92,7 +90,7 @@ class DerivationReader:
         if "events" not in keys:
             document.fail(node, f"{what} has no events; add `events: purchase_completed`, or a list")
             return ()
-        where = self._conditions(keys["where"][1], what) if "where" in keys else ()
+        where = read_where(document, keys["where"][1], what) if "where" in keys else EVERY_EVENT
         feeds: dict[str, Feed] = {}
         for name, options in self._types(keys["events"][1], f"{what}: `events`"):
             if name in feeds:
@@ -112,13 +110,13 @@ class DerivationReader:
         listed = node.value if isinstance(node, yaml.SequenceNode) else [node]
         return [(name, None) for each in listed if (name := self._document.text(each, what))]
 
-    def _feed(self, name: str, options: yaml.Node | None, where: tuple[Condition, ...], what: str) -> Feed:
+    def _feed(self, name: str, options: yaml.Node | None, where: Where, what: str) -> Feed:
         if options is None or self._document.literal(options) is None:
             return Feed(name, where)
         inner = f"{what}, event {name!r}"
         keys = self._document.mapping(options, inner)
         self._document.known(keys, ("where", "set"), inner)
-        own = self._conditions(keys["where"][1], inner) if "where" in keys else ()
+        own = read_where(self._document, keys["where"][1], inner) if "where" in keys else EVERY_EVENT
         constants: dict[str, Any] = {}
         for field, (_, value) in (
             self._document.mapping(keys["set"][1], f"{inner}: `set`").items() if "set" in keys else ()
@@ -126,7 +124,7 @@ class DerivationReader:
             constants[field] = self._document.literal(value)
             if keep(constants[field]) is None:
                 self._document.fail(value, f"{inner}: `set` takes a text, a number, true or false for each field")
-        return Feed(name, tuple(sorted((*where, *own), key=repr)), tuple(sorted(constants.items())))
+        return Feed(name, Where((*where.parts, *own.parts)), tuple(sorted(constants.items())))
 
     def _constants(self, keys: Keys, feeds: tuple[Feed, ...], fields: tuple[Field, ...], what: str) -> None:
         """Say which constants have no place in the value, or the place of something else."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.capabilities.conditions.schema import DEFS, WHERE
 from threadline.capabilities.memory.definition import AGGREGATES, PERMANENT, SOURCES, TYPES
 from threadline.capabilities.memory.reading import NAME
 from threadline.kernel.limits import FACTS_OF_DERIVATION_MAX
@@ -12,7 +13,6 @@ from threadline.kernel.section import Section
 _PATH = {"type": "string", "minLength": 1, "examples": ["total", "order.total", "name|product_name"]}
 _NAMED_PATHS = {"type": "object", "additionalProperties": _PATH}
 _EVENT = {"type": "string", "minLength": 1}
-_WHERE = {"type": "object", "description": "Conditions on fields, by path, as features have them; all must hold."}
 _DURATION = {"type": "string", "pattern": "^([0-9]{1,9}(us|ms|s|m|h|d|w|y))+$", "examples": ["30d", "1y"]}
 
 
@@ -23,7 +23,7 @@ def _object(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
 def _events() -> dict[str, Any]:
     options = _object(
         {
-            "where": _WHERE,
+            "where": WHERE,
             "set": {
                 "type": "object",
                 "description": "Constants that events of this type put into the value.",
@@ -53,7 +53,7 @@ def _derivation() -> dict[str, Any]:
         {
             "description": {"type": "string", "minLength": 1},
             "events": _events(),
-            "where": _WHERE,
+            "where": WHERE,
             "each": {**_PATH, "description": "A list or mapping in the event: every entry makes a fact."},
             "otherwise": {**_NAMED_PATHS, "description": "The one entry, made of the event, where `each` is absent."},
             "fact": {
@@ -85,5 +85,5 @@ SECTION = Section(
         "propertyNames": {"pattern": f"^{NAME.pattern}$", "not": {"enum": list(PERMANENT)}},
         "additionalProperties": {"oneOf": [{"const": False}, {"$ref": "#/$defs/derivation"}]},
     },
-    {"derivation": _derivation()},
+    {"derivation": _derivation(), **DEFS},
 )

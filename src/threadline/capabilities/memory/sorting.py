@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from threadline.capabilities.features.values import matches
 from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
 from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import (
@@ -60,7 +59,7 @@ def in_place(makers: Mapping[str, list[Maker]], state: State, recorded: Recorded
     if event.type in RETRACTIONS:
         return all(at < event.occurred_at for at in sorted_at.values())
     for maker in makers.get(event.type, ()):
-        if not maker.room or (maker.where and not matches(event, maker.where)):
+        if not maker.room or not maker.where.test(event):
             continue
         made = {part for part, _ in maker.made(event)}
         if made and event.occurred_at <= sorted_at.get(maker.code, event.occurred_at - 1):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
-from typing import Any
 
+from threadline.capabilities.conditions import Conditions, Test
 from threadline.kernel.time import DAY, EARLIEST
 
 EVENTS_PER_HOUR = 100
@@ -60,6 +60,12 @@ class Multiplier:
     times: Decimal
     place: str = ""
     """File and line of the path, for messages."""
+    conditions: Conditions = field(init=False, repr=False, compare=False)
+    """When it applies."""
+
+    def __post_init__(self) -> None:
+        tree = Test(self.path, "greater_than_or_equal", self.least)
+        object.__setattr__(self, "conditions", Conditions(tree))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +97,3 @@ class Points:
 def multiplied(points: int, times: Decimal) -> int:
     """Points times a factor, rounded down to whole points."""
     return int((points * times).to_integral_value(ROUND_FLOOR))
-
-
-def number_at(view: Any, path: tuple[str, ...]) -> Decimal | None:
-    """The number at a path in a view; None if there is none."""
-    for name in path:
-        view = view.get(name) if isinstance(view, dict) else None
-    if isinstance(view, bool) or not isinstance(view, int | float):
-        return None
-    number = Decimal(repr(view))
-    return number if number.is_finite() else None

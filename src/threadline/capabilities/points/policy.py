@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from threadline.capabilities.conditions import Subject
 from threadline.capabilities.points.calendar import Calendar, day_text, month_of
-from threadline.capabilities.points.definition import SPIKE_DAYS_MIN, Points, Rule, multiplied, number_at
+from threadline.capabilities.points.definition import SPIKE_DAYS_MIN, Points, Rule, multiplied
 from threadline.capabilities.points.events import (
     AMOUNT_MAX,
     POINTS_ADJUSTED,
@@ -120,13 +121,11 @@ def _age(recorded: Recorded) -> int | None:
 
 def _amount(points: Points, rule: Rule, known: Known) -> tuple[int, str]:
     """The points a rule gives this person now, and the factor in them if there is one."""
-    best = None
-    for each in points.multipliers:
-        number = number_at(known.view(each.path[0]), each.path[1:])
-        if number is not None and number >= each.least and (best is None or each.times > best):
-            best = each.times
-    if best is None:
+    subject = Subject(known.view)
+    factors = [each.times for each in points.multipliers if each.conditions.test(subject)]
+    if not factors:
         return rule.points, ""
+    best = max(factors)
     return min(max(multiplied(rule.points, best), 1), AMOUNT_MAX), str(best)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from threadline.capabilities.conditions import Conditions, Node, Path, Step, Subject
-from threadline.capabilities.rules.hashing import field_name, inputs_of
-from threadline.capabilities.rules.tracing import Traced, Tracer, flat
+from threadline.capabilities.rules.hashing import field_name, inputs_of, plain_step
+from threadline.capabilities.rules.tracing import Traced, Tracer, is_flat
 
 Inputs = dict[str, Any]
 """What was read: the name of each field, see `field_name`, and its value; None for what was missing."""
@@ -27,8 +27,8 @@ class Answer(Protocol):
         ...
 
     @property
-    def steps(self) -> list[Step]:
-        """The trace."""
+    def trace(self) -> list[dict[str, Any]]:
+        """The steps as a decision keeps them."""
         ...
 
     @property
@@ -45,6 +45,11 @@ class Outcome(NamedTuple):
     """What it computed beside that; actions reach it as ``${output.…}``. Conditions compute nothing."""
     steps: list[Step]
     inputs: Inputs
+
+    @property
+    def trace(self) -> list[dict[str, Any]]:
+        """See `Answer`."""
+        return [plain_step(step) for step in self.steps]
 
 
 class Body(Protocol):
@@ -91,11 +96,10 @@ class ConditionsBody:
         self.tree: Node | None = tree
         self.test = self._conditions.test
         self.reads = self._conditions.reads
-        tests = flat(tree)
-        self.evaluate: Callable[[Subject], Outcome | Traced] = self._trace
+        self.evaluate: Callable[[Subject], Outcome | Traced] = (
+            Tracer(self._conditions.leaves).ask if is_flat(tree) else self._trace
+        )
         """See `Body`."""
-        if tests is not None:
-            self.evaluate = Tracer(self._conditions, tests).ask
 
     @property
     def plain(self) -> Any:

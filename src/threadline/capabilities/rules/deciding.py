@@ -13,7 +13,7 @@ from threadline.capabilities.rules.body import Answer, Inputs, Outcome
 from threadline.capabilities.rules.book import Book, Ordered
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.events import DECISION_MADE
-from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, kept, plain_step
+from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, kept
 from threadline.capabilities.rules.templates import OUTPUT, Look
 from threadline.capabilities.rules.tracing import Traced
 from threadline.kernel.errors import InvalidValue
@@ -79,9 +79,7 @@ class Decided:
     @property
     def trace(self) -> list[dict[str, Any]]:
         """Every condition in order: expected, found, matched or skipped."""
-        if type(self._answer) is Traced:
-            return self._answer.trace
-        return [plain_step(step) for step in self._answer.steps]
+        return self._answer.trace
 
     @property
     def hash(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from threadline.capabilities.conditions import All, Node, Not, Path, Subject, Test
 from threadline.capabilities.conditions.fields import EVENT, reader
-from threadline.capabilities.conditions.operators import EXACT_INTEGER_MAX, check_of, decimal_of, instant_of
+from threadline.capabilities.conditions.operators import EXACT_INTEGER_MAX, check_of, is_plain_text
 
 Matching = Callable[[Subject], Iterator[int]]
 """The positions of the trees that match, in order, each as soon as it is known."""
@@ -112,7 +112,7 @@ class _Writer:
             return f"({value} is not None)" if operand else f"({value} is None)"
         if test.operator == "equals" and type(operand) is bool:
             return f"({value} is {operand})"
-        if test.operator == "equals" and _is_plain(operand):
+        if test.operator == "equals" and is_plain_text(operand):
             return f"({value} == {self._name(operand)})"
         check = self._name(check_of(test.operator, operand))
         slow = f"((t := {value}) is not None and {check}(t) is True)"
@@ -120,11 +120,6 @@ class _Writer:
             self._numeric.add(number)
             return f"({value} {_SIGNS[test.operator]} {self._name(operand)} if k{number} else {slow})"
         return slow
-
-
-def _is_plain(operand: Any) -> bool:
-    """Whether a text is equal to nothing but itself."""
-    return type(operand) is str and decimal_of(operand) is None and instant_of(operand) is None
 
 
 def _is_near(operand: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from threadline.capabilities.conditions import All, AnyOf, Node, Path, Subject, Test
 from threadline.capabilities.conditions.fields import EVENT, Read, reader
-from threadline.capabilities.conditions.operators import decimal_of, instant_of
+from threadline.capabilities.conditions.operators import decimal_of, is_plain_text
 
 Key = str | Decimal | tuple[bool]
 """A plain text, a number, or a flag, which is no number."""
@@ -78,5 +78,5 @@ def _key(operand: Any) -> Key | None:
         return (operand,)
     if type(operand) is str:
         # A text that is a number or an instant is equal to more than itself.
-        return operand if decimal_of(operand) is None and instant_of(operand) is None else None
+        return operand if is_plain_text(operand) else None
     return decimal_of(operand)

@@ -55,7 +55,7 @@ def _read(
                 document.fail(key, f"{what} {name!r} is already declared at {found[name][2].place}; keep one")
                 continue
             before = len(document.problems)
-            plain = Plain(document, what, nodes_max, _DEPTH_MAX, COMPARING)
+            plain = Plain(document, what, nodes_max, _DEPTH_MAX, COMPARING.__contains__)
             written = plain.value(node)
             if len(document.problems) > before:
                 continue

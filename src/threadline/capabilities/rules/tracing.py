@@ -1,7 +1,7 @@
 """The trace of the usual tree, tests of which all must hold, as canonical JSON at once: what a hash is made of.
 
 Most of a step is known beforehand: its field, its operator, what is expected. Only what was found is written anew,
-once for all rules that read it. The steps as objects are made when somebody wants to see them.
+once for all rules that read it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.conditions import All, Conditions, Node, Step, Subject, Test
-from threadline.capabilities.conditions.compiling import value_check
-from threadline.capabilities.conditions.fields import reader
-from threadline.capabilities.conditions.operators import check_of
+from threadline.capabilities.conditions import All, Node, Subject, Test
+from threadline.capabilities.conditions.compiling import Leaf, step_of
 from threadline.capabilities.rules.hashing import field_name, kept, plain_step
 from threadline.kernel.canonical import canonical_json, format_number
 
@@ -26,16 +24,9 @@ _HELD, _FAILED, _TYPE, _MISSING = range(4)
 _ENDS = ((True, ""), (False, ""), (False, "type"), (False, "missing"))
 
 
-def flat(tree: Node) -> tuple[Test, ...] | None:
-    """The tests of a tree that is true if all of them are; None for any other."""
-    if isinstance(tree, Test):
-        return (tree,)
-    parts = tree.parts if isinstance(tree, All) else ()
-    return tuple(part for part in parts if isinstance(part, Test)) if _only_tests(parts) else None
-
-
-def _only_tests(parts: Sequence[Node]) -> bool:
-    return bool(parts) and all(isinstance(part, Test) for part in parts)
+def is_flat(tree: Node) -> bool:
+    """Whether a tree is true exactly if all of its tests are, without groups inside."""
+    return isinstance(tree, Test) or (isinstance(tree, All) and all(isinstance(part, Test) for part in tree.parts))
 
 
 Held = tuple[Any, str, Any]
@@ -74,22 +65,12 @@ class Tracer:
     An end is one number: four times how many tests were asked, and how the last of them ended.
     """
 
-    __slots__ = ("_conditions", "_hashed", "_layouts", "_leaves", "_tests")
+    __slots__ = ("_hashed", "_layouts", "_leaves", "_named")
 
-    def __init__(self, conditions: Conditions, tests: Sequence[Test]) -> None:
-        self._conditions = conditions
-        self._tests = tests
-        self._leaves = [
-            # What is missing passes only where that is what is asked for.
-            # A name that is interned is found sooner than a path.
-            (
-                intern(field_name(test.field)),
-                reader(test.path),
-                check_of(test.operator, test.operand),
-                value_check(test)(None) is True,
-            )
-            for test in tests
-        ]
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self._leaves = leaves
+        # A name that is interned is found sooner than a path.
+        self._named = [(intern(field_name(leaf.test.field)), *leaf[1:]) for leaf in leaves]
         self._layouts: dict[int, _Layout] = {}
         self._hashed: dict[int, _Form] = {}
         """By how it ended: what writes all that is hashed."""
@@ -98,14 +79,14 @@ class Tracer:
         """Whether all hold, and what is needed to tell why."""
         memo: dict[str, Held] = subject.memo
         end = 0
-        for name, read, check, if_missing in self._leaves:
+        for name, read, check, matches_missing in self._named:
             end += 4
             held = memo.get(name)
             if held is None:
                 held = memo[name] = held_of(read(subject))
             value = held[0]
             if value is None:
-                if not if_missing:
+                if not matches_missing:
                     return Traced(self, memo, end + _MISSING)
             else:
                 matched = check(value)
@@ -120,7 +101,7 @@ class Tracer:
     def trace(self, memo: Mapping[str, Held], end: int) -> list[dict[str, Any]]:
         """The trace, as a decision keeps it."""
         found = [step.copy() for step in self._layout(end).steps]
-        for step, (name, *_) in zip(found[: end // 4], self._leaves, strict=False):
+        for step, (name, *_) in zip(found[: end // 4], self._named, strict=False):
             step["actual"] = memo[name][2]
         return found
 
@@ -140,17 +121,13 @@ class Tracer:
         return digest
 
     def _asked(self, end: int) -> list[str]:
-        return [name for name, *_ in self._leaves[: end // 4]]
+        return [name for name, *_ in self._named[: end // 4]]
 
     def _layout(self, end: int) -> _Layout:
         layout = self._layouts.get(end)
         if layout is None:
-            layout = self._layouts[end] = _laid_out(self._tests, *divmod(end, 4))
+            layout = self._layouts[end] = _laid_out(self._leaves, *divmod(end, 4))
         return layout
-
-    def steps(self, memo: Mapping[str, Held]) -> list[Step]:
-        """The trace as steps."""
-        return self._conditions.retrace(lambda test: memo[field_name(test.field)][0]).steps
 
 
 _Form = Callable[[Mapping[str, Held]], str]
@@ -182,46 +159,37 @@ class Traced:
         self.matched = not end & 3
 
     @property
-    def steps(self) -> list[Step]:
-        """See `Answer`."""
-        return self.tracer.steps(self.memo)
-
-    @property
     def inputs(self) -> dict[str, Any]:
         """See `Answer`."""
         return self.tracer.inputs(self.memo, self.end)
 
     @property
     def trace(self) -> list[dict[str, Any]]:
-        """The steps as a decision keeps them."""
+        """See `Answer`."""
         return self.tracer.trace(self.memo, self.end)
 
 
-def _laid_out(tests: Sequence[Test], asked: int, end: int) -> _Layout:
+def _laid_out(leaves: Sequence[Leaf], asked: int, end: int) -> _Layout:
     trace = ["["]
     steps: list[dict[str, Any]] = []
-    for leaf, test in enumerate(tests):
-        if leaf:
-            trace[-1] += ","
-        if leaf >= asked:
-            steps.append(_bare(test, leaf + 1, None, "skipped"))
-            trace[-1] += canonical_json(steps[leaf]).decode()
-            continue
+    for number, leaf in enumerate(leaves, 1):
         # `exists: false` holds of what is missing; the note says so all the same.
-        held = (True, "missing") if test.operator == "exists" and not test.operand else (True, "")
-        steps.append(_bare(test, leaf + 1, *(_ENDS[end] if leaf == asked - 1 and end else held)))
-        trace[-1] += '{"actual":'
-        trace.append(canonical_json(steps[leaf]).decode().removeprefix('{"actual":null'))
+        outcome: tuple[bool | None, str] = (True, "missing") if leaf.matches_missing else (True, "")
+        if number > asked:
+            outcome = (None, "skipped")
+        elif number == asked and end:
+            outcome = _ENDS[end]
+        steps.append(plain_step(step_of(number, leaf.test, *outcome)))
+        written = canonical_json(steps[-1]).decode()
+        trace[-1] += "," if number > 1 else ""
+        if number > asked:
+            trace[-1] += written
+        else:
+            trace[-1] += '{"actual":'
+            trace.append(written.removeprefix('{"actual":null'))
     trace[-1] += "]"
     # The form itself knows the order of names.
-    ordered = _decoded(canonical_json({field_name(test.field): 0 for test in tests[:asked]}))
+    ordered = _decoded(canonical_json({field_name(leaf.test.field): 0 for leaf in leaves[:asked]}))
     names = [encode_basestring(name) + ":" for name in ordered]
     inputs = ["{" + names[0], *("," + name for name in names[1:]), "}"]
     return _Layout(inputs, tuple(map(intern, ordered)), trace, steps)
-
-
-def _bare(test: Test, number: int, matched: bool | None, note: str) -> dict[str, Any]:
-    """A step as a decision keeps it, without what was found."""
-    operand = list(test.operand) if type(test.operand) is tuple else test.operand
-    step = Step(step=number, field=test.field, operator=test.operator, expected=operand, matched=matched, note=note)
-    return plain_step(step)

@@ -14,7 +14,7 @@ from threadline.capabilities.rules.deciding import decision_of
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.force import rules_at
-from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened, plain_step
+from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened
 from threadline.capabilities.rules.projection import word_of
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, NotFound
@@ -41,7 +41,7 @@ def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
     if told["status"] == ERROR or any(is_shortened(value) for value in inputs.values()):
         return problems
     outcome = rule.body.again(inputs)
-    if _differ([plain_step(step) for step in outcome.steps], told["trace"]):
+    if _differ(outcome.trace, told["trace"]):
         problems.append("the conditions say something else of the same inputs than its trace")
     again = decision_of(rule, told["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
     for name, now in (("status", again.status), ("output", again.output), ("wished", again.wished)):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from threadline.capabilities.features.definition import ANY, Condition, Source
-from threadline.capabilities.features.values import matches
+from threadline.capabilities.conditions import Where
+from threadline.capabilities.features.definition import ANY, Source
 from threadline.capabilities.streaks import days, told
 from threadline.capabilities.streaks.civil import first_day, period_of
 from threadline.capabilities.streaks.definition import StreakSet, Tally, counts
@@ -25,13 +25,11 @@ RECORDED_PARTS_MAX = 13
 RECORD_SIZE = 3
 """A day's record is [day, first event, events]; records of a part follow each other in the order of days."""
 
-Conditions = tuple[Condition, ...]
-
 
 class _Feed(NamedTuple):
     """A tally that events of one type go into."""
 
-    conditions: Conditions
+    conditions: Where
     part: str
     tally: Tally
     slot: int
@@ -41,7 +39,7 @@ class _Feed(NamedTuple):
 class Counted(NamedTuple):
     """What events of one type count for."""
 
-    active: Conditions | None
+    active: Where | None
     """The conditions for counting as activity; None: they never do."""
     feeds: tuple[_Feed, ...]
     conditional: bool
@@ -87,9 +85,9 @@ class Plan:
             return state
         active, feeds, conditional = counted
         if conditional:
-            if active is not None and not matches(event, active):
+            if active is not None and not active.test(event):
                 active = None
-            feeds = tuple(feed for feed in feeds if matches(event, feed.conditions))
+            feeds = tuple(feed for feed in feeds if feed.conditions.test(event))
             if active is None and not feeds:
                 return state
         head = part(state, HEAD)
@@ -138,17 +136,17 @@ class Plan:
     def is_active(self, event: Event) -> bool:
         """Whether an event says that the person was active."""
         active = _conditions(self.calendar.active, event.type)
-        return active is not None and event.source_type != "internal" and matches(event, active)
+        return active is not None and event.source_type != "internal" and active.test(event)
 
     def counts(self, event: Event) -> bool:
         """Whether an event counts for anything here."""
         if event.source_type == "internal" or event.type in OURS:
             return False
         feeds = self.counted(event.type).feeds
-        return self.is_active(event) or any(matches(event, feed.conditions) for feed in feeds)
+        return self.is_active(event) or any(feed.conditions.test(event) for feed in feeds)
 
 
-def _conditions(source: Source, type: str) -> Conditions | None:
+def _conditions(source: Source, type: str) -> Where | None:
     if not counts(source, type):
         return None
     return next(feed.where for feed in source.feeds if feed.type in (type, ANY))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.capabilities.conditions.schema import WHERE
 from threadline.capabilities.features.reading import NAME
 from threadline.capabilities.streaks.definition import CADENCES, COUNTINGS, WEEKDAYS
 from threadline.kernel.limits import STREAK_MILESTONES_MAX, STREAK_TIMES_MAX
@@ -16,9 +17,9 @@ _WHOLE = {"type": "integer", "minimum": 1}
 _SOURCE = {
     "events": {"$ref": "#/$defs/events"},
     "except": {**_TYPES, "description": "Types that `events: any` leaves out."},
-    "where": {"$ref": "#/$defs/where"},
+    "where": WHERE,
 }
-"""Which events; ``#/$defs/events`` and ``where`` are those of features."""
+"""Which events; ``#/$defs/events`` is that of features."""
 
 
 def sections() -> list[Section]:
