@@ -106,7 +106,7 @@ class Lived:
 
     def ask(self, name: str, /, **params: Any) -> Any:
         operation = next(each for each in CATALOGUE.operations if each.name == name)
-        return operation.run(Context(self.on, "default", self.now), msgspec.convert(params, operation.params))
+        return operation.run(Context(self.on, "default", self.on.now()), msgspec.convert(params, operation.params))
 
     # --- what must be so ---------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ def test_boards_of_views_say_what_views_say_whatever_lies_ahead(random: Random) 
 
 def _shown(lived: Lived, person: Any, name: str) -> Any:
     first, *others = DECLARED[name]["score"].split(".")
-    found = lived.on.views(person, lived.now)[first]
+    found = lived.on.views(person, lived.on.now())[first]
     for step in others:
         found = found[step]
     return found["value"] if first == "features" else found

@@ -70,6 +70,8 @@ class Recorder:
         self.store = store
         self.catalogue = catalogue
         self.clock = clock
+        self.recorded_until = 0
+        """The instant right after the newest commit of this process, microseconds: everything recorded here is before it."""
         self._lock = threading.Lock()
         self.way = RightOfWay()
         self._cached = nothing_cached()
@@ -85,6 +87,10 @@ class Recorder:
     def committing(self) -> threading.Lock:
         """Held while a group is placed and committed: what is done under it meets no commit of this process halfway."""
         return self._lock
+
+    def now(self) -> int:
+        """The clock, or where it stands still or was set back the instant after all that this process has recorded."""
+        return max(self.clock(), self.recorded_until)
 
     def record(self, requests: Sequence[Request]) -> list[Receipt]:
         """Record events, each with its own receipt, in order. Returns when everything accepted is durable.
@@ -217,7 +223,7 @@ class Recorder:
 
     def _commit(self, group: Group, call: _Call) -> dict[int, Receipt]:
         batches = group.seal_all(self.way.give)
-        outcomes = self._committed(batches)
+        outcomes = self._committed(batches, group.now)
         self.sources.written(group.loose)
         lost: set[int] = set()
         overtaken: set[str] = set()
@@ -278,7 +284,7 @@ class Recorder:
                 group = self._group((), cached=False)
                 try:
                     result = work(group)
-                    refusals = self._committed(group.seal_all())
+                    refusals = self._committed(group.seal_all(), group.now)
                 except Overtaken:
                     continue
                 except Poisoned as poison:
@@ -290,12 +296,15 @@ class Recorder:
                     return result
         raise Unavailable("other writers keep changing the same people; try again")
 
-    def _committed(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+    def _committed(self, batches: Sequence[Batch], now: int) -> list[Refusal | None]:
         """Commit and tell the watchers; returns what became of each batch."""
         outcomes: list[Refusal | None] = []
         done: list[Batch] | None = None
         try:
-            outcomes = self.store.commit(batches) if batches else []
+            if batches:
+                # Also where it is not known what went through: something may have.
+                self.recorded_until = now + 1
+                outcomes = self.store.commit(batches)
             done = [batch for batch, refusal in zip(batches, outcomes, strict=True) if refusal is None]
         finally:
             for watcher in self.watchers:

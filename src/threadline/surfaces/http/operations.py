@@ -69,7 +69,7 @@ class Operations:
             values = in_query
         params = _params(operation, values, names, credential)
         context: Any = Context(
-            self._engine, credential.workspace, self._engine.clock(), credential.name, over_wire=True
+            self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True
         )
         refused: Mapping[int, Receipt] = {}
         if isinstance(params, RecordParams):
