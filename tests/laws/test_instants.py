@@ -95,7 +95,9 @@ def truth(log: Sequence[Recorded], instant: int, known_at: int | None = None) ->
     names = ("type", "source_type", "occurred_at", "properties")
     lines = [{name: getattr(r.event, name) for name in names} for r in counted]
     told = [scenarios.plain(r.event) for r in counted if r.event.source_type != "internal"]
-    return Truth(total, visits, vip, audited_points(lines, instant)["balance"], audited_streaks(told, instant)["current"])
+    return Truth(
+        total, visits, vip, audited_points(lines, instant)["balance"], audited_streaks(told, instant)["current"]
+    )
 
 
 class Life:

@@ -59,7 +59,7 @@ class Engine:
         """Form of a rejected payload -> how to read it again; only the composition root knows the wire formats."""
 
     def now(self) -> int:
-        """The present: what is read at it counts everything that this process has recorded. See `kernel/time.py`."""
+        """The instant to read at: after everything that this process has recorded. See `threadline.kernel.time`."""
         return self.recorder.now()
 
     def reading(self) -> AbstractContextManager[None]:

@@ -71,7 +71,7 @@ class Recorder:
         self.catalogue = catalogue
         self.clock = clock
         self.recorded_until = 0
-        """The instant right after the newest commit of this process, microseconds: everything recorded here is before it."""
+        """The instant right after the newest ``recorded_at`` of this process, microseconds; 0 before its first commit."""
         self._lock = threading.Lock()
         self.way = RightOfWay()
         self._cached = nothing_cached()
@@ -89,7 +89,7 @@ class Recorder:
         return self._lock
 
     def now(self) -> int:
-        """The clock, or where it stands still or was set back the instant after all that this process has recorded."""
+        """The clock, or the instant right after all that this process has recorded, whichever is later."""
         return max(self.clock(), self.recorded_until)
 
     def record(self, requests: Sequence[Request]) -> list[Receipt]:
@@ -302,7 +302,7 @@ class Recorder:
         done: list[Batch] | None = None
         try:
             if batches:
-                # Also where it is not known what went through: something may have.
+                # Before the commit: a commit that raises may have gone through.
                 self.recorded_until = now + 1
                 outcomes = self.store.commit(batches)
             done = [batch for batch, refusal in zip(batches, outcomes, strict=True) if refusal is None]
