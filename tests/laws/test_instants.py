@@ -16,7 +16,7 @@ from threadline.engine.context import Context
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Recorded
-from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
+from threadline.kernel.time import DAY, HOUR, format_time
 from threadline.testing import scenarios
 from threadline.testing.audits.points import points as audited_points
 from threadline.testing.audits.streaks import streaks as audited_streaks

@@ -71,7 +71,7 @@ class Recorder:
         self.catalogue = catalogue
         self.clock = clock
         self.recorded_until = 0
-        """The instant right after the newest ``recorded_at`` of this process, microseconds; 0 before its first commit."""
+        """The instant right after the newest ``recorded_at`` of this process; 0 before its first commit."""
         self._lock = threading.Lock()
         self.way = RightOfWay()
         self._cached = nothing_cached()
