@@ -18,7 +18,7 @@ FAST := $(addprefix tests/,capabilities engine kernel laws senders testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-fast lint format bench docs lock clean
+.PHONY: help setup tools demo test test-fast torture lint format bench docs lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ test: setup ## Run every test
 
 test-fast: $(VENV)/.test ## Run what takes under a minute: the pure rooms and the engine, a few examples of each law
 	@THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' $(FAST)
+
+torture: setup ## Run everything that draws with fresh seeds on all stores (SECONDS=7200 SEED=1)
+	@$(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.test ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .

@@ -1,18 +1,17 @@
-"""What holds for every test: no quiet skips, a seed that is printed, and how hard Hypothesis tries."""
+"""What holds for every test: no quiet skips, a seed, how to repeat a failure, and how hard Hypothesis tries."""
 
 from __future__ import annotations
 
 import os
 import re
-import secrets
 import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-# Here, because only the hooks of this file run in the process that prints the results of all workers.
-from tests.conformance.telling import pytest_terminal_summary  # noqa: F401 - pytest finds it by its name
+from tests import repeating
+from tests.conformance import telling
 
 SKIPS_ALLOWED: dict[str, str] = {
     "=0 leaves .* out": "Whoever runs it has said by a switch that this server cannot be had or is not wanted.",
@@ -39,28 +38,41 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in its background so, and every program under test would be as deaf.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    seed = os.environ.setdefault("THREADLINE_TEST_SEED", str(secrets.randbelow(2**32)))
+    os.environ["THREADLINE_TEST_SEED"] = repeating.seed()
     if config.getoption("hypothesis_seed", None) is None:
-        config.option.hypothesis_seed = seed
+        config.option.hypothesis_seed = os.environ["THREADLINE_TEST_SEED"]
 
 
 def pytest_report_header() -> str:
-    """Say how to have this very run again."""
-    return f"to repeat this run: THREADLINE_TEST_SEED={os.environ['THREADLINE_TEST_SEED']}"
+    """Name the seed that the tests draw from."""
+    return f"drawn from THREADLINE_TEST_SEED={os.environ['THREADLINE_TEST_SEED']}"
 
 
 @pytest.fixture
 def seed() -> int:
-    """The run's seed, for tests that draw their own random numbers; a failing run prints it in its header."""
+    """The run's seed, for tests that draw their own random numbers."""
     return int(os.environ["THREADLINE_TEST_SEED"])
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests that draw: another seed tries something else in them."""
+    if is_hypothesis_test(getattr(item, "obj", None)) or "seed" in getattr(item, "fixturenames", ()):
+        item.add_marker("drawn")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what only the process knows that collects the results of all workers."""
+    telling.print_compared(terminalreporter)
+    repeating.print_repeat_lines(terminalreporter)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """A test that skips where skipping is not allowed has failed."""
+    """A test that skips where skipping is not allowed has failed; a failure says how to repeat it."""
     report = yield
     if not hasattr(report, "wasxfail"):
         _refuse_skip(report)
+    repeating.add_repeat_line(report)
     return report
 
 
@@ -69,6 +81,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """The same for whole files that skip while they are imported."""
     report = yield
     _refuse_skip(report)
+    repeating.add_repeat_line(report)
     return report
 
 

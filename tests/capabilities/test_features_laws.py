@@ -331,7 +331,9 @@ def test_inside_a_cut_bucket_due_is_the_next_hour_at_which_to_look() -> None:
     # The preferred hour never changes by time; recency does at 19:30 each day, whole days after the last event.
     now = BASE + 3 * DAY + 5 * HOUR + 7 * MINUTE
     assert known.due(state, now) == BASE + 3 * DAY + 6 * HOUR + 1
-    assert known.due(state, BASE + 3 * DAY + 6 * HOUR) == BASE + 3 * DAY + 7 * HOUR + 1
+    assert known.due(state, BASE + 3 * DAY + 6 * HOUR + 1) == BASE + 3 * DAY + 7 * HOUR + 1
+    # What occurred at the very hour leaves a microsecond after it.
+    assert known.due(state, BASE + 3 * DAY + 6 * HOUR) == BASE + 3 * DAY + 6 * HOUR + 1
     # Before the bucket is cut, its first event is known to the microsecond.
     assert known.due(state, BASE + 3 * DAY - 5 * HOUR) == BASE + 3 * DAY - 5 * HOUR + HOUR // 2
     assert known.due(state, BASE + 3 * DAY) == BASE + 3 * DAY + 1

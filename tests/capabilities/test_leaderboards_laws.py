@@ -19,6 +19,7 @@ from threadline.engine.dispatch import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event
 from threadline.kernel.identity import MERGED
+from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.ranking import TABLE
 from threadline.kernel.store import Store, scan_pages
 from threadline.kernel.time import DAY, HOUR, format_time
@@ -98,15 +99,21 @@ class Lived:
         self.random, self.on = None, Engine(self.store, CATALOGUE, lambda: self.now)
 
     def until(self, instant: int) -> None:
-        """Let time go by; what is due is seen to when it is."""
+        """Let time go by; what is due is seen to when it is, the instant that is read at included."""
+        self._see_to_what_is_due(instant)
+        self.now = instant
+        while self.now < self.on.now():
+            self.now = self.on.now()
+            self._see_to_what_is_due(self.now)
+
+    def _see_to_what_is_due(self, instant: int) -> None:
         while due := [at for person in self.on.all_people("default") for at in person.timers.values() if at <= instant]:
             self.now = max(self.now, min(due))
             Dispatcher(self.on, {}, "test").run_once()
-        self.now = instant
 
     def ask(self, name: str, /, **params: Any) -> Any:
         operation = next(each for each in CATALOGUE.operations if each.name == name)
-        return operation.run(Context(self.on, "default", self.now), msgspec.convert(params, operation.params))
+        return operation.run(Context(self.on, "default", self.on.now()), msgspec.convert(params, operation.params))
 
     # --- what must be so ---------------------------------------------------------------------
 
@@ -192,15 +199,34 @@ def test_boards_of_views_say_what_views_say_whatever_lies_ahead(random: Random) 
         at = lived.now + random.choice((0, 0, HOUR, 8 * HOUR, 20 * HOUR))
         lived.tell([[staging.event(type, who, f"k{number}", at, properties=properties)]])
         lived.until(lived.now + random.choice((1, HOUR, 9 * HOUR, 2 * DAY)))
-        for name in ("streak", "longest", "spenders", "reached"):
-            held = {entry.person: entry.score for entry in lived.ask("leaderboard", name=name).places}
-            shown = {person.id: _shown(lived, person, name) for person in lived.on.all_people("default")}
-            assert held == {person: score for person, score in shown.items() if score}, name
+        _assert_boards_say_what_views_say(lived)
+
+
+def test_a_board_read_at_the_microsecond_at_which_a_timer_fires_and_a_purchase_lies_says_what_the_view_says() -> None:
+    lived = Lived(staging.MemoryStore())
+    ada, purchase = {"user_id": "ada"}, {"total": 12.5, "currency": "EUR"}
+    # A microsecond apart, so that the timer of the first one ahead fires when the second one occurs.
+    lived.tell([[staging.event("purchase_completed", ada, "first", lived.now + HOUR - 1, properties=purchase)]])
+    lived.tell([[staging.event("purchase_completed", ada, "second", lived.now + HOUR, properties=purchase)]])
+    lived.now += HOUR
+    Dispatcher(lived.on, {}, "test").run_once()
+    person = lived.on.person("default", "user_id:ada")
+    fired = lived.on.events(person, types=frozenset({TIMER_FIRED}))
+    assert {each.recorded_at for each in fired} == {lived.now}
+    _assert_boards_say_what_views_say(lived)
+    assert [place.score for place in lived.ask("leaderboard", name="spenders").places] == [25]
+
+
+def _assert_boards_say_what_views_say(lived: Lived) -> None:
+    for name in ("streak", "longest", "spenders", "reached"):
+        held = {entry.person: entry.score for entry in lived.ask("leaderboard", name=name).places}
+        shown = {person.id: _shown(lived, person, name) for person in lived.on.all_people("default")}
+        assert held == {person: score for person, score in shown.items() if score}, name
 
 
 def _shown(lived: Lived, person: Any, name: str) -> Any:
     first, *others = DECLARED[name]["score"].split(".")
-    found = lived.on.views(person, lived.now)[first]
+    found = lived.on.views(person, lived.on.now())[first]
     for step in others:
         found = found[step]
     return found["value"] if first == "features" else found

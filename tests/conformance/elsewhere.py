@@ -2,9 +2,10 @@
 
 ``python -m pytest -p tests.conformance.elsewhere tests/capabilities`` with THREADLINE_TEST_BACKEND set to the name of a
 backend. What makes no store, or one of a kind that it names itself, is left out: it would only say the same once more.
-Of the rest the slow tests wait for THREADLINE_TEST_CONFORMANCE=all, and of each subject (`test_points_*.py` are one)
+Of the rest the slow tests wait for THREADLINE_TEST_CONFORMANCE, and of each subject (`test_points_*.py` are one)
 the backend's share is run, at least one test. The run's seed draws them, so that one run can be had again and many
-runs try everything everywhere.
+runs try everything everywhere. THREADLINE_TEST_CONFORMANCE=all runs all of them; with ``few`` Hypothesis tries each
+only as often as the profile says.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import pytest
 from hypothesis import settings
 
 BACKEND = os.environ.get("THREADLINE_TEST_BACKEND", "memory")
-ALL = os.environ.get("THREADLINE_TEST_CONFORMANCE") == "all"
+HOW_MUCH = os.environ.get("THREADLINE_TEST_CONFORMANCE", "share")
+"""``share``, ``few`` or ``all``."""
 ROOT = Path(__file__).parents[2]
 SETTINGS_OF_TEST = "_hypothesis_internal_use_settings"
 """Where Hypothesis keeps what ``@settings`` chose. If it moves, the run takes longer and is as good."""
@@ -66,9 +68,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     from tests.conformance.backends import BACKENDS
 
     telling = [item for item in items if makes_stores(item.path) and "sqlite" not in item.name]
-    if not ALL:
+    if HOW_MUCH == "share":
         share = next(each.share for each in BACKENDS if each.name == BACKEND)
         telling = drawn(telling, share, os.environ["THREADLINE_TEST_SEED"])
+    if HOW_MUCH != "all":
         for item in telling:
             _try_few(item)
     kept = {item.nodeid for item in telling}

@@ -11,7 +11,7 @@ COMPARED = "conformance"
 """Name of the property of a report that says with which store a test was run, and what there is to say of it."""
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def print_compared(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the stores and the marks under the results, if any store was compared."""
     reports = (each for kind in ("passed", "failed") for each in terminalreporter.stats.get(kind, ()))
     told = [value for report in reports for name, value in getattr(report, "user_properties", ()) if name == COMPARED]

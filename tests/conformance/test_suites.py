@@ -14,6 +14,7 @@ import pytest
 from tests.conformance.backends import BACKENDS, MODEL
 from tests.conformance.elsewhere import makes_stores
 from tests.conformance.telling import COMPARED
+from tests.repeating import TITLE
 
 ROOT = Path(__file__).parents[2]
 SUITES = ("tests/capabilities", "tests/engine", "tests/laws")
@@ -40,6 +41,8 @@ def test_the_suites_pass_on_every_store(name: str, record_property: Callable[[st
         "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
     }
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    for line in re.findall(rf"^{TITLE}: (.*)$", done.stdout, re.MULTILINE):
+        record_property(TITLE, line)
     assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]
     opened = re.search(r"^(\d+) stores opened: (.*)$", done.stdout, re.MULTILINE)
     passed = re.search(r"^(\d+) passed(?:, (\d+) deselected)?", done.stdout, re.MULTILINE)

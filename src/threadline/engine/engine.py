@@ -60,6 +60,10 @@ class Engine:
         self.readers: dict[str, Reader] = {}
         """Form of a rejected payload -> how to read it again; only the composition root knows the wire formats."""
 
+    def now(self) -> int:
+        """The instant to read at: after everything that this process has recorded. See `threadline.kernel.time`."""
+        return self.recorder.now()
+
     def reading(self) -> AbstractContextManager[None]:
         """A context for the reads of a surface: the writer of this process lets them go first."""
         return self.recorder.readers.reading()

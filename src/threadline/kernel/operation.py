@@ -21,6 +21,8 @@ class Context(Protocol):
 
     workspace: str
     now: int
+    """The instant to read at, after everything recorded so far; what is recorded bears ``engine.clock()``. See
+    `threadline.kernel.time`."""
     engine: Any
     source: str
     """The name of the credential that asks: the source of what it records, and the author of what it changes."""

@@ -97,7 +97,8 @@ class Known(Protocol):
 
     @property
     def at(self) -> int:
-        """The instant right after the event: it and everything before it count, what lies ahead does not count yet."""
+        """The instant right after the event: it and everything before it count, what lies ahead does not count yet.
+        See `threadline.kernel.time`."""
         ...
 
     def __getitem__(self, name: str) -> Any:

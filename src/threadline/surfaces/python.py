@@ -116,7 +116,7 @@ class Threadline:
             if len(arguments) > len(names):
                 raise TypeError(f"{operation.name}() takes {len(names)} positional arguments ({', '.join(names)})")
             values = {**dict(zip(names, arguments, strict=False)), **values}
-            context = Context(self.engine, self.workspace, self.engine.clock(), self.source)
+            context = Context(self.engine, self.workspace, self.engine.now(), self.source)
             plain = {name: _plain(value) for name, value in values.items() if value is not None}
             self.engine.refuse_forks()
             with self.engine.reading() if operation.method == "GET" else nullcontext():

@@ -54,7 +54,7 @@ def events_of(params: RecordParams, context: Context) -> list[Event]:
             workspace=context.workspace,
             source=context.source,
             source_type=context.source_type,
-            received_at=context.now,
+            received_at=context.engine.clock(),
             place=f"events[{index}]",
         )
         for index, native in enumerate(params.events)

@@ -37,16 +37,17 @@ def wish(
 
     Who sent it stands in `Event.wire`, which is no part of the payload: a retry need not repeat it.
     """
+    at = context.engine.clock()
     return Event(
         type=type,
         identifiers=(identifier,),
-        occurred_at=context.now,
+        occurred_at=at,
         key=key,
         source=source,
         source_type="internal" if vouched else context.source_type,
         workspace=context.workspace,
         properties=properties,
-        received_at=context.now,
+        received_at=at,
         wire={"by": context.source},
     )
 

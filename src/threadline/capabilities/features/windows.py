@@ -164,7 +164,8 @@ class Series:
                 return int(bucket[1])
             elif self._parts_needed(bucket, start):
                 step = self.width // DUE_STEPS
-                return (start // step + 1) * step
+                # A start on a step counts what occurred at it, which leaves a microsecond later.
+                return -(-start // step) * step
         return None
 
     def gather(

@@ -29,8 +29,8 @@ def refresh(context: Context, boards: Boards) -> int:
 
 def _asked(context: Context, boards: Boards, person: Any) -> Event:
     # A function of the definitions and of what is known: sent again before anything has happened it is the same event.
-    key = f"{person.id}/{boards.fingerprint}/{person.position}"
+    key, at = f"{person.id}/{boards.fingerprint}/{person.position}", context.engine.clock()
     return Event(
-        type=LEADERBOARDS_REFRESHED, identifiers=(person.identifiers[person.id],), occurred_at=context.now, key=key,
-        source="threadline.leaderboards", source_type="internal", workspace=person.workspace, received_at=context.now,
+        type=LEADERBOARDS_REFRESHED, identifiers=(person.identifiers[person.id],), occurred_at=at, key=key,
+        source="threadline.leaderboards", source_type="internal", workspace=person.workspace, received_at=at,
     )  # fmt: skip

@@ -25,9 +25,9 @@ FactIds = Annotated[list[Annotated[str, Meta(max_length=150)]], Meta(description
 
 
 def _known(context: Context, person: str) -> dict[str, Any]:
-    """Memory with what was just recorded in it: a view counts only what lies before its instant."""
+    """Memory with what was just recorded in it."""
     again = context.engine.person(context.workspace, person)
-    memory: dict[str, Any] = context.engine.views(again, context.now + 1, names=["memory"])["memory"]
+    memory: dict[str, Any] = context.engine.views(again, context.engine.now(), names=["memory"])["memory"]
     return memory
 
 

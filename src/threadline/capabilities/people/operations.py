@@ -253,10 +253,9 @@ def _indexed(context: Context, table: str, value: str, params: PeopleParams) -> 
 
 def _has_now(context: Context, person: Any, table: str, value: str) -> bool:
     """Whether somebody has a tag or is in a group whose row is there: the event of it may lie ahead of the clock."""
-    at = context.now + 1  # as in `_tags`
-    if context.engine.ahead(person, at) is None:
+    if context.engine.ahead(person, context.now) is None:
         return True
-    return value in context.engine.views(person, at, names=["profile"])["profile"][f"{table}s"]
+    return value in context.engine.views(person, context.now, names=["profile"])["profile"][f"{table}s"]
 
 
 def _everybody(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
@@ -335,8 +334,7 @@ def _tag(context: Context, params: TagParams) -> TagResult:
 
 
 def _tags(context: Context, person: Any) -> list[str]:
-    # An instant later, because a view at `now` counts only what lies before it, and the tags were put on at `now`.
-    views = context.engine.views(person, context.now + 1, names=["profile"])
+    views = context.engine.views(person, context.engine.now(), names=["profile"])
     tags: list[str] = views["profile"]["tags"]
     return tags
 

@@ -290,8 +290,7 @@ def _adjust(context: Context, params: AdjustParams) -> AdjustResult:
         raise InvalidValue("`points` must not be 0")
     _, id = _tell(context, params.id, POINTS_ADJUSTED, params.points, params.request, params.reason)
     person = context.engine.person(context.workspace, params.id)
-    # An instant later, because a view at `now` counts only what lies before it.
-    balance = points_view(context, person, context.now + 1)["balance"]
+    balance = points_view(context, person, context.engine.now())["balance"]
     return AdjustResult(person=person.id, points=params.points, balance=balance, event=id)
 
 

@@ -116,7 +116,7 @@ def _evaluate(context: Context, params: EvaluateParams) -> EvaluateResult:
 def _given(context: Context, params: EvaluateParams, book: Book, native: NativeEvent) -> EvaluateResult:
     event = native_event(
         native, workspace=context.workspace, source=context.source, source_type=context.source_type,
-        received_at=context.now,
+        received_at=context.engine.clock(),
     )  # fmt: skip
     if params.record:
         if params.rule is not None or params.rule_set is not None:
@@ -167,11 +167,12 @@ def _recorded(context: Context, params: EvaluateParams, book: Book, recorded: Re
 
 
 def _replayed(context: Context, decided: Decided, person: Any, recorded: Recorded) -> Event:
-    at = min(recorded.event.occurred_at, context.now)
+    now = context.engine.clock()
+    at = min(recorded.event.occurred_at, now)
     return Event(
         type=DECISION_MADE, identifiers=(person.identifiers[recorded.thread],), occurred_at=at, source=SOURCE,
         key=decision_key(recorded.id, decided.rule, REPLAY), source_type="internal", workspace=context.workspace,
-        properties=decided.properties(recorded, REPLAY, context.now), received_at=context.now,
+        properties=decided.properties(recorded, REPLAY, now), received_at=now,
     )  # fmt: skip
 
 

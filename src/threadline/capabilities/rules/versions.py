@@ -170,7 +170,7 @@ class _Change:
     def note(self, to: str, version: int, note: str) -> None:
         """Add an entry to the log."""
         self.head.turns += 1
-        told = Turn(at=self._context.now, by=self._context.source, to=to, version=version, note=note)
+        told = Turn(at=self._context.engine.clock(), by=self._context.source, to=to, version=version, note=note)
         key = Key(LOG, _where(self._context, self._id), f"{self.head.turns:08d}")
         self.writes.append(Put(key, msgspec.json.encode(told), 0))
 
@@ -213,7 +213,7 @@ def write(context: Context, id: str, content: dict[str, Any], expected: int | No
         if expected is not None and expected != newest:
             raise Conflict(f"the newest version of rule {id!r} is {newest}, not {expected}; read it and decide again")
         rule = _read(context, id, {**content, "version": newest + 1})
-        made = Written(content=rule.content, hash=rule.hash, at=context.now, by=context.source)
+        made = Written(content=rule.content, hash=rule.hash, at=context.engine.clock(), by=context.source)
         attempt.head.states.append("draft")
         attempt.head.name = rule.name
         key = Key(VERSION, _where(context, id), f"{newest + 1:08d}")
@@ -335,7 +335,7 @@ def change_set(context: Context, name: str, rule_set: RuleSet | None) -> bool:
             raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, which is the limit; remove some first")
         expected = 0 if item is None else item.version
         turn = Turn(
-            at=context.now, by=context.source, to="removed" if rule_set is None else "written",
+            at=context.engine.clock(), by=context.source, to="removed" if rule_set is None else "written",
             content={} if rule_set is None else rule_set.content,
         )  # fmt: skip
         writes: Sequence[Put | Delete] = (

@@ -319,7 +319,7 @@ def _request(context: Context, person: Any) -> Event:
     return Event(
         type=SEGMENTS_REFRESHED,
         identifiers=(person.identifiers[person.id],),
-        occurred_at=context.now,
+        occurred_at=context.engine.clock(),
         # Told twice at one position it is the same wish, and it moves the position.
         key=f"segments/{person.id}/{person.position}",
         source="threadline.segments",

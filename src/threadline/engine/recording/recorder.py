@@ -84,6 +84,8 @@ class Recorder:
         self.store = store
         self.catalogue = catalogue
         self.clock = clock
+        self.recorded_until = 0
+        """The instant right after the newest ``recorded_at`` of this process; 0 before its first commit."""
         self.readers = ReaderPriority()
         self.shared = SharedValues(store, catalogue, clock)
         self.sources = Sources(store)
@@ -100,6 +102,10 @@ class Recorder:
     def committing(self) -> threading.Lock:
         """Held while a call is worked on and committed: what is done under it meets no commit of this process halfway."""
         return self._lock
+
+    def now(self) -> int:
+        """The clock, or the instant right after all that this process has recorded, whichever is later."""
+        return max(self.clock(), self.recorded_until)
 
     def record(self, requests: Sequence[RecordRequest]) -> list[Receipt]:
         """Record events, each with its own receipt, in order. Returns when everything accepted is durable.
@@ -233,7 +239,7 @@ class Recorder:
         return self._commit(attempt, call)
 
     def _commit(self, attempt: Attempt, call: _Call) -> dict[int, Receipt]:
-        outcomes = self._committed(attempt.batches())
+        outcomes = self._committed(attempt)
         self.sources.written(attempt.loose)
         overtaken: set[str] = set()
         lost: set[int] = set()
@@ -296,7 +302,7 @@ class Recorder:
                 try:
                     result = work(attempt)
                     attempt.seal_open()
-                    refusals = self._committed(attempt.batches())
+                    refusals = self._committed(attempt)
                 except ConcurrencyConflict:
                     continue
                 except UnrecordableEvents as error:
@@ -315,12 +321,16 @@ class Recorder:
             for thread in person.heads:
                 self._cache.owners.forget(thread)
 
-    def _committed(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+    def _committed(self, attempt: Attempt) -> list[Refusal | None]:
         """Commit and tell the watchers; returns what became of each batch."""
+        batches = attempt.batches()
         outcomes: list[Refusal | None] = []
         done: list[Batch] | None = None
         try:
-            outcomes = self.store.commit(batches) if batches else []
+            if batches:
+                # Before the commit: a commit that raises may have gone through.
+                self.recorded_until = max(self.recorded_until, attempt.now + 1)
+                outcomes = self.store.commit(batches)
             done = [batch for batch, refusal in zip(batches, outcomes, strict=True) if refusal is None]
         finally:
             for watcher in self.watchers:

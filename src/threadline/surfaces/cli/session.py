@@ -52,7 +52,7 @@ class Session:
 
     def context(self, engine: Engine) -> Context:
         """What an operation of the chosen workspace is handed, now."""
-        return Context(engine, self.settings().workspace, engine.clock(), SOURCE)
+        return Context(engine, self.settings().workspace, engine.now(), SOURCE)
 
     def opener(self) -> Callable[[], Engine]:
         """What opens the chosen store for reading in another process; it can be sent there."""

@@ -168,7 +168,7 @@ class AppActions:
         if question.application_id:
             asked["application"] = question.application_id
         params = convert(self._ranking, asked, strict=True)
-        context = Context(self._engine, self._workspace, self._engine.clock(), SOURCE, over_wire=True)
+        context = Context(self._engine, self._workspace, self._engine.now(), SOURCE, over_wire=True)
 
         def work() -> bytes:
             try:

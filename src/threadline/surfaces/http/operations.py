@@ -68,9 +68,7 @@ class Operations:
         else:
             values = in_query
         params = _params(operation, values, names, credential)
-        context: Any = Context(
-            self._engine, credential.workspace, self._engine.clock(), credential.name, over_wire=True
-        )
+        context: Any = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
         refused: Mapping[int, Receipt] = {}
         if isinstance(params, RecordParams):
             address = client_host(request)
