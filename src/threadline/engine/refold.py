@@ -70,7 +70,9 @@ def fold_events(
                 step for step in folding.plan(event.type).steps if only is None or step[0] in only
             )
         for index, fold in plan:
-            states[index] = fold(states[index], recorded)  # type: ignore[operator]
+            state = fold(states[index], recorded)  # type: ignore[operator]
+            if state is not None:
+                states[index] = state
         if plan and event.occurred_at >= latest[0]:
             latest = max(latest, (event.occurred_at, recorded.id))
     return latest

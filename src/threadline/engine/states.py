@@ -42,7 +42,9 @@ class States(Sequence[State]):
                 kept[index] = again(index)
             else:
                 state = kept[index]
-                kept[index] = fold(self.opened(index) if state.__class__ is msgspec.Raw else state, recorded)
+                folded = fold(self.opened(index) if state.__class__ is msgspec.Raw else state, recorded)
+                if folded is not None:
+                    kept[index] = folded
 
     def _folds_in_place(self, index: int, recorded: Recorded) -> bool:
         in_place = self.folding.projections[index].in_place
