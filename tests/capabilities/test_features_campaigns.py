@@ -44,7 +44,7 @@ class Thread:
         )
         recorded = Recorded(event, f"{number:032x}", "thread", number, self.now)
         if CAMPAIGNS.handles is not None and kind in CAMPAIGNS.handles:
-            self.state = CAMPAIGNS.fold(self.state, recorded)
+            self.state = CAMPAIGNS.after(self.state, recorded)
         if kind in self.policy.handles:
             self.obey(self.policy.react(recorded, {"campaigns": self.state}))
 
@@ -234,7 +234,7 @@ def test_the_projection_commutes(script: list[tuple[str, str, int, int]], random
 def folded(events: list[Recorded]) -> Any:
     state = CAMPAIGNS.empty()
     for each in events:
-        state = CAMPAIGNS.fold(state, each)
+        state = CAMPAIGNS.after(state, each)
     return state
 
 

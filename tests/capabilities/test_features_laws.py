@@ -281,7 +281,7 @@ def test_a_full_day_that_is_cut_says_what_is_left_of_it(
     events = record([("sale", at, {}, {}) for at in times])
     state = CROWDED.empty()
     for each in events:
-        state = CROWDED.fold(state, each)
+        state = CROWDED.after(state, each)
     assert CROWDED.edges is not None
     assert CROWDED.due is not None
     ends = [BASE + (first + count - 1) * MINUTE for first, count in stretches]
@@ -326,7 +326,7 @@ def test_inside_a_cut_bucket_due_is_the_next_hour_at_which_to_look() -> None:
     known = projection(read_definitions([("a.yaml", "features: {n: {aggregate: count, events: sale, window: 3d}}")]))
     state = known.empty()
     for each in record([("sale", BASE + n * HOUR // 2, {}, {}) for n in range(40)]):
-        state = known.fold(state, each)
+        state = known.after(state, each)
     assert known.due is not None
     # The preferred hour never changes by time; recency does at 19:30 each day, whole days after the last event.
     now = BASE + 3 * DAY + 5 * HOUR + 7 * MINUTE

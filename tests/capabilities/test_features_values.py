@@ -36,7 +36,7 @@ def read(definitions: str, events: list[Recorded], now: int = T0 + DAY // 2) -> 
     state, fused = known.empty(), known.empty()
     assert known.compile is not None
     for each in events:
-        state = known.fold(state, each)
+        state = known.after(state, each)
         fold = known.compile(each.event.type)
         assert fold is not None
         fused = fold(fused, each)
@@ -293,7 +293,7 @@ def test_a_window_keeps_a_bounded_number_of_buckets(window: str) -> None:
     state = known.empty()
     step = 6 * 3_600_000_000
     for n in range(20_000):
-        state = known.fold(state, record(n * step, {}))
+        state = known.after(state, record(n * step, {}))
     names = [name for name in state if len(msgspec.msgpack.encode(state[name])) > 4_000]
     assert len(msgspec.msgpack.encode(state)) < 16_000, names
 

@@ -56,7 +56,7 @@ def view(definitions: str, events: list[Recorded], now: int) -> dict[str, Any]:
     known = projection(read_definitions([("threadline.yaml", definitions)] if definitions else []))
     state = known.empty()
     for each in events:
-        state = known.fold(state, each)
+        state = known.after(state, each)
     assert known.edges is not None
     assert known.edges(state, now) == []
     return known.view(state, now, [])  # type: ignore[no-any-return]
@@ -177,7 +177,7 @@ def test_a_composed_feature_grows_stale_with_its_parts() -> None:
     rate = view(definitions, events, T0 + DAY)["rate"]
     assert (rate["value"], rate["status"], rate["changes_at"]) == (1.0, "PRESENT", T0 + HOUR + DAY + 1)
     known = projection(read_definitions([("a.yaml", definitions)]))
-    state = known.fold(known.fold({}, events[0]), events[1])
+    state = known.after(known.after({}, events[0]), events[1])
     assert known.due is not None
     # Whole days since the page come sooner than staleness.
     assert known.due(state, T0 + HOUR + DAY - 1) == T0 + HOUR + DAY
@@ -215,5 +215,5 @@ def test_the_state_of_ten_events_is_small() -> None:
     known = projection(read_definitions())
     state = known.empty()
     for at, kind, properties in case.events[:10]:
-        state = known.fold(state, record(parse_time(at), kind, json.loads(properties)))
+        state = known.after(state, record(parse_time(at), kind, json.loads(properties)))
     assert len(msgspec.msgpack.encode(state)) < 600

@@ -45,7 +45,7 @@ def folded(known: Interests, events: list[Recorded]) -> dict[str, Any]:
     state = projection.empty()
     for recorded in events:
         if recorded.event.type in (projection.handles or ()):
-            state = projection.fold(state, recorded)
+            state = projection.after(state, recorded)
     found: dict[str, Any] = state
     return found
 
@@ -75,7 +75,7 @@ def test_the_view_is_what_the_auditor_says(history: list[Event], random: Random,
     assert shown == interests(told, now)
     touched = ATTRIBUTION.empty()
     for recorded in scenarios.recorded(scenarios.shuffled(random, before)):
-        touched = ATTRIBUTION.fold(touched, recorded)
+        touched = ATTRIBUTION.after(touched, recorded)
     view = ATTRIBUTION.view(touched, now, [])
     found = [view["first_touch"], view["last_touch"]]
     names = [each and {name: text for name, text in each.items() if name not in ("at", "event")} for each in found]

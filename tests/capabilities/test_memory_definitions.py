@@ -25,7 +25,7 @@ def values(definitions: str, *told: tuple[str, dict[str, Any]]) -> dict[str, Any
             type=type, identifiers=(), occurred_at=T0 + number * DAY, key=str(number), properties=properties,
             context={"ip": "192.0.2.1"},
         )  # fmt: skip
-        state = memory.fold(state, Recorded(event, event_id("", "", str(number)), "thread", 1, 0))
+        state = memory.after(state, Recorded(event, event_id("", "", str(number)), "thread", 1, 0))
     shown = memory.view(state, T0 + 100 * DAY, [])
     return {f"{type}/{key}": f["value"] for type in shown if type != "retracted" for key, f in shown[type].items()}
 

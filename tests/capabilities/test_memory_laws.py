@@ -253,7 +253,7 @@ def test_facts_that_expire_are_sorted_out_alike_in_any_order(random: Random, cou
         law(declared, events, random)
     state = declared.empty()
     for each in sorted(events, key=lambda each: (each.event.occurred_at, each.id)):
-        state = declared.fold(state, each)
+        state = declared.after(state, each)
     for hour in range(45):
         shown = declared.view(state, T0 + hour * HOUR, [])
         assert len(shown.get("fact", {})) <= 4
@@ -286,7 +286,7 @@ def test_what_is_over_keeps_no_fact_out(random: Random) -> None:
         keys = [f"{hour}-{random.random()}" for _ in range(4)]
         for key in keys:
             told = {"key": key, "value": hour, "until": format_time(T0 + (hour + 1) * HOUR)}
-            state = declared.fold(state, record(T0 + hour * HOUR, "noted", told, key=key))
+            state = declared.after(state, record(T0 + hour * HOUR, "noted", told, key=key))
         assert sorted(declared.view(state, T0 + hour * HOUR + 1, [])["fact"]) == sorted(keys)
     assert len(state[next(code for code in state if code not in "!~")]) <= 10
 

@@ -57,7 +57,7 @@ def test_of_one_voice_the_newest_word_counts_once() -> None:
             record(T0, "agent_insight", INSIGHT, "ann"),
             record(T0 + 1, "noted", {**INSIGHT, "sure": sure}, "ann"),
         ):
-            state = memory.fold(state, each)
+            state = memory.after(state, each)
         assert memory.view(state, T0 + DAY, [])["fact"]["likes"]["confidence"] == sure
 
 

@@ -47,7 +47,7 @@ def view(events: list[Recorded], now: int, random: Random) -> dict[str, Any]:
     state = MEMORY.empty()
     known = [each for each in events if each.event.occurred_at < now]
     for each in random.sample(known, len(known)):
-        state = MEMORY.fold(state, each)
+        state = MEMORY.after(state, each)
     assert MEMORY.edges is not None
     edges = MEMORY.edges(state, now)
     inside = [each for each in known if any(edge.holds(each) for edge in edges)]

@@ -295,7 +295,7 @@ def test_who_belongs_is_who_entered_after_leaving_last(told: list[tuple[str, int
             type=type, identifiers=(), occurred_at=at, key=str(number), source_type="internal",
             properties={"segment": "a", "version": "1"},
         )  # fmt: skip
-        state = SEGMENTS.fold(state, Recorded(event, f"{number:032x}", "t", number, at))
+        state = SEGMENTS.after(state, Recorded(event, f"{number:032x}", "t", number, at))
     left = max((at for type, at in told if type == SEGMENT_LEFT), default=-1)
     entered = [at for type, at in told if type == SEGMENT_ENTERED and at > left]
     view = SEGMENTS.view(state, 100, [])
@@ -315,7 +315,7 @@ def test_a_state_stays_small_and_which_segments_it_knows_is_no_matter_of_order()
     for events in (told, told[::-1]):
         state = SEGMENTS.empty()
         for recorded in events:
-            state = SEGMENTS.fold(state, recorded)
+            state = SEGMENTS.after(state, recorded)
         states.append(state)
     assert states[0] == states[1]
     assert len(states[0]) == 2 * SEGMENTS_MAX

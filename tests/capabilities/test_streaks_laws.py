@@ -108,7 +108,7 @@ def test_nothing_changes_before_it_is_due(known: Projection, history: list[Event
     state = known.empty()
     for recorded in sorted(scenarios.recorded(history), key=lambda each: (each.event.occurred_at, each.id)):
         if recorded.event.occurred_at < now:
-            state = known.fold(state, recorded)
+            state = known.after(state, recorded)
     assert known.due is not None
     due = known.due(state, now)
     until = now + after if due is None else min(now + after, due - 1)
@@ -124,7 +124,7 @@ def test_the_auditor_says_the_same(known: Projection, hours: int, history: list[
     told = [each for each in told if each.event.occurred_at < now and each.event.type != "streak_amnesty_granted"]
     state = known.empty()
     for recorded in told:
-        state = known.fold(state, recorded)
+        state = known.after(state, recorded)
     plain = [scenarios.plain(each.event) for each in told if each.event.source_type != "internal"]
     expected = audited.streaks(plain, now, day_start)
     shown = known.view(state, now, [])["daily"]
@@ -146,7 +146,7 @@ def test_late_events_are_seldom_a_reason_to_read_the_log(naming: int, reads_max:
     assert SHIPPED.in_place is not None
     for recorded in scenarios.recorded(told):
         reads += not SHIPPED.in_place(state, recorded)
-        state = SHIPPED.fold(state, recorded)
+        state = SHIPPED.after(state, recorded)
     assert reads <= reads_max
 
 
@@ -183,7 +183,7 @@ def test_the_worst_state_is_bounded() -> None:
     for number in range(9_000):
         context = {"timezone": ("UTC", "Etc/GMT+12", "Pacific/Kiritimati")[number % 3]}
         event = Event(type="page", identifiers=(), occurred_at=number * 2 * DAY, key=str(number), context=context)
-        state = SHIPPED.fold(state, Recorded(event, f"{number:032x}", "t", number + 1, number * 2 * DAY))
+        state = SHIPPED.after(state, Recorded(event, f"{number:032x}", "t", number + 1, number * 2 * DAY))
     size = len(msgspec.msgpack.encode(state))
     assert 20_000 < size < 50_000
 
@@ -236,7 +236,7 @@ def test_what_counts_early_is_given_away_once_and_no_more(
     ]
     state = known.empty()
     for recorded in scenarios.recorded(random.sample(told, len(told))):
-        state = known.fold(state, recorded)
+        state = known.after(state, recorded)
     # Day by day: what is there, less what the day before has taken of it.
     done, taken, have = [False], 0, 0
     for number, (early, late) in enumerate(days):
@@ -274,13 +274,13 @@ def test_whoever_is_active_before_a_streak_expires_keeps_it(hours: list[int], la
     told = [Event(type="page", identifiers=(), occurred_at=begins + 2 * h * HOUR, key=str(h)) for h in sorted(hours)]
     state = known.empty()
     for recorded in scenarios.recorded(told):
-        state = known.fold(state, recorded)
+        state = known.after(state, recorded)
     now = told[-1].occurred_at + later * HOUR + 1
     for name, before in known.view(state, now, []).items():
         if before["expires_at"] is not None:
             at = now + (parse_time(before["expires_at"]) - 1 - now) * part // 1_000_000
             one_more = Event(type="page", identifiers=(), occurred_at=at, key="one more")
             (recorded,) = scenarios.recorded([one_more])
-            after = known.view(known.fold(deepcopy(state), recorded), at + 1, [])[name]
+            after = known.view(known.after(deepcopy(state), recorded), at + 1, [])[name]
             assert after["run"] is not None, name
             assert (after["run"]["from"], after["history"]) == (before["run"]["from"], before["history"]), name

@@ -46,7 +46,7 @@ def view(definitions: str, events: list[Recorded], now: int) -> dict[str, Any]:
     state = known.empty()
     for each in sorted(events, key=lambda each: (each.event.occurred_at, each.id)):
         if each.event.occurred_at < now:
-            state = known.fold(state, each)
+            state = known.after(state, each)
     return known.view(state, now, [])  # type: ignore[no-any-return]
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 
 from tests.laws import staging
-from threadline.engine.recording.change import index_rows
 from threadline.engine.engine import Engine
 from threadline.engine.rebuilding import refold_everybody
+from threadline.engine.recording.change import index_rows
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.store import Batch, Delete, Key, Put, Store, scan_pages

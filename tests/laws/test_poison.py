@@ -11,9 +11,9 @@ import pytest
 
 from tests.laws import staging
 from tests.laws.staging import Engine, event
-from threadline.engine.recording import rejected_log as rejected
 from threadline.engine.dispatch import Dispatcher
 from threadline.engine.packing import body_of, encode_event
+from threadline.engine.recording import rejected_log as rejected
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Event, Recorded

@@ -147,9 +147,9 @@ def broken(**changes: Any) -> Projection:
     return Projection(**{**given, **changes})
 
 
-def indexed(rows: Any) -> Projection:
+def indexed(rows: Any, **changes: Any) -> Projection:
     """The same with index rows, which it says stand in the table ``t``."""
-    return broken(rows=rows, tables=("t",))
+    return broken(rows=rows, tables=("t",), **changes)
 
 
 def _last_wins(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
@@ -171,6 +171,10 @@ def _views_and_counts(state: dict[str, Any], now: int, edges: Sequence[Recorded]
     return int(state["views"])
 
 
+def _counts_untouched(state: dict[str, Any], recorded: Recorded) -> None:
+    state["n"] = state.get("n", 0) + 1
+
+
 _SHARED: dict[str, Any] = {}
 
 BREAKS = [
@@ -178,6 +182,18 @@ BREAKS = [
     (projection_laws.any_order_gives_an_equal_state, broken(fold=_last_wins, ordered=True, in_place=lambda s, r: True)),
     (projection_laws.a_refold_equals_the_incremental_state, broken(fold=_keeps_tuples)),
     (projection_laws.the_compiled_fold_equals_the_plain_one, broken(compile=lambda type: _last_wins)),
+    (
+        projection_laws.an_event_that_touches_nothing_changes_nothing_that_is_seen,
+        broken(fold=_counts_untouched, view=lambda state, now, edges: state.get("n")),
+    ),
+    (
+        projection_laws.an_event_that_touches_nothing_changes_nothing_that_is_seen,
+        broken(fold=_counts_untouched, due=lambda state, now: now + state.get("n", 0)),
+    ),
+    (
+        projection_laws.an_event_that_touches_nothing_changes_nothing_that_is_seen,
+        indexed(lambda state, workspace, person: [Row("t", workspace, str(state.get("n")))], fold=_counts_untouched),
+    ),
     (projection_laws.an_empty_state_is_new_every_time, broken(empty=lambda: _SHARED)),
     (projection_laws.a_fold_leaves_the_event_alone, broken(fold=_marks_the_event)),
     (projection_laws.a_view_changes_nothing, broken(view=_views_and_counts)),

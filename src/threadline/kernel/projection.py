@@ -11,7 +11,8 @@ from threadline.kernel.event import Recorded
 State = Any
 """Plain data that MessagePack can hold: dict, list, int, float, str, bool, None. Keys of dicts are text."""
 
-Fold = Callable[[State, Recorded], State]
+Fold = Callable[[State, Recorded], State | None]
+"""Takes an event into a state; answers the state to keep, or None if nothing that anybody sees has changed."""
 
 
 class Edge(NamedTuple):
@@ -48,10 +49,12 @@ class Look(NamedTuple):
 class Projection:
     """How one kind of knowledge about a person is derived from the person's events.
 
-    `fold` has no clock, no I/O, no randomness. It may change the state it is given and must return the
-    state to keep; it must never raise, whatever a payload holds. Unless `ordered` is set it commutes: any
-    order of the same events gives an equal state. An `ordered` projection is folded in (occurred_at, id)
-    order, and folded again from the log when an event arrives late.
+    `fold` has no clock, no I/O, no randomness. It may change the state it is given and returns the state to
+    keep; it must never raise, whatever a payload holds. It returns None if the event has not touched it: no
+    view, at any instant, no index row and no `due` is another one than before, so that no policy that reads
+    it need be asked. The state may have changed all the same, by what is kept for later. Unless `ordered` is
+    set a fold commutes: any order of the same events gives an equal state. An `ordered` projection is folded
+    in (occurred_at, id) order, and folded again from the log when an event arrives late.
 
     `view` says what the state means at ``now``. Only events before ``now`` may count; the engine makes
     sure that the state holds none later. Where the view needs single events again (at the cut edge of a
@@ -99,3 +102,8 @@ class Projection:
     """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""
     look: Callable[[frozenset[str]], Look] | None = None
     """An optional faster view that need only give what is under these names, where it equals `view`."""
+
+    def after(self, state: State, recorded: Recorded) -> State:
+        """The state with one more event in it, of a type that is handled."""
+        folded = self.fold(state, recorded)
+        return state if folded is None else folded

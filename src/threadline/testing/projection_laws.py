@@ -50,10 +50,31 @@ def the_compiled_fold_equals_the_plain_one(projection: Projection, events: Seque
     for recorded in _in_order(projection, events):
         if not _handles(projection, recorded):
             continue
-        plain = projection.fold(plain, recorded)
-        faster = projection.compile(recorded.event.type)
-        compiled = compiled if faster is None else faster(compiled, recorded)
+        touched = projection.fold(plain, recorded)
+        compiled_fold = projection.compile(recorded.event.type)
+        faster = None if compiled_fold is None else compiled_fold(compiled, recorded)
+        assert (touched is None) == (faster is None), f"{projection.name}: what {recorded.event.type} touches"
+        plain, compiled = plain if touched is None else touched, compiled if faster is None else faster
         assert _written(plain) == _written(compiled), f"{projection.name}: the compiled fold of {recorded.event.type}"
+
+
+def an_event_that_touches_nothing_changes_nothing_that_is_seen(
+    projection: Projection, events: Sequence[Recorded], random: Random
+) -> None:
+    """A fold answers None only where views at all instants, rows and dues stay as they were."""
+    ordered = _in_order(projection, [recorded for recorded in events if _handles(projection, recorded)])
+    newest = max((recorded.event.occurred_at for recorded in events), default=0)
+    instants = (newest + 1, newest + random.randrange(1, 100 * DAY), newest + 20 * YEAR)
+    state = projection.empty()
+    for count, recorded in enumerate(ordered):
+        packed = msgspec.msgpack.encode(state)
+        folded = projection.fold(state, recorded)
+        if folded is None:
+            before = _seen(projection, msgspec.msgpack.decode(packed), ordered[:count], instants)
+            after = _seen(projection, state, ordered[: count + 1], instants)
+            assert before == after, f"{projection.name}: {recorded.event.type} shows although nothing is touched"
+        else:
+            state = folded
 
 
 def an_empty_state_is_new_every_time(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
@@ -115,6 +136,7 @@ LAWS: tuple[Law, ...] = (
     any_order_gives_an_equal_state,
     a_refold_equals_the_incremental_state,
     the_compiled_fold_equals_the_plain_one,
+    an_event_that_touches_nothing_changes_nothing_that_is_seen,
     an_empty_state_is_new_every_time,
     a_fold_leaves_the_event_alone,
     a_view_changes_nothing,
@@ -129,7 +151,17 @@ def _handles(projection: Projection, recorded: Recorded) -> bool:
 
 
 def _fold(projection: Projection, state: State, recorded: Recorded) -> State:
-    return projection.fold(state, recorded) if _handles(projection, recorded) else state
+    return projection.after(state, recorded) if _handles(projection, recorded) else state
+
+
+def _seen(projection: Projection, state: State, events: Sequence[Recorded], instants: Sequence[int]) -> list[Any]:
+    """All that anybody sees of a state: its views and dues at these instants, and its rows."""
+    seen: list[Any] = [
+        (repr(projection.view(state, now, _edges(projection, state, events, now))),
+         None if projection.due is None else projection.due(state, now))
+        for now in instants
+    ]  # fmt: skip
+    return [*seen, [] if projection.rows is None else sorted(projection.rows(state, "default", _PERSON))]
 
 
 def _in_order(projection: Projection, events: Sequence[Recorded]) -> Sequence[Recorded]:

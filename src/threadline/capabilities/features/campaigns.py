@@ -31,11 +31,11 @@ def campaign_of(properties: dict[str, Any]) -> str | None:
     return value if type(value) is str and 0 < len(value) <= CAMPAIGN_ID_LENGTH_MAX else None
 
 
-def _fold(state: State, recorded: Recorded) -> State:
+def _fold(state: State, recorded: Recorded) -> State | None:
     place = _PLACES.get(recorded.event.type)
     campaign = campaign_of(recorded.event.properties)
     if place is None or campaign is None:
-        return state
+        return None
     at = recorded.event.occurred_at
     times = state.get(campaign)
     if times is None:
@@ -44,7 +44,9 @@ def _fold(state: State, recorded: Recorded) -> State:
             # Whatever is left out here has 2,000 smaller hashes before it and can never come back.
             del state[max(state, key=_hash)]
     known = times[place]
-    times[place] = at if known is None else min(known, at)
+    if known is not None and known <= at:
+        return None
+    times[place] = at
     return state
 
 

@@ -16,11 +16,8 @@ from threadline.capabilities.features.cells import add_key, add_money, add_range
 from threadline.capabilities.features.definition import ANY, Feed
 from threadline.capabilities.features.plan import READERS, Plan, Slot
 from threadline.capabilities.features.values import dig, read_currency, week_hour
-from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Fold
 from threadline.kernel.time import DAY, HOUR
-
-State = dict[str, Any]
-Fold = Callable[[State, Recorded], State]
 
 # Each line adds one entry to one cell: `y` is the tally, `i` the place of the cell in it, `t`, `v`, `c` and `h` are the
 # entry's time, value, currency and hour of the week.
@@ -57,6 +54,8 @@ class _Writer:
         }
         self.reads: list[str] = []
         self.lines: list[str] = []
+        self.always = False
+        """Whether every event touches a slot."""
         self._known: dict[object, str] = {}
 
     def name(self, value: object, stem: str) -> str:
@@ -111,8 +110,9 @@ def _fused(plan: Plan, fed: list[tuple[Slot, Feed]]) -> Fold:
         "at = r.recorded_at",
         "p = e.properties",
         *writer.reads,
+        *(["n = s"] if writer.always else ["n = None"]),
         *writer.lines,
-        "return s",
+        "return n",
     ]
     text = "def fold(s, r):\n" + "".join(f"    {line}\n" for line in body)
     # The text holds only what this module wrote, see above.
@@ -145,7 +145,9 @@ def _write_slot(writer: _Writer, slot: Slot, feed: Feed) -> None:
     lines = _slot_lines(writer, slot, signed, code, entry)
     if conditions:
         writer.lines.append(f"if {' and '.join(conditions)}:")
-        lines = [f"    {line}" for line in lines]
+        lines = [f"    {line}" for line in ("n = s", *lines)]
+    else:
+        writer.always = True
     writer.lines += lines
 
 

@@ -53,8 +53,9 @@ def _feeds(features: FeatureSet, path: tuple[str, ...]) -> frozenset[str] | None
     return None if ANY in types else frozenset(types)
 
 
-def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
+def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any] | None:
     """The plain form of the fold, slot by slot: what `fuser` writes out for one type must equal it."""
+    touched = None
     for slot in plan.slots:
         entry = slot.entry(recorded)
         if entry is None:
@@ -65,7 +66,8 @@ def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any
             state[slot.name] = slot.open(recorded.recorded_at, at, entry)
         else:
             slot.add(held, recorded.recorded_at, at, entry)
-    return state
+        touched = state
+    return touched
 
 
 def _timeless(state: dict[str, Any]) -> dict[str, Any]:

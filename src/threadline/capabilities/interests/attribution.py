@@ -55,18 +55,20 @@ def _text(value: object) -> str:
     return value.strip()[:FIELD_LENGTH_MAX] if type(value) is str else ""
 
 
-def _fold(state: State, recorded: Recorded) -> State:
+def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
     campaign = campaign_of(event.properties, event.context)
     if campaign is None:
-        return state
+        return None
     at, id = event.occurred_at, recorded.id
     first, last = state
-    if first is None or (at, id) < (first[0], first[1]):
+    is_first = first is None or (at, id) < (first[0], first[1])
+    is_last = last is None or (at, id) > (last[0], last[1])
+    if is_first:
         state[0] = [at, id, campaign]
-    if last is None or (at, id) > (last[0], last[1]):
+    if is_last:
         state[1] = [at, id, campaign]
-    return state
+    return state if is_first or is_last else None
 
 
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:

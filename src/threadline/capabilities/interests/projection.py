@@ -58,11 +58,11 @@ def interests_projection(interests: Interests) -> Projection:
 def _fold_of(interests: Interests, source: Source) -> Fold:
     read = reader_of(source)
 
-    def fold(state: State, recorded: Recorded) -> State:
+    def fold(state: State, recorded: Recorded) -> State | None:
         event = recorded.event
         action = read(event.properties)
         if action is None:
-            return state
+            return None
         topic, names = action
         at = event.occurred_at
         _begin(_part(state, TOPICS), topic, at // DAY)

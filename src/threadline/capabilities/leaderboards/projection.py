@@ -72,49 +72,59 @@ class _Plan:
         state: State = {"sums": {kind: {} for kind in self.kinds}, "balance": 0, "scores": {}, "words": {}}
         return {**state, "segments": SEGMENTS.empty()} if self.segments else state
 
-    def fold(self, state: State, recorded: Recorded) -> State:
+    def fold(self, state: State, recorded: Recorded) -> State | None:
+        return state if self._touches(state, recorded) else None
+
+    def _touches(self, state: State, recorded: Recorded) -> bool:
         event = recorded.event
         if event.type == IDENTIFY:
-            for trait in self.traits & event.properties.keys():
-                _word(state, trait, recorded, event.properties[trait])
-        elif event.type in (TAG_ADDED, TAG_REMOVED):
+            traits = self.traits & event.properties.keys()
+            return sum(_word(state, trait, recorded, event.properties[trait]) for trait in traits) > 0
+        if event.type in (TAG_ADDED, TAG_REMOVED):
             tag = event.properties.get("tag")
-            if isinstance(tag, str) and tag in self.tags:
-                _word(state, f"#{tag}", recorded, event.type == TAG_ADDED)
-        elif is_trusted(event):
-            if event.type in LEDGER:
-                self._add(state, recorded)
-            elif event.type == LEADERBOARD_SCORED:
-                self._score(state, recorded)
-            elif event.type in SEGMENT_EVENTS and event.properties.get("segment") in self.segments:
-                state["segments"] = SEGMENTS.fold(state["segments"], recorded)
-        return state
+            told = isinstance(tag, str) and tag in self.tags
+            return told and _word(state, f"#{tag}", recorded, event.type == TAG_ADDED)
+        if not is_trusted(event):
+            return False
+        if event.type in LEDGER:
+            return self._add(state, recorded)
+        if event.type == LEADERBOARD_SCORED:
+            return self._score(state, recorded)
+        if event.type not in SEGMENT_EVENTS or event.properties.get("segment") not in self.segments:
+            return False
+        folded = SEGMENTS.fold(state["segments"], recorded)
+        if folded is not None:
+            state["segments"] = folded
+        return folded is not None
 
-    def _add(self, state: State, recorded: Recorded) -> None:
+    def _add(self, state: State, recorded: Recorded) -> bool:
         event = recorded.event
         points = amount_of(event)
         if points is None:
-            return
+            return False
         state["balance"] += points if event.type in (POINTS_EARNED, POINTS_ADJUSTED) else -points
         if event.type != POINTS_EARNED:
-            return
+            return True
         day = self.calendar.day(event.occurred_at)
         for kind in self.kinds:
             period = period_of(kind, day)
             if newest(state["sums"][kind], period.number, span_of(kind), 0) is not None:
                 state["sums"][kind][str(period.number)] += points
+        return True
 
-    def _score(self, state: State, recorded: Recorded) -> None:
+    def _score(self, state: State, recorded: Recorded) -> bool:
         said = recorded.event.properties
         board, turn, score, end = (said.get(name) for name in ("board", "turn", "score", "end"))
         if board not in self.names or type(turn) is not int or type(score) is not int or abs(score) > FIXED_MAX:
-            return
+            return False
         at = recorded.event.occurred_at
         until = min(end, at + LIFE_MAX) if type(end) is int else None
         held = state["scores"].get(board)
-        if held is None or (held[TURN], held[AT], held[ID]) < (turn, at, recorded.id):
-            zone = said.get("zone")
-            state["scores"][board] = [turn, at, recorded.id, score, until, zone if isinstance(zone, str) else None]
+        if held is not None and (held[TURN], held[AT], held[ID]) >= (turn, at, recorded.id):
+            return False
+        zone = said.get("zone")
+        state["scores"][board] = [turn, at, recorded.id, score, until, zone if isinstance(zone, str) else None]
+        return True
 
     # --- rows ------------------------------------------------------------------------------
 
@@ -126,11 +136,15 @@ class _Plan:
                     yield row_of(Board(workspace, name, period.row_name, scope), Place(score, person, end))
 
 
-def _word(state: State, name: str, recorded: Recorded, value: Any) -> None:
+def _word(state: State, name: str, recorded: Recorded, value: Any) -> bool:
+    """Keep the newest word on a name; answers whether it puts the person elsewhere."""
     kept = state["words"].get(name)
     order = (recorded.event.occurred_at, recorded.id)
-    if kept is None or (kept[0], kept[1]) < order:
-        state["words"][name] = [*order, _scope_value(value)]
+    if kept is not None and (kept[0], kept[1]) >= order:
+        return False
+    scope = _scope_value(value)
+    state["words"][name] = [*order, scope]
+    return kept is None or bool(kept[2] != scope)
 
 
 def region_of(value: Any) -> str | None:

@@ -40,23 +40,24 @@ from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACT_RETRACTIONS_MAX, 
 from threadline.kernel.time import parse_time
 
 
-def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = False, sorting: bool = True) -> None:
-    """Add an event to the pieces of the facts that it makes. ``packed``: parts may be met, and are left, packed.
+def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = False, sorting: bool = True) -> bool:
+    """Add an event to the pieces of the facts that it makes; answers whether it makes any. ``packed``: parts may be
+    met, and are left, packed.
 
     ``sorting``: whether too many facts that expire are sorted out.
     """
     event = recorded.event
     if not maker.where.test(event):
-        return
+        return False
     add = _add_said if maker.derivation.says else _add_made
     if not maker.many:
         # The piece of its one fact stands in the state itself.
         if maker.recalled is None or maker.part(event.properties, event) is not None:
-            add(maker, state, recorded, maker.code, event.properties, False)
-        return
+            return add(maker, state, recorded, maker.code, event.properties, False)
+        return False
     made = maker.made(event)
     if not made:
-        return
+        return False
     pieces = opened(state, maker.code)
     # Several lines of one event that make the same fact are one event: all add to the sums, the first is the word.
     seen: set[str] = set()
@@ -66,6 +67,7 @@ def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = Fa
     if sorting and maker.room and len(pieces) > maker.room:
         sort_out(maker, state, pieces, event.occurred_at)
     close(state, maker.code, pieces, packed)
+    return bool(seen)
 
 
 def facts_made(maker: Maker, recorded: Recorded) -> Iterator[tuple[str, str]]:
@@ -167,19 +169,19 @@ def _keep(maker: Maker, pieces: Pieces, part: str, piece: Piece) -> None:
         del pieces[max(pieces, key=hash_of)]
 
 
-def fold_retraction(state: State, recorded: Recorded, packed: bool = False) -> None:
-    """Note a retraction, or its undoing."""
+def fold_retraction(state: State, recorded: Recorded, packed: bool = False) -> bool:
+    """Note a retraction, or its undoing; answers whether it names a fact."""
     properties = recorded.event.properties
     type_, key = properties.get("type"), properties.get("key")
     if type_ not in TYPES or type(key) is not str or not 0 < len(key) <= FACT_KEY_LENGTH_MAX:
-        return
+        return False
     at: Any = recorded.event.occurred_at
     id: Any = recorded.id
     bit = RETRACTED
     if recorded.event.type == FACT_RESTORED:
         at, id, bit = properties.get("retracted_at"), properties.get("retraction"), RESTORED
         if type(at) is not int or not -(2**63) <= at < 2**63 or type(id) is not str or len(id) != len(recorded.id):
-            return
+            return False
     facts = opened(state, RETRACTED_FACTS)
     fact = f"{type_}/{key}"
     kept = piece_of(facts, fact)
@@ -189,3 +191,4 @@ def fold_retraction(state: State, recorded: Recorded, packed: bool = False) -> N
     if len(facts) > FACTS_RETRACTED_MAX:
         del facts[max(facts, key=hash_of)]
     close(state, RETRACTED_FACTS, facts, packed)
+    return True

@@ -50,7 +50,7 @@ def projection(derivations: DerivationSet) -> Projection:
     plain, compiled = folder(packed=False), folder(packed=False)
 
     def fold(state: Any, recorded: Recorded) -> Any:
-        return plain[recorded.event.type](state, recorded) if recorded.event.type in types else state
+        return plain[recorded.event.type](state, recorded) if recorded.event.type in types else None
 
     return Projection(
         name="memory",
@@ -80,18 +80,19 @@ def _feeds(derivations: DerivationSet, path: tuple[str, ...]) -> frozenset[str] 
 
 
 def _fold_of(makers: list[Maker], packed: bool) -> Fold:
-    def fold(state: State, recorded: Recorded) -> State:
+    def fold(state: State, recorded: Recorded) -> State | None:
+        touched = None
         for maker in makers:
-            fold_maker(maker, state, recorded, packed)
-        return state
+            if fold_maker(maker, state, recorded, packed):
+                touched = state
+        return touched
 
     return fold
 
 
 def _retraction_fold(packed: bool) -> Fold:
-    def fold(state: State, recorded: Recorded) -> State:
-        fold_retraction(state, recorded, packed)
-        return state
+    def fold(state: State, recorded: Recorded) -> State | None:
+        return state if fold_retraction(state, recorded, packed) else None
 
     return fold
 

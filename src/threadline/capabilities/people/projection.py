@@ -28,16 +28,27 @@ Marks = dict[str, list[Any]]
 """Name -> [occurred_at, event id, value] of the newest word on it; a null value is a removal that is remembered."""
 
 
-def _newest(marks: Marks, name: str, recorded: Recorded, value: Any, most: int) -> None:
+def _newest(marks: Marks, name: str, recorded: Recorded, value: Any, most: int) -> bool:
+    """Keep the newest word on a name; answers whether its value is another one now."""
     at, id = recorded.event.occurred_at, recorded.id
     kept = marks.get(name)
     if kept is not None:
-        if (kept[0], kept[1]) < (at, id):
-            marks[name] = [at, id, value]
-        return
+        if (at, id) < (kept[0], kept[1]):
+            return False
+        marks[name] = [at, id, value]
+        return not _is_same(kept[2], value)
     marks[name] = [at, id, value]
     if len(marks) > most:
         del marks[max(marks)]
+    return True
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are surely shown alike: to Python 1 equals true, and 0.0 equals -0.0."""
+    return one.__class__ is other.__class__ and one.__class__ in _PLAIN and bool(one == other)
+
+
+_PLAIN = (str, int, bool, type(None))
 
 
 def _is_name(text: str) -> bool:
@@ -45,21 +56,22 @@ def _is_name(text: str) -> bool:
     return 0 < len(text.encode("utf-8", "surrogatepass")) <= IDENTIFIER_LENGTH_MAX
 
 
-def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Marks]:
+def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Marks] | None:
     event = recorded.event
+    touched = False
     if event.type == IDENTIFY:
         for name, value in event.properties.items():
-            _newest(state["traits"], name, recorded, value, TRAITS_PER_PERSON_MAX)
+            touched |= _newest(state["traits"], name, recorded, value, TRAITS_PER_PERSON_MAX)
     elif event.type == GROUP:
         if _is_name(event.object_ref):
             value = None if event.properties.get("left") is True else event.properties
-            _newest(state["groups"], event.object_ref, recorded, value, GROUPS_PER_PERSON_MAX)
+            touched = _newest(state["groups"], event.object_ref, recorded, value, GROUPS_PER_PERSON_MAX)
     else:
         tag = event.properties.get("tag")
         if isinstance(tag, str) and _is_name(tag):
             value = True if event.type == TAG_ADDED else None
-            _newest(state["tags"], tag, recorded, value, TAGS_PER_PERSON_MAX)
-    return state
+            touched = _newest(state["tags"], tag, recorded, value, TAGS_PER_PERSON_MAX)
+    return state if touched else None
 
 
 def _present(marks: Marks) -> dict[str, Any]:
@@ -96,10 +108,11 @@ _USES_MAX = 200
 """Identifiers whose use is remembered per person: own ones and those that were refused."""
 
 
-def _uses_fold(state: dict[str, list[int]], recorded: Recorded) -> dict[str, list[int]]:
+def _uses_fold(state: dict[str, list[int]], recorded: Recorded) -> dict[str, list[int]] | None:
     at = recorded.event.occurred_at
     if recorded.event.source_type == "internal":
-        return state  # nobody used it: Threadline itself put the event into the thread
+        return None  # nobody used it: Threadline itself put the event into the thread
+    touched = None
     for identifier in recorded.event.identifiers:
         name = f"{identifier.kind}:{identifier.value}"
         kept = state.get(name)
@@ -111,7 +124,10 @@ def _uses_fold(state: dict[str, list[int]], recorded: Recorded) -> dict[str, lis
             kept[1] = at
         elif at < kept[0]:
             kept[0] = at
-    return state
+        else:
+            continue
+        touched = state
+    return touched
 
 
 def _uses_view(state: dict[str, list[int]], now: int, edges: list[Recorded]) -> dict[str, Any]:

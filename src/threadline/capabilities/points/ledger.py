@@ -62,17 +62,17 @@ def empty() -> State:
     }
 
 
-def fold(calendar: Calendar, state: State, recorded: Recorded) -> State:
+def fold(calendar: Calendar, state: State, recorded: Recorded) -> State | None:
     """Add a line of the ledger, or an anomaly, to the state."""
     event = recorded.event
     if not is_trusted(event):
-        return state
+        return None
     if event.type == POINTS_ANOMALY_DETECTED:
         _flag(state["flags"], event.properties, event.occurred_at)
         return state
     points = amount_of(event)
     if points is None:
-        return state
+        return None
     at = event.occurred_at
     day = calendar.day(at)
     sums = state["sums"]

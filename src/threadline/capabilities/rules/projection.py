@@ -34,15 +34,15 @@ def word_of(recorded: Recorded) -> tuple[str, int, str] | None:
     return (rule, version, status) if type(version) is int and status in STATUSES else None
 
 
-def _fold(state: State, recorded: Recorded) -> State:
+def _fold(state: State, recorded: Recorded) -> State | None:
     word = word_of(recorded)
     if word is None or is_shadow(recorded):
-        return state
+        return None
     rule, version, status = word
     told = [recorded.event.occurred_at, recorded.id, version, status]
     held = state.get(rule)
     if held is not None and held[:2] >= told[:2]:
-        return state
+        return None
     state[rule] = told
     if len(state) > RULES_KEPT:
         # So many others have spoken later that this one can only come back with a later word.

@@ -46,12 +46,12 @@ def newest(kept: Kept | None) -> int:
     return int(kept[_VERSION][0]) if kept is not None else EARLIEST
 
 
-def _fold(state: State, recorded: Recorded) -> State:
+def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
     name, told = event.properties.get("segment"), event.properties.get("version")
     # Whoever tells such an event from outside speaks of segments of their own.
     if event.source_type != "internal" or type(name) is not str or not NAME.fullmatch(name):
-        return state
+        return None
     word = [event.occurred_at, told if type(told) is str and len(told) <= VERSION_LENGTH_MAX else ""]
     kept = state.get(name)
     if kept is None:

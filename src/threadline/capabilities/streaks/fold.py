@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -13,8 +12,9 @@ from threadline.capabilities.streaks.civil import first_day, period_of
 from threadline.capabilities.streaks.definition import StreakSet, Tally, counts
 from threadline.capabilities.streaks.events import OURS
 from threadline.capabilities.streaks.parts import State, part
-from threadline.capabilities.streaks.whereabouts import NEWEST, empty_head, enter, settled
+from threadline.capabilities.streaks.whereabouts import CHANGES, NEWEST, empty_head, enter, settled
 from threadline.kernel.event import Event, Recorded
+from threadline.kernel.projection import Fold
 
 HEAD = "head"
 
@@ -64,7 +64,7 @@ class Plan:
                 feeds.append(_Feed(conditions, f"t{place}", tally, 2 * place))
         return Counted(active, tuple(feeds), bool(active) or any(feed.conditions for feed in feeds))
 
-    def compile(self, type: str) -> Callable[[State, Recorded], State] | None:
+    def compile(self, type: str) -> Fold | None:
         """The fold for events of one type; None if they count for nothing."""
         if type in OURS:
             return partial(told.fold, self.streaks)
@@ -73,57 +73,59 @@ class Plan:
             return None
         return partial(self._fold, counted)
 
-    def fold(self, state: State, recorded: Recorded) -> State:
+    def fold(self, state: State, recorded: Recorded) -> State | None:
         """The same for events of any type."""
         fold = self.compile(recorded.event.type)
-        return state if fold is None else fold(state, recorded)
+        return None if fold is None else fold(state, recorded)
 
-    def _fold(self, counted: Counted, state: State, recorded: Recorded) -> State:
+    def _fold(self, counted: Counted, state: State, recorded: Recorded) -> State | None:
         event = recorded.event
         # What Threadline made of an event is not a second thing that the person did.
         if event.source_type == "internal":
-            return state
+            return None
         active, feeds, conditional = counted
         if conditional:
             if active is not None and not active.test(event):
                 active = None
             feeds = tuple(feed for feed in feeds if feed.conditions.test(event))
             if active is None and not feeds:
-                return state
+                return None
         head = part(state, HEAD)
         if head is None:
             head = state[HEAD] = empty_head(self.slots)
-        calendar = self.calendar
+        calendar, changes = self.calendar, [*head[CHANGES]]
         day, into = enter(head, event, calendar.timezone, calendar.day_start)
+        touched = state if head[CHANGES] != changes else None
         if active is not None:
             _note(state, day, event.occurred_at)
         newest = head[NEWEST]
         for feed in feeds:
             # Most events find their day in the set already.
-            if newest[feed.slot] != day or feed.tally.unit != "day" or feed.tally.grace:
-                self._tally(feed, state, newest, day, into)
-        return state
+            is_known = newest[feed.slot] == day and feed.tally.unit == "day" and not feed.tally.grace
+            if not is_known and self._tally(feed, state, newest, day, into):
+                touched = state
+        return touched
 
-    def _tally(self, feed: _Feed, state: State, newest: list[int | None], day: int, into: int) -> None:
+    def _tally(self, feed: _Feed, state: State, newest: list[int | None], day: int, into: int) -> bool:
+        """Put a day into the sets of a tally; answers whether one has changed."""
         tally, week_start = feed.tally, self.calendar.week_start
         unit = period_of(tally.unit, day, week_start)
         early = 0 <= into < tally.grace and day == first_day(tally.unit, unit, week_start)
         slot = feed.slot + early
         if newest[slot] == unit:
-            return
+            return False
         sets = part(state, feed.part)
         if sets is None:
             sets = state[feed.part] = [[] for _ in range(tally.sets)]
         levels = sets[tally.levels :] if early else sets[: tally.levels]
         if levels[0] and levels[0][-1] - unit >= days.SPAN_MAX:
-            return
-        for level in levels:
-            if days.add(level, unit):
-                break
+            return False
+        touched = any(days.add(level, unit) for level in levels)
         # What is too old for the first level is too old for all of them, whenever they were reached.
         for level in levels[1:]:
             days.forget(level, levels[0][-1] - days.SPAN_MAX)
         newest[slot] = levels[-1][-1] if levels[-1] else None
+        return touched
 
     def in_place(self, state: State, recorded: Recorded) -> bool:
         """Whether a late event may be folded as it is; see whereabouts.py."""

@@ -25,7 +25,7 @@ GRANTS_MAX = 200
 FREEZES_OF_EVENT_MAX = 366
 
 
-def fold(streaks: StreakSet, state: State, recorded: Recorded) -> State:
+def fold(streaks: StreakSet, state: State, recorded: Recorded) -> State | None:
     """Take in one of our own types. What is not as it should be is passed over."""
     event = recorded.event
     if event.type == STREAK_FREEZE_GRANTED:
@@ -39,6 +39,8 @@ def fold(streaks: StreakSet, state: State, recorded: Recorded) -> State:
         else:
             before = part(state, HOPS)
             state[HOPS] = event.occurred_at if before is None else max(event.occurred_at, before)
+    else:
+        return None
     return state
 
 
