@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -227,6 +228,50 @@ def _turn(side: Side, tape: Tape, phase: Phase, events: int) -> Turn:
         seconds += time.perf_counter() - started_at
         cpu_seconds += time.process_time() - cpu_at
     return Turn(done, seconds, cpu_seconds)
+
+
+class Part(NamedTuple):
+    """What one process does: a generator function that measures a stretch each time it is asked for the next value.
+
+    What it does before its first ``yield``, whose value is dropped, is its preparation.
+    """
+
+    stretches: Callable[..., Iterator[Any]]
+    arguments: tuple[Any, ...]
+    tree: Tree = OURS
+
+
+def in_turns(parts: Mapping[str, Part], rounds: int) -> dict[str, list[Any]]:
+    """The stretches of each part by name, one process each. They alternate, as the sides of a contest do."""
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[str, Connection] = {}
+    for name, part in parts.items():
+        ours, theirs = context.Pipe()
+        with part.tree.imported():
+            context.Process(target=_measure_when_asked, args=(theirs, part), daemon=True).start()
+        theirs.close()
+        pipes[name] = ours
+    for pipe in pipes.values():
+        assert pipe.recv() is None
+    found: dict[str, list[Any]] = {name: [] for name in parts}
+    for _ in range(rounds):
+        for name, pipe in pipes.items():
+            pipe.send(True)
+            found[name].append(pipe.recv())
+    for pipe in pipes.values():
+        pipe.send(False)
+        with suppress(EOFError):
+            pipe.recv()  # it has closed its files
+    return found
+
+
+def _measure_when_asked(pipe: Connection, part: Part) -> None:
+    part.tree.check()
+    stretches = part.stretches(*part.arguments)
+    pipe.send(next(stretches))
+    while pipe.recv():
+        pipe.send(next(stretches))
+    stretches.close()  # type: ignore[attr-defined]
 
 
 def in_child(function: Any, *arguments: Any, tree: Tree = OURS) -> Any:

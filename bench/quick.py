@@ -39,9 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for (batch, mixed), found in zip(cases, scores, strict=True):
         ours, theirs = found["ours"], found[trees[-1].name]
         cpu, rate = ours.cpu_us / theirs.cpu_us, ours.rate / theirs.rate
+        what = f"{batch:>5,} a batch, {'mixed' if mixed else 'plain':<6}"
         print(
-            f"{batch:>5,} a batch, {'mixed' if mixed else 'plain':<6}{ours.cpu_us:>9.0f}{theirs.cpu_us:>9.0f}{cpu:>8.2f}"
-            f"{ours.rate:>12,.0f}{theirs.rate:>9,.0f}{rate:>7.2f}"
+            f"{what}{ours.cpu_us:>9.0f}{theirs.cpu_us:>9.0f}{cpu:>8.2f}{ours.rate:>12,.0f}{theirs.rate:>9,.0f}{rate:>7.2f}"
         )
     return 0
 

@@ -38,10 +38,11 @@ class Tree(NamedTuple):
         finally:
             sys.path[:] = before
 
-    def environment(self) -> dict[str, str]:
-        """The environment for a command that is to import from this tree."""
-        path = (*self.path, *filter(None, [os.environ.get("PYTHONPATH")]))
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(path)} if path else {**os.environ}
+    def environment(self, **settings: str) -> dict[str, str]:
+        """The environment for a command that is to import from this tree, with these settings of Threadline."""
+        path = [*self.path, *filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)]
+        given = {f"THREADLINE_{name}": value for name, value in settings.items()}
+        return {**os.environ, **given, "PYTHONPATH": os.pathsep.join(path)}
 
     def check(self) -> None:
         """Ends the benchmark if this process imports Threadline from another tree: it would be measured twice."""
