@@ -57,9 +57,9 @@ def peer() -> Tree | None:
     """The tree of `COMMIT`, taken from the history of this repository once; None if the history does not reach it."""
     folder = CACHE / COMMIT
     if not folder.exists():
-        archive = subprocess.run(["git", "archive", COMMIT, "src"], cwd=ROOT, capture_output=True, check=False)
+        archive = subprocess.run(["git", "archive", COMMIT, "src"], cwd=ROOT, stdout=subprocess.PIPE, check=False)
         if archive.returncode:
-            return None
+            return None  # git has said why
         CACHE.mkdir(exist_ok=True)
         # Complete or not there at all: a run that ends half-way must not leave a tree with files missing.
         making = Path(tempfile.mkdtemp(dir=CACHE))

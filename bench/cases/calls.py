@@ -32,7 +32,7 @@ WARMING, COUNTED = 30, 5
 SETTLE_SECONDS = 0.1
 """Between an answer and the end of what its request has set off."""
 GOAL, AIM = Goal("ratio", most=0.72), Goal("ratio", most=0.48)
-"""450 and 300 calls are asked for where 45fdf71 makes 627. How many it makes depends on event and rule: hence shares."""
+"""450 and 300 calls are asked for where 45fdf71 makes 627; that number depends on event and rule, its shares less."""
 
 
 def measure(stage: Stage) -> list[Row]:

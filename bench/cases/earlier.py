@@ -6,7 +6,7 @@ from bench.contest import FILL_BATCH, Entrant, Phase, contest
 from bench.row import Goal, Row, compared
 from bench.stage import THREADLINE, Stage
 
-EVENTS_MAX = 150_000
+EVENTS_MAX = 100_000
 """Events that one phase may use up at most."""
 WARMING = 4
 """Turns of each side before those that count."""

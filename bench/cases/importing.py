@@ -24,11 +24,12 @@ TYPES = ("product_viewed", "purchase_completed", "purchase_abandoned", "purchase
 """A shop's export: one file with views and orders of people it knows by user id."""
 NUMBERS, JSON = ("price", "total", "position"), ("products",)
 TEXTS = (
-    "product_id", "name", "category", "currency", "order_id", "payment_method", "product_name", "plan", "step", "reason",
+    "product_id", "name", "category", "currency", "order_id", "payment_method", "product_name", "plan", "step",
+    "reason",
 )  # fmt: skip
 BATCH = 500
 """Events of one call to the engine, as the import makes them."""
-ROWS_A_SECOND = 6_000
+ROWS_A_SECOND = 10_000
 """Rows of a part by second of a stretch: starting the command is part of it, and of a real import a small one."""
 ROUNDS = 2
 
@@ -40,15 +41,18 @@ def measure(stage: Stage) -> list[Row]:
         "command": Part(_by_command, (stage.world, stage.folder, count)),
         "engine": Part(_by_engine, (stage.world, stage.folder, count)),
     }
-    seconds = {name: sum(each) for name, each in in_turns(parts, ROUNDS).items()}
-    ours, theirs = (ROUNDS * count / each for each in seconds.values())
-    note = f"theirs: the engine alone in calls of {BATCH}; {ROUNDS} files of {count:,} rows into one store"
+    found = in_turns(parts, ROUNDS)
+    ours, theirs = (ROUNDS * count / sum(seconds for seconds, _ in each) for each in found.values())
+    note = (
+        f"theirs: the engine alone in calls of {BATCH}; {ROUNDS} files of {count:,} rows into one store; "
+        f"without its start the command says {' and '.join(said for _, said in found['command'])}"
+    )
     goal, aim = Goal("ratio", least=0.7), Goal("ratio", least=0.9)
     return [Row("import of a CSV file by the command line", ours, "rows/s", theirs, goal, note, aim)]
 
 
 def _by_command(world: World, folder: Path, count: int) -> Iterator[Any]:
-    """Seconds for each file."""
+    """Seconds for each file, and the rate that the command tells."""
     mapping = folder / "export.yaml"
     properties: dict[str, Any] = {name: name for name in TEXTS}
     properties |= {name: {"column": name, "number": True} for name in NUMBERS}
@@ -66,8 +70,9 @@ def _by_command(world: World, folder: Path, count: int) -> Iterator[Any]:
         started_at = time.perf_counter()
         done = subprocess.run(command, env=OURS.environment(), capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - started_at
-        assert f"{count:,} accepted" in done.stdout.replace("\n", " "), done.stdout + done.stderr
-        yield seconds
+        told = " ".join(done.stdout.split())
+        assert f"{count:,} accepted" in told, done.stdout + done.stderr
+        yield seconds, told.partition("(")[2].partition(")")[0]
 
 
 def _by_engine(world: World, folder: Path, count: int) -> Iterator[Any]:
@@ -81,7 +86,7 @@ def _by_engine(world: World, folder: Path, count: int) -> Iterator[Any]:
         started_at = time.perf_counter()
         for batch in batches:
             side.record(batch)
-        yield time.perf_counter() - started_at
+        yield time.perf_counter() - started_at, ""
     side.close()
 
 

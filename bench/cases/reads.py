@@ -29,7 +29,7 @@ GOALS = {"person": 5.0, "features": 1.0}
 AIMS = {"person": 4.0, "features": 1.0}
 PACED = 2_000.0
 RATES = {"nothing": 0.0, f"{PACED:,.0f} events/s": PACED, "as fast as it can": -1.0}
-ROUNDS = 2
+ROUNDS = 4
 
 
 class Stretch(NamedTuple):
@@ -44,7 +44,7 @@ def measure(stage: Stage) -> list[Row]:
     """The 50th and 99th percentile of each read beside several rates of ingest, beside the earlier commit's."""
     rows = []
     for beside, rate in RATES.items():
-        count = round(stage.seconds * (40_000 if rate < 0 else rate) + BATCH)
+        count = round(stage.seconds * (10_000 if rate < 0 else rate) + BATCH)
         start = stage.claim(WARMING + ROUNDS * count) if rate else 0
         parts = {
             tree.name: Part(_stretches, (stage.file(tree), stage.world, start, count, rate, stage.seconds), tree)

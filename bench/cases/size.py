@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.cases.http import BATCH, Plan, run_load
+from bench.cases.http import BATCH, FASTEST, Plan, run_load
 from bench.contest import Tape, in_child
 from bench.row import Goal, Row, compared
 from bench.server import Server
@@ -37,7 +37,7 @@ def measure(stage: Stage) -> list[Row]:
     seconds, memory = LOADED_STRETCHES * stage.seconds, {}
     for tree in stage.trees:
         with Server(stage.file(tree), tree) as server:
-            plan = Plan(batches=round(seconds * 400), readers=2, read_rate=100.0)
+            plan = Plan(batches=round(seconds * FASTEST), readers=2, read_rate=100.0)
             run_load(stage, {tree.name: server}, plan, seconds)
             memory[tree.name] = server.rss_bytes / 1e6
     grown = file_bytes(path) - stage.filled_bytes
