@@ -37,15 +37,13 @@ def machine() -> list[str]:
 
 def python_build() -> str:
     """Version and build of this Python: optimised ones are up to a fifth faster."""
-    told = str(sysconfig.get_config_var("CONFIG_ARGS"))
-    pgo, lto = "--enable-optimizations" in told, "--with-lto" in told
-    kind = next((name for name in ("pyenv", "conda", "uv") if f"{os.sep}.{name}" in sys.base_prefix), "")
-    if sys.base_prefix == "/usr":
-        # Debian's rules ask for both when they call make, which its configuration does not show.
-        kind = "the system's, whose packager may add either later"
-    where = ", ".join(filter(None, [sys.base_prefix, kind]))
-    configured = f"configured with{'' if pgo else 'out'} PGO and with{'' if lto else 'out'} LTO"
-    return f"Python {platform.python_version()} ({where}), {platform.python_compiler()}, {configured}"
+    arguments = str(sysconfig.get_config_var("CONFIG_ARGS"))
+    optimised = {"PGO": "--enable-optimizations" in arguments, "LTO": "--with-lto" in arguments}
+    configured = ", ".join(f"{name} {'on' if on else 'off'}" for name, on in optimised.items())
+    if sys.base_prefix == "/usr" and not any(optimised.values()):
+        # Debian's rules ask for both when they call make, which leaves no trace in the configuration.
+        configured = "the system's, PGO and LTO not recorded"
+    return f"Python {platform.python_version()} in {sys.base_prefix}: {platform.python_compiler()}, {configured}"
 
 
 def _read(path: str) -> list[str]:

@@ -25,8 +25,9 @@ PEOPLE, HISTORY, MEASURED = 400, 4_000, 1_200
 """Ten events a person before the count begins, as in the standard world."""
 BATCHES = (1, 4, 100)
 """Events of a call: one alone, what callers at the same moment share, an import."""
-GOALS = {1: Goal("ours", most=7.97), 4: Goal("ratio", most=0.5), 100: Goal("ours", most=5.27)}
-"""By events of a call: no more write units than at 45fdf71, and less than the five designs' half."""
+GOALS = {1: Goal("ours", most=8.0), 4: Goal("ratio", most=0.5), 100: Goal("ours", most=5.3)}
+"""By events of a call: no more write units than at 45fdf71, whose 7.97 and 5.27 move by 0.02 with the hour at which the
+world begins; or half of the five designs'."""
 AIMS = {1: Goal("ours", most=5.0), 100: Goal("ours", most=3.5)}
 WRITE_DOLLARS, READ_DOLLARS = 0.625, 0.125
 """A million on-demand request units in us-east-1, as published since November 2024."""
