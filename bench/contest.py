@@ -98,8 +98,8 @@ def contest(world: World, entrants: Sequence[Entrant], phases: Sequence[Phase]) 
         theirs.close()
         processes.append(process)
         pipes[entrant.name] = ours
-    told = {pipe.recv() for pipe in pipes.values()}
-    assert len(told) == 1, "the trees make different events of the same world, so nothing can be compared"
+    fingerprints = {pipe.recv() for pipe in pipes.values()}
+    assert len(fingerprints) == 1, "the trees make different events of the same world, so nothing can be compared"
     warm = {entrant.name for entrant in entrants if entrant.filled}
     scores = [_play(pipes, phase, warm) for phase in phases]
     for pipe in pipes.values():
@@ -166,11 +166,11 @@ def _take_part(pipe: Connection, entrant: Entrant, world: World) -> None:
 
 
 def _fingerprint(world: World) -> str:
-    told = [
-        (event.type, [str(each) for each in event.identifiers], event.occurred_at, event.key, event.properties)
+    events = [
+        (event.type, [str(identifier) for identifier in event.identifiers], event.occurred_at, event.key)
         for event in world.events(1_000)
     ]
-    return hashlib.sha256(repr(told).encode()).hexdigest()
+    return hashlib.sha256(repr(events).encode()).hexdigest()
 
 
 def open_side(entrant: Entrant) -> Side:
@@ -180,7 +180,7 @@ def open_side(entrant: Entrant) -> Side:
     return side
 
 
-class Turn(NamedTuple):
+class Timed(NamedTuple):
     """What one turn recorded, and the time that it took."""
 
     batches: list[list[Event]]
@@ -197,22 +197,23 @@ def _play_phase(pipe: Connection, side: Side, entrant: Entrant, tape: Tape, phas
     """Take turns until the score is asked for, and check that everything recorded is there, and there once."""
     counted: list[tuple[int, float, float]] = []
     idle_cpu: list[float] = []
-    held, keys, last = side.count(), set[str](), list[Event]()
+    before, keys, last = side.count(), set[str](), list[Event]()
     warming = phase.warming if entrant.filled else 0
     pipe.send("ready")
     rested_at = time.process_time()
-    while (word := pipe.recv()) == "turn":
+    while (message := pipe.recv()) == "turn":
         idle_cpu.append(time.process_time() - rested_at)
-        turn = _turn(side, tape, phase, phase.events // (warming + phase.rounds))
-        counted.append((turn.events, turn.seconds, turn.cpu_seconds))
-        last = turn.batches[-1]
+        timed = _turn(side, tape, phase, phase.events // (warming + phase.rounds))
+        counted.append((timed.events, timed.seconds, timed.cpu_seconds))
+        last = timed.batches[-1]
         # A late duplicate may be of an event that another turn recorded, so every key of the phase is remembered.
-        keys.update(event.key for batch in turn.batches for event in batch)
+        keys.update(event.key for batch in timed.batches for event in batch)
         rested_at = time.process_time()
         pipe.send("done")
-    assert word == "score"
+    assert message == "score"
     side.record(last)
-    assert side.count() == held + len(keys), f"{entrant.name} holds {side.count() - held} of {len(keys)} events"
+    recorded = side.count() - before
+    assert recorded == len(keys), f"{entrant.name} has {recorded} of {len(keys)} events"
     rates = [events / seconds for events, seconds, _ in counted[warming:]]
     events, seconds, cpu_seconds = (sum(column) for column in zip(*counted[warming:], strict=True))
     rss = psutil.Process().memory_info().rss
@@ -221,7 +222,7 @@ def _play_phase(pipe: Connection, side: Side, entrant: Entrant, tape: Tape, phas
     pipe.send(Score(int(events), seconds, min(rates), max(rates), cpu_seconds, idle, rss, size))
 
 
-def _turn(side: Side, tape: Tape, phase: Phase, events: int) -> Turn:
+def _turn(side: Side, tape: Tape, phase: Phase, events: int) -> Timed:
     """Record for about `TURN_SECONDS` or until these events are used up."""
     stop, done, seconds, cpu_seconds = tape.position + events, list[list[Event]](), 0.0, 0.0
     while tape.position < stop and seconds < TURN_SECONDS:
@@ -236,7 +237,7 @@ def _turn(side: Side, tape: Tape, phase: Phase, events: int) -> Turn:
                 break
         seconds += time.perf_counter() - started_at
         cpu_seconds += time.process_time() - cpu_at
-    return Turn(done, seconds, cpu_seconds)
+    return Timed(done, seconds, cpu_seconds)
 
 
 class Part(NamedTuple):
@@ -262,16 +263,16 @@ def in_turns(parts: Mapping[str, Part], rounds: int) -> dict[str, list[Any]]:
         pipes[name] = ours
     for pipe in pipes.values():
         assert pipe.recv() is None
-    found: dict[str, list[Any]] = {name: [] for name in parts}
+    results: dict[str, list[Any]] = {name: [] for name in parts}
     for _ in range(rounds):
         for name, pipe in pipes.items():
             pipe.send(True)
-            found[name].append(pipe.recv())
+            results[name].append(pipe.recv())
     for pipe in pipes.values():
         pipe.send(False)
         with suppress(EOFError):
             pipe.recv()  # it has closed its files
-    return found
+    return results
 
 
 def _measure_when_asked(pipe: Connection, part: Part) -> None:

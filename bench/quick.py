@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scores = contest(world, entrants, phases)
     print(f"{'':22}{'CPU µs an event':>26}{'events/s':>28}")
     print(f"{'':22}{'ours':>9}{COMMIT:>9}{'ratio':>8}{'ours':>12}{COMMIT:>9}{'ratio':>7}")
-    for (batch, mixed), found in zip(cases, scores, strict=True):
-        ours, theirs = found["ours"], found[trees[-1].name]
+    for (batch, mixed), by_tree in zip(cases, scores, strict=True):
+        ours, theirs = by_tree["ours"], by_tree[trees[-1].name]
         cpu, rate = ours.cpu_us / theirs.cpu_us, ours.rate / theirs.rate
         what = f"{batch:>5,} a batch, {'mixed' if mixed else 'plain':<6}"
         print(

@@ -41,7 +41,7 @@ def python_build() -> str:
     optimised = {"PGO": "--enable-optimizations" in arguments, "LTO": "--with-lto" in arguments}
     configured = ", ".join(f"{name} {'on' if on else 'off'}" for name, on in optimised.items())
     if sys.base_prefix == "/usr" and not any(optimised.values()):
-        # Debian's rules ask for both when they call make, which leaves no trace in the configuration.
+        # Distributions may ask for both when they call make, which leaves no trace in the configuration.
         configured = "the system's, PGO and LTO not recorded"
     return f"Python {platform.python_version()} in {sys.base_prefix}: {platform.python_compiler()}, {configured}"
 

@@ -59,16 +59,26 @@ class Row(NamedTuple):
 
 
 def compared(
-    name: str, found: Mapping[str, float], unit: str, goal: Goal | None = None, aim: Goal | None = None, note: str = ""
+    name: str,
+    by_tree: Mapping[str, float],
+    unit: str,
+    goal: Goal | None = None,
+    aim: Goal | None = None,
+    note: str = "",
 ) -> Row:
-    """A row of what was found by name of the tree: ours beside the earlier commit's."""
-    theirs = found.get(COMMIT)
+    """A row of numbers by name of the tree: ours beside the earlier commit's."""
+    theirs = by_tree.get(COMMIT)
     if theirs is None:
         note = "; ".join(filter(None, [note, f"{COMMIT} is not in the history of this clone"]))
-    return Row(name, found[OURS.name], unit, theirs, goal, note, aim)
+    return Row(name, by_tree[OURS.name], unit, theirs, goal, note, aim)
 
 
 def quantile(values: list[float], fraction: float) -> float:
     """The value below which this fraction of the values lies (nearest rank)."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * fraction))]
+
+
+def quantiles(by_tree: Mapping[str, list[float]], fraction: float) -> dict[str, float]:
+    """The same for each tree."""
+    return {tree: quantile(values, fraction) for tree, values in by_tree.items()}

@@ -46,8 +46,8 @@ class Tree(NamedTuple):
 
     def check(self) -> None:
         """Ends the benchmark if this process imports Threadline from another tree: it would be measured twice."""
-        found = str(Path(threadline.__file__).parents[1])
-        assert found == self.path[0] if self.path else CACHE not in Path(found).parents, f"{self.name}: {found}"
+        source = str(Path(threadline.__file__).parents[1])
+        assert source == self.path[0] if self.path else CACHE not in Path(source).parents, f"{self.name}: {source}"
 
 
 OURS = Tree("ours")

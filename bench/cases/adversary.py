@@ -11,7 +11,7 @@ import msgspec
 
 from bench.contest import Part, in_child, in_turns
 from bench.load import Load, Measured, drive, post
-from bench.row import Goal, Row, compared, quantile
+from bench.row import Goal, Row, compared, quantiles
 from bench.server import WRITE_KEY, Server
 from bench.stage import Stage
 from bench.threadline_side import Threadline
@@ -32,15 +32,15 @@ ATTACK_STRETCHES = 2
 def measure(stage: Stage) -> list[Row]:
     """Milliseconds of each event of one person as they become more, in process; then a bystander's over HTTP."""
     parts = {tree.name: Part(_steps, (stage.folder / f"adversary-{tree.name}.db",), tree) for tree in stage.trees}
-    found = in_turns(parts, STEPS)
+    results = in_turns(parts, STEPS)
     rows = []
     for number in range(STEPS):
-        spent = {name: each[number] for name, each in found.items()}
+        spent = {name: steps[number] for name, steps in results.items()}
         name = (
             f"one person in reverse with alternating zones, an event of the {STEP} up to the {STEP * (number + 1):,}th"
         )
         rows.append(compared(name, spent, "ms", note=f"calls of {CALL}" * (not number)))
-    growth = {name: each[-1] / each[0] for name, each in found.items()}
+    growth = {name: steps[-1] / steps[0] for name, steps in results.items()}
     rows.append(compared(f"the last {STEP} by the first {STEP}", growth, "×", Goal("ours", most=2.0)))
     return rows + _bystander_rows({tree.name: _beside(stage, tree) for tree in stage.trees})
 
@@ -70,11 +70,11 @@ def _beside(stage: Stage, tree: Tree) -> tuple[Measured, Measured, int]:
     with Server(stage.folder / f"bystander-{tree.name}.db", tree) as server:
         in_child(_send, server.port, "warming", 1.0, False)
         alone = in_child(_send, server.port, "alone", stage.seconds, False)["bystander"]
-        found = in_child(_send, server.port, "beside", ATTACK_STRETCHES * stage.seconds, True)
-    bystander: Measured = found["bystander"]
+        results = in_child(_send, server.port, "beside", ATTACK_STRETCHES * stage.seconds, True)
+    bystander: Measured = results["bystander"]
     assert not alone.failed
     assert not bystander.failed, bystander.statuses
-    return alone, bystander, found["adversary"].answered * ATTACK_CALL
+    return alone, bystander, results["adversary"].answered * ATTACK_CALL
 
 
 def _send(port: int, prefix: str, seconds: float, attacked: bool) -> dict[str, Measured]:
@@ -103,12 +103,12 @@ def _message(event: Event) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _bystander_rows(found: dict[str, tuple[Measured, Measured, int]]) -> list[Row]:
-    alone = {name: quantile(each.latencies_ms, 0.5) for name, (each, _, _) in found.items()}
-    beside = {name: quantile(each.latencies_ms, 0.5) for name, (_, each, _) in found.items()}
-    worst = {name: max(each.latencies_ms) for name, (_, each, _) in found.items()}
-    longer = {name: beside[name] / alone[name] for name in found}
-    taken = ", ".join(f"{count:,}" for _, _, count in found.values())
+def _bystander_rows(results: dict[str, tuple[Measured, Measured, int]]) -> list[Row]:
+    alone = quantiles({name: measured.latencies_ms for name, (measured, _, _) in results.items()}, 0.5)
+    beside = quantiles({name: measured.latencies_ms for name, (_, measured, _) in results.items()}, 0.5)
+    worst = {name: max(measured.latencies_ms) for name, (_, measured, _) in results.items()}
+    longer = {name: beside[name] / alone[name] for name in results}
+    taken = ", ".join(f"{count:,}" for _, _, count in results.values())
     note = f"{taken} events of the adversary taken meanwhile, calls of {ATTACK_CALL} by one connection"
     return [
         compared("a bystander's event over HTTP, alone, p50", alone, "ms"),

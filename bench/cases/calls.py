@@ -39,17 +39,17 @@ def measure(stage: Stage) -> list[Row]:
     """Calls, functions, files, and returns to a file that had been left."""
     definitions = stage.folder / "calls.yaml"
     definitions.write_text(RULE)
-    found = {tree.name: _count(stage, tree, str(definitions)) for tree in stage.trees}
+    counts = {tree.name: _count(stage, tree, str(definitions)) for tree in stage.trees}
     return [
-        compared("one event with one rule over HTTP, calls", _column(found, 0), "calls", GOAL, AIM),
-        compared("functions called", _column(found, 1), "functions"),
-        compared("files they are in", _column(found, 2), "files"),
-        compared("returns to a file left before", _column(found, 3), "returns"),
+        compared("one event with one rule over HTTP, calls", _column(counts, 0), "calls", GOAL, AIM),
+        compared("functions called", _column(counts, 1), "functions"),
+        compared("files they are in", _column(counts, 2), "files"),
+        compared("returns to a file left before", _column(counts, 3), "returns"),
     ]
 
 
-def _column(found: dict[str, Counted], number: int) -> dict[str, float]:
-    return {name: each[number] for name, each in found.items()}
+def _column(counts: dict[str, Counted], number: int) -> dict[str, float]:
+    return {name: count[number] for name, count in counts.items()}
 
 
 def _count(stage: Stage, tree: Tree, definitions: str) -> Counted:
@@ -60,7 +60,7 @@ def _count(stage: Stage, tree: Tree, definitions: str) -> Counted:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         for number in range(WARMING):
             _post(connection, number)
-        found = []
+        counts = []
         for number in range(WARMING, WARMING + COUNTED):
             time.sleep(SETTLE_SECONDS)
             counting.send("begin")
@@ -68,9 +68,9 @@ def _count(stage: Stage, tree: Tree, definitions: str) -> Counted:
             _post(connection, number)
             time.sleep(SETTLE_SECONDS)
             counting.send("end")
-            found.append(Counted(*counting.recv()))
+            counts.append(Counted(*counting.recv()))
         connection.close()
-    return min(found)
+    return min(counts)
 
 
 def _post(connection: http.client.HTTPConnection, number: int) -> None:

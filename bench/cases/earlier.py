@@ -26,17 +26,17 @@ def measure(stage: Stage) -> list[Row]:
     note = f"{history:,} events from the first to the last, alone on the machine"
     rows = [compared(f"fill an empty file, batches of {FILL_BATCH:,}", stage.fill_rates, "events/s", note=note)]
     scores = contest(stage.world, entrants, phases)
-    for (batch, mixed, least, aimed), found in zip(CASES, scores, strict=True):
+    for (batch, mixed, least, aimed), by_tree in zip(CASES, scores, strict=True):
         what = f"batches of {batch:,}" + f", {MIXED}" * mixed
         goal, aim = (None if bound is None else Goal("ratio", least=bound) for bound in (least, aimed))
-        rates = {name: score.rate for name, score in found.items()}
-        note = "; ".join(f"turns {score.slowest_turn:,.0f}–{score.fastest_turn:,.0f}" for score in found.values())
+        rates = {name: score.rate for name, score in by_tree.items()}
+        note = "; ".join(f"turns {score.slowest_turn:,.0f}–{score.fastest_turn:,.0f}" for score in by_tree.values())
         rows.append(compared(f"ingest beside the earlier commit, {what}", rates, "events/s", goal, aim, note))
-    for (batch, mixed, _, _), found in zip(CASES, scores, strict=True):
+    for (batch, mixed, _, _), by_tree in zip(CASES, scores, strict=True):
         what = f"batches of {batch:,}" + f", {MIXED}" * mixed
         note = "user and system; of it between turns " + ", ".join(
-            f"{score.idle_cpu_seconds / score.events * 1e6:.0f}" for score in found.values()
+            f"{score.idle_cpu_seconds / score.events * 1e6:.0f}" for score in by_tree.values()
         )
-        spent = {name: score.cpu_us for name, score in found.items()}
+        spent = {name: score.cpu_us for name, score in by_tree.items()}
         rows.append(compared(f"CPU of an event, {what}", spent, "µs", note=note))
     return rows

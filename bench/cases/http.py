@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bench.contest import in_child
 from bench.load import Load, Measured, batch_requests, drive, get, single_requests
-from bench.row import Goal, Row, compared, quantile
+from bench.row import Goal, Row, compared, quantiles
 from bench.server import READ_TOKEN, WRITE_KEY, Server
 from bench.stage import Stage
 from threadline.testing.world import World
@@ -77,25 +77,25 @@ def run_load(stage: Stage, servers: Mapping[str, Server], plan: Plan, seconds: f
     """
     start = stage.claim(rounds * (plan.batches * BATCH + plan.singles))
     ports = {name: server.port for name, server in servers.items()}
-    found: Found = in_child(_send, ports, stage.world, plan._replace(start=start), seconds, rounds)
-    for load, each in found.items():
-        for name, measured in each.items():
+    results: Found = in_child(_send, ports, stage.world, plan._replace(start=start), seconds, rounds)
+    for load, by_tree in results.items():
+        for name, measured in by_tree.items():
             assert not measured.failed, f"{load}, {name}: {dict(measured.statuses)}"
-    return found
+    return results
 
 
 def _send(ports: dict[str, int], world: World, plan: Plan, seconds: float, rounds: int) -> Found:
     """Build every request, then send. Runs in the load process."""
     stretches = [_loads(world, plan, number) for number in range(rounds)]
-    found: Found = {load.name: {name: Measured() for name in ports} for load in stretches[0]}
+    results: Found = {load.name: {name: Measured() for name in ports} for load in stretches[0]}
     for loads in stretches:
         for name, port in ports.items():
             for load, measured in drive(port, loads, seconds).items():
                 if load in {"batches", "singles"}:
                     _check_accepted(measured, BATCH if load == "batches" else 1)
                 measured.bodies.clear()  # they have been looked at, and need not travel back
-                found[load][name].add(measured)
-    return found
+                results[load][name].add(measured)
+    return results
 
 
 def _loads(world: World, plan: Plan, number: int) -> list[Load]:
@@ -131,32 +131,33 @@ def _reads(world: World, count: int) -> list[bytes]:
 
 def _rate_rows(
     name: str,
-    found: dict[str, Measured],
+    results: dict[str, Measured],
     size: int,
     goal: Goal,
     aim: Goal | None = None,
     p99_most: float | None = None,
 ) -> list[Row]:
-    rates = {tree: each.answered * size / each.seconds for tree, each in found.items()}
-    note = ", ".join(f"{each.answered:,} requests in {each.seconds:.1f} s" for each in found.values())
-    medians, highs = ({tree: quantile(each.latencies_ms, at) for tree, each in found.items()} for at in (0.5, 0.99))
+    rates = {tree: measured.answered * size / measured.seconds for tree, measured in results.items()}
+    note = ", ".join(f"{measured.answered:,} requests in {measured.seconds:.1f} s" for measured in results.values())
+    latencies = {tree: measured.latencies_ms for tree, measured in results.items()}
     most = None if p99_most is None else Goal("ours", most=p99_most)
     return [
         compared(name, rates, "events/s", goal, aim, note),
-        compared(f"{name}, p50", medians, "ms"),
-        compared(f"{name}, p99", highs, "ms", most),
+        compared(f"{name}, p50", quantiles(latencies, 0.5), "ms"),
+        compared(f"{name}, p99", quantiles(latencies, 0.99), "ms", most),
     ]
 
 
-def _read_rows(beside: str, found: Found, rate: float) -> list[Row]:
-    reads = found["reads"]
-    medians, highs = ({tree: quantile(each.latencies_ms, at) for tree, each in reads.items()} for at in (0.5, 0.99))
-    taken_in = [each.answered * BATCH / each.seconds for each in found["batches"].values()] if rate else [0.0]
-    note = (
-        f"{', '.join(f'{each.answered:,}' for each in reads.values())} reads; "
-        f"{', '.join(f'{each:,.0f}' for each in taken_in)} events/s taken in"
-    )
+def _read_rows(beside: str, results: Found, rate: float) -> list[Row]:
+    latencies = {tree: measured.latencies_ms for tree, measured in results["reads"].items()}
+    writes = results["batches"].values() if rate else ()
+    counts = ", ".join(f"{len(values):,}" for values in latencies.values())
+    rates = ", ".join(f"{measured.answered * BATCH / measured.seconds:,.0f}" for measured in writes)
+    note = f"{counts} reads; {rates or 0} events/s taken in"
     goal = Goal("ours", most=16.0 if rate > 0 else 10.0) if rate else None
     aim = Goal("ours", most=10.0) if rate > 0 else None
     what = f"HTTP read of a person beside {beside}"
-    return [compared(f"{what}, p50", medians, "ms"), compared(f"{what}, p99", highs, "ms", goal, aim, note)]
+    return [
+        compared(f"{what}, p50", quantiles(latencies, 0.5), "ms"),
+        compared(f"{what}, p99", quantiles(latencies, 0.99), "ms", goal, aim, note),
+    ]

@@ -41,11 +41,11 @@ def measure(stage: Stage) -> list[Row]:
         "command": Part(_by_command, (stage.world, stage.folder, count)),
         "engine": Part(_by_engine, (stage.world, stage.folder, count)),
     }
-    found = in_turns(parts, ROUNDS)
-    ours, theirs = (ROUNDS * count / sum(seconds for seconds, _ in each) for each in found.values())
+    results = in_turns(parts, ROUNDS)
+    ours, theirs = (ROUNDS * count / sum(seconds for seconds, _ in stretches) for stretches in results.values())
     note = (
         f"theirs: the engine alone in calls of {BATCH}; {ROUNDS} files of {count:,} rows into one store; "
-        f"without its start the command says {' and '.join(said for _, said in found['command'])}"
+        f"without its start the command says {' and '.join(rate for _, rate in results['command'])}"
     )
     goal, aim = Goal("ratio", least=0.7), Goal("ratio", least=0.9)
     return [Row("import of a CSV file by the command line", ours, "rows/s", theirs, goal, note, aim)]
@@ -70,9 +70,9 @@ def _by_command(world: World, folder: Path, count: int) -> Iterator[Any]:
         started_at = time.perf_counter()
         done = subprocess.run(command, env=OURS.environment(), capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - started_at
-        told = " ".join(done.stdout.split())
-        assert f"{count:,} accepted" in told, done.stdout + done.stderr
-        yield seconds, told.partition("(")[2].partition(")")[0]
+        text = " ".join(done.stdout.split())
+        assert f"{count:,} accepted" in text, done.stdout + done.stderr
+        yield seconds, text.partition("(")[2].partition(")")[0]
 
 
 def _by_engine(world: World, folder: Path, count: int) -> Iterator[Any]:
@@ -106,9 +106,9 @@ def _write(path: Path, events: Iterator[Event]) -> Path:
         rows = csv.writer(file)
         rows.writerow(["event", "at", "user", "key", *TEXTS, *NUMBERS, *JSON])
         for event in events:
-            told = event.properties
-            assert told.keys() <= {*TEXTS, *NUMBERS, *JSON}, f"no column for {told}"
-            cells = [told.get(name, "") for name in (*TEXTS, *NUMBERS)]
-            lists = [json.dumps(told[name]) if name in told else "" for name in JSON]
+            values = event.properties
+            assert values.keys() <= {*TEXTS, *NUMBERS, *JSON}, f"no column for {values}"
+            cells = [values.get(name, "") for name in (*TEXTS, *NUMBERS)]
+            lists = [json.dumps(values[name]) if name in values else "" for name in JSON]
             rows.writerow([event.type, event.occurred_at, event.identifiers[0].value, event.key, *cells, *lists])
     return path

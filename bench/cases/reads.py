@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.contest import Part, Tape, in_turns
-from bench.row import NO_WORSE, Goal, Row, compared, quantile
+from bench.row import NO_WORSE, Goal, Row, compared, quantiles
 from bench.stage import Stage
 from bench.threadline_side import Threadline, read_features, read_person
 from threadline.kernel.errors import NotFound
@@ -50,29 +50,31 @@ def measure(stage: Stage) -> list[Row]:
             tree.name: Part(_stretches, (stage.file(tree), stage.world, start, count, rate, stage.seconds), tree)
             for tree in stage.trees
         }
-        found = in_turns(parts, ROUNDS)
+        results = in_turns(parts, ROUNDS)
         for name in READS:
-            rows += _rows(f"read {name} beside {beside}", name, rate, found)
+            rows += _rows(f"read {name} beside {beside}", name, rate, results)
     return rows
 
 
-def _rows(what: str, name: str, rate: float, found: dict[str, list[Stretch]]) -> list[Row]:
+def _rows(what: str, name: str, rate: float, results: dict[str, list[Stretch]]) -> list[Row]:
     latencies = {
-        tree: [each for stretch in stretches for each in stretch.latencies_ms[name]]
-        for tree, stretches in found.items()
+        tree: [latency for stretch in stretches for latency in stretch.latencies_ms[name]]
+        for tree, stretches in results.items()
     }
     taken_in = ", ".join(
-        f"{sum(each.events for each in stretches) / sum(each.seconds for each in stretches):,.0f}"
-        for stretches in found.values()
+        f"{sum(stretch.events for stretch in stretches) / sum(stretch.seconds for stretch in stretches):,.0f}"
+        for stretches in results.values()
     )
-    note = f"{', '.join(f'{len(each):,}' for each in latencies.values())} reads; {taken_in} events/s taken in"
+    note = f"{', '.join(f'{len(reads):,}' for reads in latencies.values())} reads; {taken_in} events/s taken in"
     goal = aim = None
     if rate == PACED:
         goal, aim = Goal("ratio", most=NO_WORSE), Goal("ours", most=AIMS[name])
     elif rate:
         goal = Goal("ours", most=GOALS[name])
-    medians, highs = ({tree: quantile(each, at) for tree, each in latencies.items()} for at in (0.5, 0.99))
-    return [compared(f"{what}, p50", medians, "ms"), compared(f"{what}, p99", highs, "ms", goal, aim, note)]
+    return [
+        compared(f"{what}, p50", quantiles(latencies, 0.5), "ms"),
+        compared(f"{what}, p99", quantiles(latencies, 0.99), "ms", goal, aim, note),
+    ]
 
 
 def _stretches(path: Path, world: World, start: int, count: int, rate: float, seconds: float) -> Iterator[Any]:
@@ -89,10 +91,10 @@ def _stretches(path: Path, world: World, start: int, count: int, rate: float, se
         writer = threading.Thread(target=_write, args=(side, batches, rate, stop))
         started_at = time.perf_counter()
         writer.start()
-        found = _read(side, world, f"{world.seed} readers {number}", seconds)
+        results = _read(side, world, f"{world.seed} readers {number}", seconds)
         stop.set()
         writer.join()
-        yield Stretch(found, side.count() - before, time.perf_counter() - started_at)
+        yield Stretch(results, side.count() - before, time.perf_counter() - started_at)
 
 
 def _write(side: Threadline, batches: list[Any], rate: float, stop: threading.Event) -> None:
@@ -108,7 +110,7 @@ def _write(side: Threadline, batches: list[Any], rate: float, stop: threading.Ev
 def _read(side: Threadline, world: World, seed: str, seconds: float) -> dict[str, list[float]]:
     source = random.Random(seed)
     weights = list(accumulate(1.0 / rank**world.zipf for rank in range(1, world.people + 1)))
-    found: dict[str, list[float]] = {name: [] for name in READS}
+    results: dict[str, list[float]] = {name: [] for name in READS}
     stop_at = time.perf_counter() + seconds
     while time.perf_counter() < stop_at:
         [number] = source.choices(range(world.people), cum_weights=weights)
@@ -118,6 +120,6 @@ def _read(side: Threadline, world: World, seed: str, seconds: float) -> dict[str
                 read(side.engine, f"user-{number:06d}", time.time_ns() // 1_000)
             except NotFound:
                 continue  # somebody who has not signed in yet has no user id, and a miss would flatter the mean
-            found[name].append((time.perf_counter() - started_at) * 1_000)
+            results[name].append((time.perf_counter() - started_at) * 1_000)
             time.sleep(PAUSE_SECONDS)
-    return found
+    return results

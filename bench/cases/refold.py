@@ -32,13 +32,13 @@ class Refold(NamedTuple):
 
 def measure(stage: Stage) -> list[Row]:
     """Events per second of a full refold on one core, beside the earlier commit, and on all; and the memory it took."""
-    found: dict[str, list[Refold]] = {tree.name: [] for tree in stage.trees}
+    results: dict[str, list[Refold]] = {tree.name: [] for tree in stage.trees}
     for _ in range(ROUNDS):
         for tree in stage.trees:
-            found[tree.name].append(in_child(_refold, stage.file(tree), 1, tree=tree))
-    rates = {name: sum(done.rate for done in each) / ROUNDS for name, each in found.items()}
-    ours = found["ours"]
-    note = f"{ours[0].events:,} events in {ours[0].seconds:.1f} s, at most {ours[0].rss_bytes / 1e6:,.0f} MB"
+            results[tree.name].append(in_child(_refold, stage.file(tree), 1, tree=tree))
+    rates = {name: sum(done.rate for done in refolds) / ROUNDS for name, refolds in results.items()}
+    first = results["ours"][0]
+    note = f"{first.events:,} events in {first.seconds:.1f} s, at most {first.rss_bytes / 1e6:,.0f} MB"
     goal, aim = Goal("ratio", least=1.3), Goal("ratio", least=2.0)
     rows = [compared("refold everything, one core", rates, "events/s", goal, aim, note)]
     cores = os.cpu_count() or 1

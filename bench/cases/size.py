@@ -67,5 +67,5 @@ def _kilobytes_written(path: Path, world: World, start: int, count: int) -> floa
 
 
 def _write_bytes() -> int:
-    told = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
-    return int(told["write_bytes"]) - int(told["cancelled_write_bytes"])
+    counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
+    return int(counters["write_bytes"]) - int(counters["cancelled_write_bytes"])
