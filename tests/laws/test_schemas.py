@@ -134,7 +134,7 @@ def test_a_rejected_event_adds_one_entry_however_often_it_comes() -> None:
     for _ in range(3):
         on.record([page("k", 0)])
     assert len(on.rejected_page("default")) == 1
-    assert on.fresh([page("k", 0)]) == [[0]]
+    assert on.fresh(on.check([page("k", 0)])) == [[0]]
 
 
 def test_what_threadline_adds_itself_is_not_asked() -> None:

@@ -20,11 +20,10 @@ from threadline.engine.rebuilding import refold_everybody
 from threadline.engine.recording import correcting, merging
 from threadline.engine.recording import rejected_log as rejected
 from threadline.engine.recording.fresh import fresh_among
-from threadline.engine.recording.identifiers import IdentifierResolver
 from threadline.engine.recording.identity import Grounds
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.sources import sources_of
-from threadline.engine.recording.validation import RecordRequest, thread_of
+from threadline.engine.recording.validation import Checked, RecordRequest, ValidatedEvent
 from threadline.engine.scheduled import effect_id, pending_timers
 from threadline.engine.shared import SharedValues
 from threadline.engine.trials import Running, Trials
@@ -99,14 +98,26 @@ class Engine:
         self.refuse_forks()
         return self.recorder.record([RecordRequest(event, cause, expected, known=known) for event in events])
 
-    def fresh(self, events: Sequence[Event]) -> list[list[int]]:
-        """The positions of each new thing among these events: an exact duplicate is not new, a different payload is."""
-        return fresh_among(self.store, self.catalogue.rules, events, self.clock())
+    def check(self, events: Sequence[Event]) -> list[Checked]:
+        """Validate events for `record_checked`, without the store and beside whatever is recorded meanwhile.
 
-    def threads(self, events: Sequence[Event]) -> list[str]:
-        """The thread that would hold each of these, that of its strongest identifier; "" if it names nobody."""
-        names = IdentifierResolver(self.catalogue.rules)
-        return [thread_of(event, names) for event in events]
+        Raises `InvalidValue` where the caller is at fault, such as for a workspace that cannot be one.
+        """
+        return self.recorder.check(map(RecordRequest, events))
+
+    def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
+        """Record what `check` returned, once; one receipt each, in order. What is accepted is durable when this
+        returns."""
+        self.refuse_forks()
+        return self.recorder.record_checked(checked)
+
+    def likely_person(self, one: ValidatedEvent) -> str:
+        """What events of the same person have in common, without the store; see `Recorder.likely_person`."""
+        return self.recorder.likely_person(one)
+
+    def fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
+        """The positions of each new thing among these events: an exact duplicate is not new, a different payload is."""
+        return fresh_among(self.store, checked)
 
     def rehearse(self, event: Event, look: Callable[[Recorded, Known], Any]) -> Any:
         """What ``look`` returns for an event and its person as a policy would see them. Nothing is recorded."""

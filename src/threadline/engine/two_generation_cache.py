@@ -28,6 +28,11 @@ class TwoGenerationCache(Generic[K, V]):
                 self.put(key, value)
         return value
 
+    def peek(self, key: K) -> V | None:
+        """The same, but no use: it changes nothing, so any thread may ask."""
+        value = self._young.get(key)
+        return self._old.get(key) if value is None else value
+
     def put(self, key: K, value: V) -> None:
         """Keep a value; the generation that was not used since the last turn goes when this one is full."""
         if len(self._young) >= self._size:

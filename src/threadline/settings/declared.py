@@ -161,13 +161,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         float,
         _about(
             "events/s",
-            "New events that may come of one person, whoever sends them; 0 is no limit. Duplicates cost nothing.",
+            "New events that may come of one person, by any write key or web token; 0 is no limit. Duplicates cost "
+            "nothing. Anybody can send with a key that stands in a page, and must not make others wait.",
             ge=0,
         ),
-    ] = 0.0
+    ] = 100.0
     person_burst_events: Annotated[
         int, _about("events", "How many new events of a person may come at once before their limit is felt.", ge=1)
-    ] = 500
+    ] = 1_000
+    person_limit_tokens: Annotated[
+        bool,
+        _about("switch", "Whether a person's events that come with an API token, such as history, count as well."),
+    ] = False
     credential_cache_seconds: Annotated[
         float, _about("seconds", "How long a key that was revoked by another process may still be taken.", ge=0, le=600)
     ] = 5.0

@@ -24,7 +24,14 @@ from threadline.engine.recording.contention import ContentionTracker
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.plans import Plans
 from threadline.engine.recording.sources import Sources
-from threadline.engine.recording.validation import Isolation, RecordRequest, ValidatedEvent, Validator, unmet
+from threadline.engine.recording.validation import (
+    Checked,
+    Isolation,
+    RecordRequest,
+    ValidatedEvent,
+    Validator,
+    unmet,
+)
 from threadline.engine.recording.work import fold_only, work
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.shared import SharedValues
@@ -49,17 +56,18 @@ class _Call:
 
     __slots__ = ("events", "isolation", "receipts", "refused", "requests")
 
-    def __init__(self, requests: Sequence[RecordRequest], validator: Validator, now: int) -> None:
-        self.requests = requests
+    def __init__(self, checked: Sequence[Checked]) -> None:
+        self.requests = [one.request for one in checked]
         self.events: list[ValidatedEvent] = []
         self.receipts: dict[int, Receipt] = {}
         self.refused: dict[int, EventRejected] = {}
         self.isolation = Isolation(set(), set())
-        for position, request in enumerate(requests):
-            try:
-                self.events.append(validator.validate(position, request, now))
-            except EventRejected as error:
-                self.refused[position] = error
+        for position, one in enumerate(checked):
+            if isinstance(one, ValidatedEvent):
+                one.position = position
+                self.events.append(one)
+            else:
+                self.refused[position] = one.error
 
     def unsettled(self) -> list[ValidatedEvent]:
         """What the next attempt is made at."""
@@ -117,10 +125,27 @@ class Recorder:
         receipts: list[Receipt] = []
         for start in range(0, len(requests), CALL_EVENTS_MAX):
             with seldom_collected():
-                call = _Call(requests[start : start + CALL_EVENTS_MAX], self._validator, self.clock())
-                with self._lock:
-                    receipts += self._record(call)
+                receipts += self.record_checked(self.check(requests[start : start + CALL_EVENTS_MAX]))
         return receipts
+
+    def check(self, requests: Iterable[RecordRequest]) -> list[Checked]:
+        """Validate requests for `record_checked`, without the store and beside whatever is recorded meanwhile."""
+        return self._validator.check(requests, self.clock())
+
+    def likely_person(self, one: ValidatedEvent) -> str:
+        """The id of an event's person as far as this process knows, else the thread of its strongest identifier.
+
+        It asks no store and waits for nobody, so it is good for a guess only.
+        """
+        thread = one.names[0].thread
+        return self._cache.owners.peek(thread) or thread
+
+    def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
+        """Record what `check` has made of requests, in one call. See `record`."""
+        with seldom_collected():
+            call = _Call(checked)
+            with self._lock:
+                return self._record(call)
 
     def _record(self, call: _Call) -> list[Receipt]:
         attempts = progress = 0
@@ -275,7 +300,7 @@ class Recorder:
 
         Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
         """
-        call = _Call([request], self._validator, self.clock())
+        call = _Call(self.check([request]))
         with self._lock:
             attempt = self._begin(call.events, cached=False)
             fresh = self._sort_out(attempt, call, call.events)

@@ -50,7 +50,7 @@ class ValidatedEvent(msgspec.Struct, gc=False):
     """A request whose event has passed every check that needs no store."""
 
     position: int
-    """Of its request in the call."""
+    """Of its request in the call that records it; -1 outside of one."""
     request: RecordRequest
     event: Event
     id: str
@@ -59,6 +59,17 @@ class ValidatedEvent(msgspec.Struct, gc=False):
     """The event as JSON; the time of recording completes it."""
     names: tuple[ResolvedIdentifier, ...]
     """Who is meant, the strongest identifier first."""
+
+
+class RefusedEvent(NamedTuple):
+    """A request whose event cannot be recorded, and why."""
+
+    request: RecordRequest
+    error: EventRejected
+
+
+Checked = ValidatedEvent | RefusedEvent
+"""What validation makes of a request."""
 
 
 class _Resolved(msgspec.Struct, frozen=True, gc=False):
@@ -78,7 +89,17 @@ class Validator:
         self._never_ahead = never_ahead
         self._resolved: dict[str, dict[tuple[Identifier, ...], _Resolved]] = {}
 
-    def validate(self, position: int, request: RecordRequest, now: int) -> ValidatedEvent:
+    def check(self, requests: Iterable[RecordRequest], now: int) -> list[Checked]:
+        """What becomes of each request, in order. Raises `InvalidValue` where the caller is at fault, not the event."""
+        checked: list[Checked] = []
+        for request in requests:
+            try:
+                checked.append(self.validate(request, now))
+            except EventRejected as error:
+                checked.append(RefusedEvent(request, error))
+        return checked
+
+    def validate(self, request: RecordRequest, now: int) -> ValidatedEvent:
         """The event with its id, digest and bytes, its identifiers normalised and without junk; raises
         `EventRejected`. ``now`` is the time of receipt of an event that bears none."""
         event = request.event
@@ -121,7 +142,7 @@ class Validator:
             (event.properties, event.context, event.wire), limits.JSON_DEPTH_MAX + 1
         ):
             raise EventRejected("too_deep", f"the event is nested more than {limits.JSON_DEPTH_MAX} levels deep")
-        return ValidatedEvent(position, request, event, id, digest, encoded, resolved.names)
+        return ValidatedEvent(-1, request, event, id, digest, encoded, resolved.names)
 
     def _identifiers_of(self, workspace: str, identifiers: tuple[Identifier, ...]) -> _Resolved:
         """What the identifiers of an event come to; remembered, because the same people come again and again."""
@@ -168,16 +189,6 @@ class Validator:
         sent = event.sent_time if event.sent_time is not None else event.occurred_at
         received_at, marks = event.received_at or now, (*event.marks, CLAMPED)
         return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=marks)
-
-
-def thread_of(event: Event, identifiers: IdentifierResolver) -> str:
-    """The thread of an event's strongest identifier, in which it would stand; "" if nothing usable names anybody."""
-    try:
-        found = [identifiers.of(event.workspace, each) for each in event.identifiers]
-    except EventRejected:
-        return ""
-    names = _resolved([each for each in found if each is not None]).names
-    return names[0].thread if names else ""
 
 
 def _resolved(found: Sequence[ResolvedIdentifier]) -> _Resolved:

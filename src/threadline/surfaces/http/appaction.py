@@ -211,7 +211,7 @@ class AppActions:
     async def _limit(self, event: Event, name: str) -> None:
         # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again. Another
         # action under the same id is no retry: it is kept as a conflict.
-        if not await self._ingest.writer.run(lambda: self._engine.fresh([event])):
+        if not await self._ingest.writer.run(lambda: self._engine.fresh(self._engine.check([event]))):
             return
         together = None
         if self._shared is not None and self._window.most:

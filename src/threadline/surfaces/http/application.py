@@ -75,7 +75,10 @@ class Application:
         by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
         by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
         by_person = Buckets(settings.person_events_per_second, settings.person_burst_events)
-        limits = RateLimits(self.engine, self.writer, by_source, by_address, by_person, self._limits)
+        limits = self.rate_limits = RateLimits(
+            self.engine, self.writer, by_source, by_address, by_person, self._limits,
+            tokens=settings.person_limit_tokens,
+        )  # fmt: skip
         ingest = Ingest(self.engine, self.writer, self.metrics, limits)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
@@ -88,6 +91,7 @@ class Application:
     async def close(self) -> None:
         """Wait for what is being written and read."""
         await self.writer.close()
+        self.rate_limits.close()
         self._threads.shutdown()
         self._looks.shutdown()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
+from threadline.engine.recording.validation import Checked
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
 from threadline.kernel.ids import short_hash
@@ -24,6 +26,9 @@ REPEATS_AT_ONCE_MAX = 1_000
 REPEATS_PER_SECOND = 0.1
 """Messages without a key, of one source, each of which has an entry of its own, though it may be the same text as one
 before: so many at once, and then so many a second. Of what comes beyond that, the same text is one entry."""
+
+CHECKED_ASIDE_EVENTS = 20
+"""More events than that of one request are validated in a thread beside the event loop."""
 
 SECRET_LENGTH_MIN = 8
 """A secret that is shorter is a name in a test, and may stand anywhere in a text that says nothing of it."""
@@ -77,15 +82,28 @@ class Ingest:
         if credential.kind == "write_key":
             results = [_claimed(result) for result in results]
         events = [result for result in results if type(result) is Event]
-        refused = await self._limits.charge(lambda: events, credential, address, rejected=len(results) - len(events))
+        self.writer.refuse_excess(len(events))
+        checked = await self._check(events)
+        charge = await self._limits.charge(checked, credential, address, rejected=len(results) - len(events))
         rejections = [result for result in results if type(result) is Rejection]
-        if rejections:
-            entries = self._entries(rejections, credential, form, secrets)
-            await self.writer.run(lambda: self.engine.reject(entries))
-        receipts = await self.writer.record(admitted(events, refused))
-        outcome = _outcome(results, merged(receipts, refused))
+        try:
+            if rejections:
+                entries = self._entries(rejections, credential, form, secrets)
+                await self.writer.run(lambda: self.engine.reject(entries))
+            receipts = await self.writer.record(admitted(checked, charge.refused))
+        except Exception:
+            charge.settle(None)
+            raise
+        charge.settle(receipts)
+        outcome = _outcome(results, merged(receipts, charge.refused))
         self._count(outcome, credential)
         return outcome
+
+    async def _check(self, events: Sequence[Event]) -> Sequence[Checked]:
+        """Validate events beside the commit of others, and many of them beside the event loop."""
+        if len(events) <= CHECKED_ASIDE_EVENTS:
+            return self.engine.check(events)
+        return await asyncio.to_thread(self.engine.check, events)
 
     async def refuse_body(
         self, body: bytes, credential: Credential, address: str, error: MalformedBody, secrets: Sequence[str]
@@ -94,7 +112,7 @@ class Ingest:
 
         Raises `RateLimited` with nothing kept.
         """
-        await self._limits.charge(tuple, credential, address, rejected=1)
+        await self._limits.charge((), credential, address, rejected=1)
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
         entries = self._entries([rejection], credential, "text", secrets)
         await self.writer.run(lambda: self.engine.reject(entries))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -21,7 +21,7 @@ from threadline.engine.context import Context
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Forbidden, InvalidValue, MalformedBody
-from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event import Event
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, shown
@@ -29,9 +29,11 @@ from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.metrics import Metrics
-from threadline.surfaces.http.rate import RateLimits, admitted, merged
+from threadline.surfaces.http.rate import Charge, RateLimits, admitted, merged
 from threadline.surfaces.http.routing import Route
 from threadline.wire.scan import depth, depth_bound
+
+T = TypeVar("T")
 
 QUERY_FIELDS_MAX = 100
 _NOT_PARAMETERS = frozenset({"access_token"})
@@ -69,14 +71,14 @@ class Operations:
             values = in_query
         params = _params(operation, values, names, credential)
         context: Any = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
-        refused: Mapping[int, Receipt] = {}
-        if isinstance(params, RecordParams):
-            address = client_host(request)
-            told = partial(events_of, params, context)
-            refused = await self._limits.charge(told, credential, address)
-            params = RecordParams(events=admitted(params.events, refused))
-        elif isinstance(params, ResubmitParams):
-            await self._limits.charge_person(partial(self._resubmitted, context.workspace, params))
+        charge = Charge({})
+        if isinstance(params, RecordParams) and self._limits.concern(credential):
+            checked = await self._run(lambda: self._engine.check(events_of(params, context)))
+            charge = await self._limits.charge(checked, credential, client_host(request))
+            params = RecordParams(events=admitted(params.events, charge.refused))
+        elif isinstance(params, ResubmitParams) and self._limits.concern(credential):
+            checked = await self._run(lambda: self._engine.check(self._resubmitted(context.workspace, params)))
+            await self._limits.charge_person(checked, credential)
 
         def work() -> tuple[RecordResult | None, bytes]:
             # Until the answer is written and its parts are dropped, which is here.
@@ -84,20 +86,28 @@ class Operations:
                 result = operation.run(context, params)
                 if not isinstance(result, RecordResult):
                     return None, msgspec.json.encode(result)
-                result.receipts = merged(result.receipts, refused)
-                result.rejected += len(refused)
+                result.receipts = merged(result.receipts, charge.refused)
+                result.rejected += len(charge.refused)
                 return result, msgspec.json.encode(result)
 
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
-            result, body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            try:
+                result, body = await self._run(work)
+            except Exception:
+                charge.settle(None)
+                raise
         if result is not None:
+            charge.settle(result.receipts)
             self._metrics.count_events(
                 credential.workspace, credential.name, accepted=result.accepted, duplicates=result.duplicates,
                 conflicts=result.conflicts, rejected=result.rejected,
             )  # fmt: skip
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _resubmitted(self, workspace: str, params: ResubmitParams) -> list[Event]:
         event, stored = resubmitted(self._engine, workspace, params)

@@ -7,12 +7,16 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Protocol, TypeVar
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, TypeVar
 
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
+from threadline.engine.recording.fresh import distinct
 from threadline.engine.recording.rejected_log import entry_of
+from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Receipt
 from threadline.surfaces.http.client_address import limited_name
@@ -25,6 +29,9 @@ NAMES_MAX = 20_000
 """Names that are remembered; beyond it those that have not sent for longest start afresh."""
 ENTRIES_AT_ONCE = 300
 """Refused events that the writer keeps in one go; between two of them the commits of others have their turn."""
+ALONE_SHARE = 0.1
+"""Of a person's burst: for less than that a process does not ask the others, or each request would cost a round trip
+and a look at the store for people who are nowhere near their limit."""
 PERSON_RATE_LIMITED = "person_rate_limited"
 CODES = {
     PERSON_RATE_LIMITED: "its person is over the limit, others of the request are not; it can be re-submitted later",
@@ -81,9 +88,13 @@ class Buckets:
         self._levels[name] = self._levels.pop(name)
         return max(1, math.ceil((1 - level) / self.per_second))
 
+    def has(self, name: str, events: int) -> bool:
+        """Whether so many events of this name would pass and leave one."""
+        return self._level(name) >= events + 1
+
     def charge(self, name: str, events: int) -> None:
-        """Count events of a name that were let pass."""
-        level = self._level(name) - events
+        """Count events of a name that were let pass; negative: give back what was counted too much."""
+        level = min(float(self.burst), self._level(name) - events)
         self._levels.pop(name, None)
         self._levels[name] = (level, self._seconds())
         while len(self._levels) > NAMES_MAX:
@@ -94,10 +105,27 @@ class Buckets:
         return min(float(self.burst), level + (self._seconds() - at) * self.per_second)
 
 
+class Charge(NamedTuple):
+    """What a request was charged, and what of it must not be recorded."""
+
+    refused: Mapping[int, Receipt]
+    """The receipts of events of people over their limit, by position; they are in the rejected log."""
+    counted: Mapping[int, Sequence[tuple[Buckets, str]]] = MappingProxyType({})
+    """Under which limits an event was counted before anybody looked whether it is new, by position."""
+
+    def settle(self, receipts: Sequence[Receipt] | None) -> None:
+        """Give back what was no new event after all. None: nothing may be recorded, and it will be sent again."""
+        for position, limits in self.counted.items():
+            if receipts is None or receipts[position].status == "duplicate":
+                for buckets, name in limits:
+                    buckets.charge(name, -1)
+
+
 class RateLimits:
     """What every way in of events is counted under: its source, the address it comes from, and each event's person.
 
     A person is known here by the thread in which the event would stand, for which the store need not be asked.
+    ``tokens`` says whether people are limited in what comes with an API token, too.
     """
 
     def __init__(
@@ -108,6 +136,8 @@ class RateLimits:
         by_address: Buckets,
         by_person: Buckets,
         shared: SharedLimits | None = None,
+        *,
+        tokens: bool = False,
     ) -> None:
         self._engine = engine
         self._writer = writer
@@ -115,54 +145,95 @@ class RateLimits:
         self._by_address = by_address
         self._by_person = by_person
         self._shared = shared
+        self._tokens = tokens
+        # One thread of its own: whoever is near a limit waits there for the store, and nobody else does.
+        self._thread = ThreadPoolExecutor(1, "threadline-limits")
+
+    def concern(self, credential: Credential) -> bool:
+        """Whether anything that comes with a credential is limited at all."""
+        return self._by_source.on or self._by_address.on or self._limits_people(credential)
 
     async def charge(
-        self, told: Callable[[], Sequence[Event]], credential: Credential, address: str, rejected: int = 0
-    ) -> dict[int, Receipt]:
+        self, checked: Sequence[Checked], credential: Credential, address: str, rejected: int = 0
+    ) -> Charge:
         """Count what is new among these events, and messages that can be no events but are kept all the same.
 
-        Answers the receipts of those that must not be recorded, by their places: their people are over the limit, and
-        they are in the rejected log. Raises `RateLimited` if the request is over a limit, or nothing new in it is of
-        anybody who is not; then nothing was counted, and nothing of the request may be recorded or kept.
+        Raises `RateLimited` if the request is over a limit, or nothing new in it is of anybody who is not; then nothing
+        was counted, and nothing of the request may be recorded or kept.
         """
+        if not self.concern(credential):
+            return Charge({})
         source = f"source:{credential.workspace}/{credential.name}"
         limits = [(self._by_source, source), (self._by_address, f"address:{limited_name(address)}")]
         limits = [(buckets, name) for buckets, name in limits if buckets.on]
-        if not limits and not self._by_person.on:
-            return {}
-        events, fresh, people = await self._writer.run(lambda: self._look(told()))
+        personal = self._limits_people(credential)
+        people = _people(checked) if personal else [""] * len(checked)
+        told = list(distinct(checked).values())
+        if self._far_from(limits, rejected + len(told), _counts(told, people)):
+            return self._charge_all(limits, rejected, told, people)
+        fresh = await self._fresh(checked)
         # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again. Another
         # payload under a key that was used is no retry: it is kept, so it has to be paid for.
         if not fresh and not rejected:
-            return {}
+            return Charge({})
         over = await self._charge(limits, rejected + len(fresh), _counts(fresh, people))
-        return await self._refuse(events, [place for places in fresh for place in places if people[place] in over])
+        places = [place for places in fresh for place in places if people[place] in over]
+        return Charge(await self._refuse(checked, places))
 
-    async def charge_person(self, told: Callable[[], Sequence[Event]]) -> None:
+    async def charge_person(self, checked: Sequence[Checked], credential: Credential) -> None:
         """Count an event that an operator wants recorded after all, if there is one, under its person's limit alone.
 
         Raises `RateLimited`; then nothing was counted.
         """
-        if not self._by_person.on:
-            return
-        _, fresh, people = await self._writer.run(lambda: self._look(told()))
-        await self._charge([], 0, _counts(fresh, people))
+        if self._limits_people(credential):
+            await self._charge([], 0, _counts(await self._fresh(checked), _people(checked)))
 
-    def _look(self, events: Sequence[Event]) -> tuple[Sequence[Event], list[list[int]], list[str]]:
-        """Of events: themselves, the places of each new thing that they say, and the name of each one's person."""
-        threads = self._engine.threads(events) if self._by_person.on else [""] * len(events)
-        return events, self._engine.fresh(events), [thread and f"person:{thread}" for thread in threads]
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+    def _limits_people(self, credential: Credential) -> bool:
+        return self._by_person.on and (self._tokens or credential.kind != "token")
+
+    async def _fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.fresh, checked)
+
+    def _far_from(self, limits: Sequence[tuple[Buckets, str]], count: int, people: Mapping[str, int]) -> bool:
+        """Whether all may pass although nobody has looked how much of it is new, nor asked the other processes."""
+        spare = 0
+        if self._shared is not None:
+            if limits:
+                return False
+            spare = math.ceil(self._by_person.burst * (1 - ALONE_SHARE))
+        if not all(buckets.has(name, count) for buckets, name in limits):
+            return False
+        return all(self._by_person.has(name, events + spare) for name, events in people.items())
+
+    def _charge_all(
+        self,
+        limits: Sequence[tuple[Buckets, str]],
+        rejected: int,
+        distinct: Sequence[Sequence[int]],
+        people: Sequence[str],
+    ) -> Charge:
+        for buckets, name in limits:
+            buckets.charge(name, rejected + len(distinct))
+        for name, events in _counts(distinct, people).items():
+            self._by_person.charge(name, events)
+        firsts = ((positions[0], people[positions[0]]) for positions in distinct)
+        return Charge({}, {at: [*limits, (self._by_person, name)] if name else limits for at, name in firsts})
 
     async def _charge(
         self, limits: Sequence[tuple[Buckets, str]], count: int, people: Mapping[str, int]
     ) -> Container[str]:
-        """Count under all of these limits, and under those of people; answers who of them is over theirs."""
+        """Count under all of these limits, and under those of people; returns who of them is over theirs."""
         together = await self._charge_together(limits, count, people)
         if together is None:
             wait = max((buckets.wait(name) for buckets, name in limits), default=0)
             waits = {name: self._by_person.wait(name) for name in people}
         else:
-            wait, waits = math.ceil(together[0]), dict(zip(people, map(math.ceil, together[1]), strict=True))
+            # Nothing is said of people where the request itself has to wait.
+            wait, waits = math.ceil(together[0]), dict(zip(people, map(math.ceil, together[1]), strict=False))
         if wait:
             raise RateLimited(f"too many new events from here; come again in {wait} s", wait)
         if waits and all(waits.values()):
@@ -186,10 +257,10 @@ class RateLimits:
         person = self._by_person.per_second, self._by_person.burst
         return await asyncio.to_thread(shared.take_of_people, windows, count, person, list(people.items()))
 
-    async def _refuse(self, events: Sequence[Event], places: Sequence[int]) -> dict[int, Receipt]:
+    async def _refuse(self, checked: Sequence[Checked], places: Sequence[int]) -> dict[int, Receipt]:
         error = EventRejected(PERSON_RATE_LIMITED, "too many new events of this person; what others did was taken")
         for start in range(0, len(places), ENTRIES_AT_ONCE):
-            some = [events[place] for place in places[start : start + ENTRIES_AT_ONCE]]
+            some = [checked[place].request.event for place in places[start : start + ENTRIES_AT_ONCE]]
             await self._writer.run(partial(self._keep, some, error))
         return {place: Receipt(status="rejected", code=error.code, message=str(error)) for place in places}
 
@@ -201,6 +272,11 @@ class RateLimits:
 def _counts(fresh: Sequence[Sequence[int]], people: Sequence[str]) -> Counter[str]:
     """How much that is new comes of each person; of nobody comes what can be no event."""
     return Counter(person for places in fresh if (person := people[places[0]]))
+
+
+def _people(checked: Sequence[Checked]) -> list[str]:
+    """The name of each event's person; "" for what can be no event."""
+    return [f"person:{one.names[0].thread}" if isinstance(one, ValidatedEvent) else "" for one in checked]
 
 
 def admitted(told: Sequence[T], refused: Container[int]) -> list[T]:

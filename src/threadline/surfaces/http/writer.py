@@ -11,34 +11,42 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from threadline.engine.engine import Engine
+from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import ThreadlineError, Unavailable
-from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event import Receipt
 from threadline.surfaces.http.problem import NotNow
 
 T = TypeVar("T")
 log = logging.getLogger("threadline.http")
 
+SHARE_EVENTS = 20
+"""Events of one person in one group: whoever else comes waits for so many of them at most. In smaller groups the cost
+of each commit would outweigh that of its events."""
+LARGE_BYTES = 4 * 1_024
+"""A larger event counts as several against its person's share, one for each further so many bytes."""
+
 
 class _Waiting:
     """One request's events: how many were handed to a commit, and the receipts so far."""
 
-    __slots__ = ("events", "future", "receipts", "taken")
+    __slots__ = ("checked", "future", "receipts", "taken")
 
-    def __init__(self, events: Sequence[Event], future: asyncio.Future[list[Receipt]]) -> None:
-        self.events = events
+    def __init__(self, checked: Sequence[Checked], future: asyncio.Future[list[Receipt]]) -> None:
+        self.checked = checked
         self.future = future
         self.receipts: list[Receipt] = []
         self.taken = 0
 
 
-_Piece = tuple[_Waiting, Sequence[Event]]
+_Piece = tuple[_Waiting, Sequence[Checked]]
 
 
 class Writer:
     """Collects the events of all requests that wait and records them in groups. Lives on the server's event loop.
 
-    While one group commits the next gathers, so that under load a commit serves many requests and without load a
-    request waits for nobody. A large request takes turns with small ones.
+    While one group commits the next gathers, already validated, so that under load a commit serves many requests and
+    without load a request waits for nobody. A large request alternates with small ones, and nobody has more than a
+    share of a group: what is over it waits for the next one, with all that comes after it in the same request.
     """
 
     def __init__(
@@ -59,21 +67,25 @@ class Writer:
         self.queued = 0
         """Events that wait for their commit or are in it."""
 
-    async def record(self, events: Sequence[Event]) -> list[Receipt]:
-        """The receipts of these events, once all of them are durable. Raises `Unavailable` when too many wait."""
-        if not events:
-            return []
-        if self.queued and self.queued + len(events) > self._queue_events_max:
+    def refuse_excess(self, events: int) -> None:
+        """Raise `Unavailable` when too many wait already for so many more."""
+        if self.queued and self.queued + events > self._queue_events_max:
             raise NotNow(f"{self.queued} events wait to be written; send these again in a moment")
-        waiting = _Waiting(events, asyncio.get_running_loop().create_future())
-        self.queued += len(events)
+
+    async def record(self, checked: Sequence[Checked]) -> list[Receipt]:
+        """The receipts of these events, once all of them are durable. Raises `Unavailable` when too many wait."""
+        if not checked:
+            return []
+        self.refuse_excess(len(checked))
+        waiting = _Waiting(checked, asyncio.get_running_loop().create_future())
+        self.queued += len(checked)
         self._waiting.append(waiting)
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
         try:
             return await waiting.future
         finally:
-            self.queued -= len(events)
+            self.queued -= len(checked)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run other work that writes in the writer's thread, between two groups."""
@@ -94,23 +106,47 @@ class Writer:
             self._task = None
 
     def _take(self) -> list[_Piece]:
-        room = self._commit_events_max
+        """The next group: of each request, in its own order, what the group and the shares of its people have room for.
+
+        Who got nothing is first in line for the next one, who got something is last.
+        """
+        room, shares = self._commit_events_max, dict[str, int]()
         pieces: list[_Piece] = []
+        passed_over: list[_Waiting] = []
+        unfinished: list[_Waiting] = []
         while room and self._waiting:
             waiting = self._waiting.popleft()
             if waiting.future.done():
                 continue
-            part = waiting.events[waiting.taken : waiting.taken + room]
+            part = self._part(waiting.checked, waiting.taken, room, shares)
+            if not part:
+                passed_over.append(waiting)
+                continue
             waiting.taken += len(part)
             room -= len(part)
             pieces.append((waiting, part))
-            if waiting.taken < len(waiting.events):
-                self._waiting.append(waiting)
+            if waiting.taken < len(waiting.checked):
+                unfinished.append(waiting)
+        self._waiting.extendleft(reversed(passed_over))
+        self._waiting.extend(unfinished)
         return pieces
+
+    def _part(self, checked: Sequence[Checked], start: int, room: int, shares: dict[str, int]) -> Sequence[Checked]:
+        """As many events from ``start`` on as fit; ``shares`` is what each person has in the group already."""
+        stop = min(len(checked), start + room)
+        for at in range(start, stop):
+            one = checked[at]
+            if isinstance(one, ValidatedEvent):
+                person = self._engine.likely_person(one)
+                share = shares.get(person, 0)
+                if share >= SHARE_EVENTS:
+                    return checked[start:at]
+                shares[person] = share + 1 + len(one.encoded) // LARGE_BYTES
+        return checked[start:stop]
 
     async def _commit(self, pieces: list[_Piece]) -> None:
         try:
-            receipts = await self.run(lambda: self._record([event for _, part in pieces for event in part]))
+            receipts = await self.run(lambda: self._record([one for _, part in pieces for one in part]))
         except Unavailable as error:
             # It is the store that cannot: trying each request by itself would only keep all of them waiting.
             _fail(pieces, error)
@@ -125,7 +161,7 @@ class Writer:
         for waiting, part in pieces:
             waiting.receipts += receipts[start : start + len(part)]
             start += len(part)
-            if len(waiting.receipts) == len(waiting.events) and not waiting.future.done():
+            if len(waiting.receipts) == len(waiting.checked) and not waiting.future.done():
                 waiting.future.set_result(waiting.receipts)
 
     async def _commit_singly(self, pieces: list[_Piece], error: Exception) -> None:
@@ -135,9 +171,9 @@ class Writer:
         for piece in pieces:
             await self._commit([piece])
 
-    def _record(self, events: list[Event]) -> list[Receipt]:
+    def _record(self, checked: list[Checked]) -> list[Receipt]:
         began = time.perf_counter()
-        receipts = self._engine.record(events)
+        receipts = self._engine.record_checked(checked)
         self._observe(time.perf_counter() - began)
         return receipts
 
