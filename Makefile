@@ -2,6 +2,11 @@
 
 PYTHON ?= python3
 VENV := .venv
+# Another build of Python, whose figures may differ: make bench BENCH_PYTHON=/usr/bin/python3.11. It has a .venv- of its own.
+ifdef BENCH_PYTHON
+PYTHON := $(BENCH_PYTHON)
+VENV := .venv$(subst /,-,$(abspath $(BENCH_PYTHON)))
+endif
 BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -67,7 +72,7 @@ lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (
 	@$(COMPILE) --extra docs --constraints requirements/test.txt --output-file requirements/docs.txt
 
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .venv-* .bench-cache build dist site .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	rm -rf tests/clients/node_modules tests/servers/dynamodb_local/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

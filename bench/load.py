@@ -43,6 +43,13 @@ class Measured:
     statuses: Counter[int] = field(default_factory=Counter)
     bodies: list[bytes] = field(default_factory=list)
 
+    def add(self, more: Measured) -> None:
+        """Count another stretch in."""
+        self.seconds += more.seconds
+        self.latencies_ms += more.latencies_ms
+        self.statuses += more.statuses
+        self.bodies += more.bodies
+
     @property
     def answered(self) -> int:
         """Requests answered with success."""

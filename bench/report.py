@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
+import sys
+import sysconfig
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -27,9 +29,21 @@ def machine() -> list[str]:
         f"- {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         f"- {model}, {os.cpu_count()} cores, {memory / 1024**2:.0f} GiB, {platform.system()} {platform.release()}",
         f"- load average when it began {os.getloadavg()[0]:.2f}",
-        f"- Python {platform.python_version()}, SQLite {sqlite3.sqlite_version} (standard library's)",
+        f"- {python_build()}",
+        f"- SQLite {sqlite3.sqlite_version} (standard library's)",
         f"- {parts}",
     ]
+
+
+def python_build() -> str:
+    """Version and build of this Python: optimised ones are up to a fifth faster."""
+    arguments = str(sysconfig.get_config_var("CONFIG_ARGS"))
+    optimised = {"PGO": "--enable-optimizations" in arguments, "LTO": "--with-lto" in arguments}
+    configured = ", ".join(f"{name} {'on' if on else 'off'}" for name, on in optimised.items())
+    if sys.base_prefix == "/usr" and not any(optimised.values()):
+        # Distributions may ask for both when they call make, which leaves no trace in the configuration.
+        configured = "the system's, PGO and LTO not recorded"
+    return f"Python {platform.python_version()} in {sys.base_prefix}: {platform.python_compiler()}, {configured}"
 
 
 def _read(path: str) -> list[str]:
@@ -42,15 +56,15 @@ def _read(path: str) -> list[str]:
 def table(rows: Sequence[Row]) -> list[str]:
     """The rows as a Markdown table."""
     lines = [
-        "| what | ours | theirs | unit | ratio | goal | | note |",
-        "|---|---:|---:|---|---:|---:|---|---|",
+        "| what | ours | theirs | unit | ratio | must | aim | | note |",
+        "|---|---:|---:|---|---:|---:|---:|---|---|",
     ]
     for row in rows:
         theirs = "" if row.theirs is None else number(row.theirs)
         ratio = "" if row.ratio is None else f"{row.ratio:.2f} ×"
-        met = "" if row.met is None else "met" if row.met else "**missed**"
-        goal = "" if row.goal is None else str(row.goal)
-        cells = (row.name, number(row.ours), theirs, row.unit, ratio, goal, met, row.note)
+        verdict = "**missed**" if row.verdict == "missed" else row.verdict
+        goal, aim = ("" if each is None else str(each) for each in (row.goal, row.aim))
+        cells = (row.name, number(row.ours), theirs, row.unit, ratio, goal, aim, verdict, row.note)
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 

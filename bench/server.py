@@ -5,34 +5,43 @@ from __future__ import annotations
 import http.client
 import socket
 import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
 import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own
 
-from bench.threadline_side import serve_command
+from bench.trees import OURS, Tree
 
 START_SECONDS_MAX = 60.0
+WRITE_KEY = "bench-write-key"
+READ_TOKEN = "bench-read-token"
 
 
 class Server:
-    """Runs while its ``with`` block does."""
+    """Runs a tree's server as it ships while its ``with`` block does."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, tree: Tree = OURS, program: Sequence[str] = ("threadline",), **settings: str
+    ) -> None:
+        self._log_path = path.with_suffix(".log")
+        self._command = [sys.executable, "-m", *program, "serve"]
+        self._settings = {"STORE": str(path), "WRITE_KEYS": WRITE_KEY, "TOKENS": READ_TOKEN, **settings}
+        self._tree = tree
         self.port = _free_port()
 
     def __enter__(self) -> Server:
-        command, environment = serve_command(self._path, self.port)
-        self._log = self._path.with_suffix(".log").open("wb")
-        self._process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=subprocess.STDOUT)
+        environment = self._tree.environment(PORT=str(self.port), **self._settings)
+        self._log = self._log_path.open("wb")
+        self._process = subprocess.Popen(self._command, env=environment, stdout=self._log, stderr=subprocess.STDOUT)
         self.process = psutil.Process(self._process.pid)
         deadline = time.monotonic() + START_SECONDS_MAX
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.__exit__(None, None, None)
-                raise RuntimeError(f"the server did not start: {self._path.with_suffix('.log').read_text()[-2_000:]}")
+                raise RuntimeError(f"the server did not start: {self._log_path.read_text()[-2_000:]}")
             time.sleep(0.05)
         return self
 

@@ -6,8 +6,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench import trees
 from bench.contest import FILL_BATCH, Entrant, Tape, in_child, open_side
 from bench.side import file_bytes
+from bench.trees import OURS, Tree
 from threadline.kernel.time import DAY, MINUTE
 from threadline.testing.world import World
 
@@ -43,10 +45,17 @@ class Stage:
     """How long one measured stretch lasts, roughly."""
     claimed: int = 0
     """Events beyond the history that are taken."""
-    fill_rate: float = 0.0
-    """Events per second while the file was filled, in batches of `FILL_BATCH`."""
+    fill_rates: dict[str, float] = field(default_factory=dict)
+    """Events per second while a tree's file was filled, in batches of `FILL_BATCH`."""
     filled_bytes: int = 0
-    _file: Path | None = field(default=None, repr=False)
+    peer: Tree | None = field(default_factory=trees.peer)
+    """The earlier commit; None if this clone's history does not reach it."""
+    _files: dict[str, Path] = field(default_factory=dict, repr=False)
+
+    @property
+    def trees(self) -> list[Tree]:
+        """Ours, and that of the earlier commit if there is one."""
+        return [OURS] if self.peer is None else [OURS, self.peer]
 
     def claim(self, count: int) -> int:
         """Reserve live events; answers the position of the first."""
@@ -54,16 +63,17 @@ class Stage:
         self.claimed += count
         return start
 
-    def file(self) -> Path:
-        """Our file with the whole history in it, made once. One process may have it open at a time."""
-        if self._file is None:
-            path = self.folder / "threadline.db"
+    def file(self, tree: Tree = OURS) -> Path:
+        """A tree's file with the whole history in it, made once. One process may have it open at a time."""
+        if tree.name not in self._files:
+            path = self.folder / f"{tree.name}.db"
             print(f"  filling {path.name} with {self.world.history:,} events …", flush=True)
-            seconds = in_child(_fill, self.world, path)
-            self.fill_rate = self.world.history / seconds
-            self.filled_bytes = file_bytes(path)
-            self._file = path
-        return self._file
+            seconds = in_child(_fill, self.world, path, tree=tree)
+            self.fill_rates[tree.name] = self.world.history / seconds
+            if tree is OURS:
+                self.filled_bytes = file_bytes(path)
+            self._files[tree.name] = path
+        return self._files[tree.name]
 
 
 def _fill(world: World, path: Path) -> float:

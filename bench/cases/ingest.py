@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.contest import FILL_BATCH, Entrant, Phase, Score, contest
+from bench.contest import Entrant, Phase, Score, contest
 from bench.row import Goal, Row
 from bench.stage import THREADLINE, Stage
 
@@ -20,28 +20,24 @@ WARMING = 4
 # The documented forms start on an empty file, which flatters them: on the full one each event would first
 # replay thousands.
 PEERS = (
-    ("hand-written sqlite3 append", HANDWRITTEN, True, 0.4),
-    ("eventsourcing, cached, saved in batches", CACHED, True, 1.5),
-    ("eventsourcing as documented, empty file", DOCUMENTED, False, 8.0),
-    ("eventsourcing with snapshots, empty file", SNAPSHOTTED, False, 8.0),
-    ("SQLAlchemy, select then add", SQLALCHEMY, True, 5.0),
+    ("hand-written sqlite3 append", HANDWRITTEN, True, 0.22, 0.33),
+    ("eventsourcing, cached, saved in batches", CACHED, True, 0.85, 1.2),
+    ("eventsourcing as documented, empty file", DOCUMENTED, False, 8.0, None),
+    ("eventsourcing with snapshots, empty file", SNAPSHOTTED, False, 8.0, None),
+    ("SQLAlchemy, select then add", SQLALCHEMY, True, 5.0, None),
 )
+"""Name, class, whether its file holds the history, and what our share of its rate must be and aims to be."""
 
 
 def measure(stage: Stage) -> list[Row]:
     """Rows for batches of 100 and of 1,000 against each peer."""
     history, folder = stage.world.history, stage.folder
     entrants = [Entrant("threadline", THREADLINE, stage.file(), history, fill=False)]
-    for number, (name, side, filled, _) in enumerate(PEERS):
+    for number, (name, side, filled, _, _) in enumerate(PEERS):
         entrants.append(Entrant(name, side, folder / f"peer-{number}.db", history if filled else 0))
     rounds = max(2, round(stage.seconds))
     phases = [Phase(batch, rounds, stage.claim(EVENTS_MAX), EVENTS_MAX, WARMING) for batch in (100, 1_000)]
-    rows = [
-        Row(
-            f"fill an empty file, batches of {FILL_BATCH:,}", stage.fill_rate, "events/s",
-            note=f"{history:,} events from the first to the last, alone on the machine",
-        )
-    ]  # fmt: skip
+    rows = []
     for phase, scores in zip(phases, contest(stage.world, entrants, phases), strict=True):
         rows += _rows(phase.batch, scores)
     return rows
@@ -51,10 +47,11 @@ def _rows(batch: int, scores: dict[str, Score]) -> list[Row]:
     ours = scores["threadline"]
     alone = Goal("ours", least=10_000 if batch == 100 else 20_000)
     rows = [Row(f"ingest, batches of {batch:,}", ours.rate, "events/s", goal=alone, note=_note(ours))]
-    for name, _, _, least in PEERS:
+    for name, _, _, least, aimed in PEERS:
         theirs = scores[name]
         goal = Goal("ratio", least=least) if batch == 100 else None
-        rows.append(Row(f"against {name}, {batch:,}", ours.rate, "events/s", theirs.rate, goal, _note(theirs)))
+        aim = Goal("ratio", least=aimed) if batch == 100 and aimed else None
+        rows.append(Row(f"against {name}, {batch:,}", ours.rate, "events/s", theirs.rate, goal, _note(theirs), aim))
     return rows
 
 

@@ -23,7 +23,7 @@ from tests.house.source import (
     words,
 )
 
-LINES_PER_FILE_MAX = 400
+LINES_PER_FILE_MAX = 800
 LINES_PER_FUNCTION_MAX = 50
 
 LONG_FILES: dict[str, str] = {}

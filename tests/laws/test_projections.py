@@ -171,6 +171,14 @@ def _views_and_counts(state: dict[str, Any], now: int, edges: Sequence[Recorded]
     return int(state["views"])
 
 
+def _first_of_both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    return one if one else other
+
+
+def _gives_up_late(one: dict[str, Any], other: dict[str, Any]) -> None:
+    one["n"] = one.get("n", 0) + other.get("n", 0)
+
+
 def _counts_untouched(state: dict[str, Any], recorded: Recorded) -> None:
     state["n"] = state.get("n", 0) + 1
 
@@ -194,6 +202,8 @@ BREAKS = [
         projection_laws.an_event_that_touches_nothing_changes_nothing_that_is_seen,
         indexed(lambda state, workspace, person: [Row("t", workspace, str(state.get("n")))], fold=_counts_untouched),
     ),
+    (projection_laws.merging_two_states_equals_folding_the_union, broken(merge=_first_of_both)),
+    (projection_laws.merging_two_states_equals_folding_the_union, broken(merge=_gives_up_late)),
     (projection_laws.an_empty_state_is_new_every_time, broken(empty=lambda: _SHARED)),
     (projection_laws.a_fold_leaves_the_event_alone, broken(fold=_marks_the_event)),
     (projection_laws.a_view_changes_nothing, broken(view=_views_and_counts)),

@@ -16,24 +16,16 @@ from hypothesis import strategies as st
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import HOUR, parse_time
-from threadline.wire import table
 from threadline.wire.rejection import CODES, Rejection
-from threadline.wire.table import parse_mapping
+from threadline.wire.table import RowDecoder, parse_mapping
 
 RECEIVED = parse_time("2026-11-21T00:46:26Z")
 SMALL = {"type": "purchase_completed", "time": "at", "user_id": "who"}
 
 
 def read(row: Any, mapping: Any = None, number: int = 1, file: str = "orders.csv", **more: Any) -> Event | Rejection:
-    return table.decode_row(
-        row,
-        parse_mapping({**SMALL, **(mapping or {}), **more}),
-        file=file,
-        number=number,
-        source="import",
-        workspace="acme",
-        received_at=RECEIVED,
-    )
+    declared = parse_mapping({**SMALL, **(mapping or {}), **more})
+    return RowDecoder(declared, file=file, source="import", workspace="acme").decode(row, number, RECEIVED)
 
 
 def event(row: Any, **mapping: Any) -> Event:
@@ -65,9 +57,8 @@ def test_a_file_of_orders_becomes_a_history() -> None:
         }
     )
     rows = csv.DictReader(lines)
-    results = list(
-        table.decode(rows, mapping, file="cdnow.csv", source="import", workspace="w", received_at=RECEIVED, first=2)
-    )
+    decoder = RowDecoder(mapping, file="cdnow.csv", source="import", workspace="w")
+    results = [decoder.decode(row, number, RECEIVED) for number, row in enumerate(rows, 2)]
     assert results[0] == Event(
         type="purchase_completed",
         identifiers=(Identifier("user_id", "0004"),),
@@ -326,7 +317,8 @@ def test_a_wrong_mapping_is_refused_with_what_to_write(mapping: Any, says: str) 
 def test_rows_keep_their_order() -> None:
     rows = ({"at": f"199{n}-01-01", "who": "4"} for n in range(10))
     mapping = parse_mapping(SMALL)
-    results = list(table.decode(rows, mapping, file="f", source="s", workspace="w", received_at=RECEIVED))
+    decoder = RowDecoder(mapping, file="f", source="s", workspace="w")
+    results = [decoder.decode(row, number, RECEIVED) for number, row in enumerate(rows, 1)]
     events = [result for result in results if isinstance(result, Event)]
     assert len(events) == 10
     assert all(one.occurred_at < other.occurred_at for one, other in pairwise(events))

@@ -3,7 +3,7 @@
 A person is stored in one of two forms. Small states stand whole in the person's item, which every commit writes. Larger
 ones are a snapshot, an item of its own, and the person's item is a head: all but the states, with the ids of the events
 since the snapshot, the tail. An event then writes itself and a small head; every few events the snapshot is written
-anew. A head and its snapshot belong together by `base`, the head's version when the snapshot was written.
+anew. A head and its snapshot belong together by `snapshot_version`, the head's version when the snapshot was written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Person:
     """A set of threads and what is folded from their union. Mutable: the recorder owns it while it works."""
 
     __slots__ = (
-        "_apart", "_described", "_packed_timers", "_timers", "base", "created_at", "heads", "id", "identifiers", "latest", "pending",
+        "_apart", "_described", "_packed_timers", "_timers", "snapshot_version", "created_at", "heads", "id", "identifiers", "latest", "pending",
         "provisional", "size", "stale", "states", "tail", "unwritten", "version", "workspace",
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ class Person:
         self.states = states
         self.provisional: ProvisionalStates | None = None
         """What is so until the newest events have happened, for somebody who has events ahead of the clock."""
-        self.base = 0
+        self.snapshot_version = 0
         """The version with which the snapshot was written; 0: there is none."""
         self.tail: list[bytes] | None = None
         """Ids of the events folded since the snapshot; None: the next commit writes the states."""
@@ -190,10 +190,10 @@ def person_writes(person: Person, catalogue: Catalogue) -> list[Put]:
     packed = pack(person.states.to_pack())
     person.size, states = len(packed), msgspec.Raw(packed)
     if person.provisional is not None or not WHOLE_BYTES_MAX < person.size <= SNAPSHOT_BYTES_MAX:
-        person.base, person.tail = 0, None
+        person.snapshot_version, person.tail = 0, None
         return [Put(key, _pack_whole(person, catalogue, states), version)]
-    person.base, person.tail = person.version, []
-    snapshot = pack((person.base, person.latest, catalogue.layout, states))
+    person.snapshot_version, person.tail = person.version, []
+    snapshot = pack((person.snapshot_version, person.latest, catalogue.layout, states))
     return [Put(key, _pack_head(person), version), Put(snapshot_key(person.id), snapshot)]
 
 
@@ -205,7 +205,7 @@ def tail_max(size: int) -> int:
 def alias_writes(merged: Person, survivor: str) -> list[Put | Delete]:
     """What a commit writes of a person who was merged into another."""
     alias = Put(person_key(merged.id), pack((_ALIAS, survivor)), merged.version)
-    return [alias, Delete(snapshot_key(merged.id))] if merged.base else [alias]
+    return [alias, Delete(snapshot_key(merged.id))] if merged.snapshot_version else [alias]
 
 
 class _Whole(msgspec.Struct, array_like=True, gc=False):
@@ -236,14 +236,14 @@ class _Described(msgspec.Struct, array_like=True, gc=False):
 
 
 class _Head(msgspec.Struct, array_like=True, gc=False):
-    """A person's item whose states are in the snapshot that was written with version ``base``."""
+    """A person's item whose states are in the snapshot that was written with version ``snapshot_version``."""
 
     kind: int
     described: msgspec.Raw
     heads: list[int]
     timers: msgspec.Raw
     latest: tuple[int, str]
-    base: int
+    snapshot_version: int
     tail: bytes
     """The ids of the events since, 16 bytes each."""
     size: int
@@ -252,7 +252,7 @@ class _Head(msgspec.Struct, array_like=True, gc=False):
 class _Snapshot(msgspec.Struct, array_like=True, gc=False):
     """The states of a person, with the newest event in them."""
 
-    base: int
+    version: int
     latest: tuple[int, str]
     layout: str
     states: list[msgspec.Raw]
@@ -270,12 +270,12 @@ _HEAD_START = b"\x98" + pack(_HEAD)
 
 def _pack_head(person: Person) -> bytes:
     return pack((
-        _HEAD, person.described(), list(person.heads.values()), person.packed_timers(), person.latest, person.base,
+        _HEAD, person.described(), list(person.heads.values()), person.packed_timers(), person.latest, person.snapshot_version,
         b"".join(person.tail or ()), person.size,
     ))  # fmt: skip
 
 
-def _common(person: Person) -> tuple[Any, ...]:
+def _fields(person: Person) -> tuple[Any, ...]:
     heads = person.heads
     return (
         _WHOLE, person.workspace, person.created_at, list(heads), list(heads.values()),
@@ -289,7 +289,7 @@ def pack_person(person: Person, catalogue: Catalogue) -> bytes:
 
 
 def _pack_whole(person: Person, catalogue: Catalogue, states: Any) -> bytes:
-    fields = (*_common(person), catalogue.layout, states)
+    fields = (*_fields(person), catalogue.layout, states)
     if person.provisional is not None:
         packed = pack((*fields, person.provisional.kept()))
         if len(packed) <= VALUE_BYTES_MAX:
@@ -396,12 +396,12 @@ def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | No
         return person
     head = _head(value)
     snapshot = None if packed is None else _snapshot(packed.value)
-    if snapshot is None or snapshot.base != head.base:
+    if snapshot is None or snapshot.version != head.snapshot_version:
         return None
     described = _decode_described(head.described)
     person = _made(item, described, head, catalogue, snapshot.layout, snapshot.states)
     person.keep_described(head.described)
-    person.latest, person.size, person.base = head.latest, head.size, head.base
+    person.latest, person.size, person.snapshot_version = head.latest, head.size, head.snapshot_version
     tail = [head.tail[at : at + 16] for at in range(0, len(head.tail), 16)]
     # Of another layout, the states that stand are older than those that are folded again now: all are written.
     person.tail = tail if snapshot.layout == catalogue.layout else None

@@ -100,6 +100,10 @@ class Projection:
     that path and never will be. None, as without this function: any type that is handled."""
     compile: Callable[[str], Fold | None] | None = None
     """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""
+    merge: Callable[[State, State], State | None] | None = None
+    """The state of the union of two people's events, made of their two states: bit for bit what `fold` makes of these
+    events in occurred order. It may change and reuse both. None, as without this function, where only the events can
+    tell; then it has left both as they were. It spares a join reading the log."""
     look: Callable[[frozenset[str]], Look] | None = None
     """An optional faster view that need only give what is under these names, where it equals `view`."""
 

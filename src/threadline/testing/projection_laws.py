@@ -77,6 +77,36 @@ def an_event_that_touches_nothing_changes_nothing_that_is_seen(
             state = folded
 
 
+def merging_two_states_equals_folding_the_union(
+    projection: Projection, events: Sequence[Recorded], random: Random
+) -> None:
+    """`merge` makes of two people's states that of the union of their events, whoever comes first, or leaves them."""
+    if projection.merge is None:
+        return
+    ordered = sorted(events, key=lambda recorded: (recorded.event.occurred_at, recorded.id))
+    cut = random.randrange(len(ordered) + 1)
+    mine = {recorded.id for recorded in events if random.randrange(2)}
+    for own in ({recorded.id for recorded in ordered[:cut]}, mine):
+        parts = [recorded for recorded in ordered if recorded.id in own], [r for r in ordered if r.id not in own]
+        one, other = (_folded(projection, part) for part in parts)
+        merged = merged_states(projection, one, other)
+        expected = None if merged is None else _written(_folded(projection, ordered))
+        assert merged == expected, f"{projection.name}: merging two states is not folding the union"
+        assert merged == merged_states(projection, other, one), f"{projection.name}: who comes first shows"
+
+
+def merged_states(projection: Projection, one: State, other: State) -> bytes | None:
+    """What `merge` makes of copies of two states, packed; None if only the events can tell."""
+    assert projection.merge is not None
+    before = [_written(state) for state in (one, other)]
+    copies = [msgspec.msgpack.decode(packed) for packed in before]
+    merged = projection.merge(*copies)
+    if merged is None:
+        assert [_written(copy) for copy in copies] == before, f"{projection.name}: a merge that fails changes a state"
+        return None
+    return _written(merged)
+
+
 def an_empty_state_is_new_every_time(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
     """No person's events may show in another's state, nor the events of one fold in those that follow."""
     before = _written(projection.empty())
@@ -137,6 +167,7 @@ LAWS: tuple[Law, ...] = (
     a_refold_equals_the_incremental_state,
     the_compiled_fold_equals_the_plain_one,
     an_event_that_touches_nothing_changes_nothing_that_is_seen,
+    merging_two_states_equals_folding_the_union,
     an_empty_state_is_new_every_time,
     a_fold_leaves_the_event_alone,
     a_view_changes_nothing,

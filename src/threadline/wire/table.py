@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
 from typing import Any
@@ -18,6 +18,7 @@ from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX, JSON
 from threadline.kernel.time import EARLIEST, LATEST, format_time, from_datetime, parse_time, to_datetime
 from threadline.wire.message import check_identifiers, check_type, place_in_time, read_json
 from threadline.wire.rejection import Rejection, rejection
+from threadline.wire.scan import depth_bound
 from threadline.wire.table_mapping import (
     TIME_FORMATS,
     PropertyRule,
@@ -28,79 +29,90 @@ from threadline.wire.table_mapping import (
     parse_mapping,
 )
 
-__all__ = ["TableMapping", "check_columns", "decode", "decode_row", "parse_mapping"]
+__all__ = ["RowDecoder", "TableMapping", "check_columns", "parse_mapping"]
 
 Row = Mapping[str, Any]
 """Column -> cell. Cells are text (CSV), JSON values, or what Parquet holds: decimals, dates, lists."""
 
 _encode_json = msgspec.json.Encoder(enc_hook=str).encode
+_pack = msgspec.msgpack.Encoder(enc_hook=str).encode
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _WITH_OFFSET = re.compile(r".*\d[Tt ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)\s*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DIGITS_MAX = 40
+_EXACT_DIGITS = 18
+"""Digits of a whole number that `Decimal` multiplies by a unit of time without rounding."""
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def decode(
-    rows: Iterable[Row],
-    mapping: TableMapping,
-    *,
-    file: str,
-    source: str,
-    workspace: str,
-    received_at: int,
-    first: int = 1,
-) -> Iterator[Event | Rejection]:
-    """What the rows say, in their order, one by one. ``first`` is the number of the first row within its file."""
-    for number, row in enumerate(rows, first):
-        yield decode_row(
-            row, mapping, file=file, number=number, source=source, workspace=workspace, received_at=received_at
-        )
-
-
-def decode_row(
-    row: Row,
-    mapping: TableMapping,
-    *,
-    file: str,
-    number: int,
-    source: str,
-    workspace: str,
-    received_at: int,
-    sparse: bool = False,
-) -> Event | Rejection:
-    """The event of one row, or why it is none; the rejection's index is ``number``. In a ``sparse`` row, such as an
-    object of JSON, a column that is not there is an empty cell; elsewhere it means that the row was cut off.
+class RowDecoder:
+    """Reads the rows of one file by a mapping.
 
     The same row always has the same key: its key columns, or the file's name and the row's number where none are
-    declared. So an import can be broken off and repeated.
+    declared. So an import can be broken off and repeated. In a ``sparse`` row, such as an object of JSON, a column that
+    is not there is an empty cell; elsewhere it means that the row was cut off.
     """
-    key, given = "", row
-    try:
-        if sparse:
-            row = {**dict.fromkeys((*mapping.named_columns, *mapping.key)), **row}
-        if None in row:
-            # So Python's CSV reader says it. A row that is out of step with its header cannot be trusted at all.
-            raise EventRejected("invalid_value", "the row has more cells than the header has columns")
-        key = _key(row, mapping.key, file, number)
-        said = _time(row, mapping.time)
-        at, marks = place_in_time(said, None, received_at)
-        return Event(
-            type=_type(row, mapping.type),
-            identifiers=_identifiers(row, mapping.identifiers),
-            occurred_at=at,
-            key=key,
-            source=source,
-            source_type="external",
-            workspace=workspace,
-            properties=_properties(row, mapping),
-            received_at=received_at,
-            sent_time=said,
-            marks=marks,
-            historical=True,
-        )
-    except EventRejected as refusal:
-        return rejection(number, _raw(given), refusal, key)
+
+    def __init__(self, mapping: TableMapping, *, file: str, source: str, workspace: str, sparse: bool = False) -> None:
+        self._mapping = mapping
+        self._file = file
+        self._source = source
+        self._workspace = workspace
+        self._empty = dict.fromkeys((*mapping.named_columns, *mapping.key)) if sparse else None
+        # A constant has no column, so that no row has a cell for it.
+        self._properties = [
+            (name, rule, rule.column or None, _TEXT_READERS[rule.reading]) for name, rule in mapping.properties.items()
+        ]
+
+    def decode(self, row: Row, number: int, received_at: int) -> Event | Rejection:
+        """The event of one row, or why it is none; the rejection's index is ``number``."""
+        mapping, given, key = self._mapping, row, ""
+        try:
+            if self._empty is not None:
+                row = {**self._empty, **row}
+            if None in row:
+                # So Python's CSV reader says it. A row that is out of step with its header cannot be trusted at all.
+                raise EventRejected("invalid_value", "the row has more cells than the header has columns")
+            key = _key(row, mapping.key, self._file, number)
+            sent_time = _time(row, mapping.time)
+            at, marks = place_in_time(sent_time, None, received_at)
+            return Event(
+                type=_type(row, mapping.type),
+                identifiers=_identifiers(row, mapping.identifiers),
+                occurred_at=at,
+                key=key,
+                source=self._source,
+                source_type="external",
+                workspace=self._workspace,
+                properties=self._properties_of(row),
+                received_at=received_at,
+                sent_time=sent_time,
+                marks=marks,
+                historical=True,
+            )
+        except EventRejected as refusal:
+            return rejection(number, _raw(given), refusal, key)
+
+    def _properties_of(self, row: Row) -> dict[str, Any]:
+        properties: dict[str, Any] = {}
+        if self._mapping.all_columns:
+            named = self._mapping.named_columns
+            properties = {column: _plain(_cell(row, column), column) for column in row if column not in named}
+        for name, rule, column, read_text in self._properties:
+            value = row.get(column)  # type: ignore[call-overload]  # None is no column, see `__init__`
+            if type(value) is not str:
+                value = _property(row, rule)
+            elif not value or value.isspace():
+                value = None
+            elif read_text is not None:
+                value = read_text(value, column)
+            if value is not None or name in properties:
+                properties[name] = value
+        if self._mapping.all_columns:
+            # An empty cell says nothing; it is not a property with the value null.
+            properties = {name: value for name, value in properties.items() if value is not None}
+        _check_properties(properties)
+        return properties
 
 
 def _raw(row: Row) -> bytes:
@@ -120,8 +132,8 @@ def _cell(row: Row, column: str) -> Any:
             "missing_column", f"the row has no column {column!r}; it has {', '.join(map(str, row))[:200]}"
         )
     value = row[column]
-    if isinstance(value, str) and not value.strip():
-        return None
+    if isinstance(value, str):
+        return None if not value or value.isspace() else value
     nan = math.isnan(value) if isinstance(value, float) else isinstance(value, Decimal) and value.is_nan()
     return None if nan else value
 
@@ -205,6 +217,8 @@ def _instant(value: Any, rule: TimeRule) -> int:
         return _placed(datetime.combine(value, time()), rule.zone)
     unit = TIME_FORMATS.get(rule.format)
     if unit:
+        if type(value) is str and len(value) <= _EXACT_DIGITS and value.isascii() and value.isdigit():
+            return int(value) * unit
         number = str(value).strip()
         if _NUMBER.fullmatch(number) is None:
             raise InvalidValue(f"{number[:40]!r} is not a number of seconds or parts of them")
@@ -228,22 +242,23 @@ def _placed(moment: datetime, zone: tzinfo | None) -> int:
 # --- properties ------------------------------------------------------------------------------------------------------
 
 
-def _properties(row: Row, mapping: TableMapping) -> dict[str, Any]:
-    properties: dict[str, Any] = {}
-    if mapping.all_columns:
-        named = mapping.named_columns
-        properties = {column: _plain(_cell(row, column), column) for column in row if column not in named}
-    for name, rule in mapping.properties.items():
-        properties[name] = _property(row, rule)
-    # An empty cell says nothing; it is not a property with the value null.
-    properties = {name: value for name, value in properties.items() if value is not None}
+def _check_properties(properties: dict[str, Any]) -> None:
+    """Raise `EventRejected` for what breaks the limits that hold on every other way in."""
     try:
         text = _encode_json(properties)
     except UnicodeEncodeError:
         raise EventRejected("invalid_value", "a cell holds text that is not UTF-8") from None
-    # What stands in the log must fit the limits that hold on every other way in.
+    if len(text) <= EVENT_BYTES_MAX and depth_bound(text) <= JSON_DEPTH_MAX and _fits_64_bits(properties):
+        return
     read_json(text, EVENT_BYTES_MAX)
-    return properties
+
+
+def _fits_64_bits(value: Any) -> bool:
+    try:
+        _pack(value)
+    except (OverflowError, TypeError, ValueError):
+        return False
+    return True
 
 
 def _property(row: Row, rule: PropertyRule) -> Any:
@@ -257,16 +272,22 @@ def _property(row: Row, rule: PropertyRule) -> Any:
         if rule.reading == "number" and type(value) not in (int, float):
             raise EventRejected("invalid_value", f"{rule.column!r} holds {type(value).__name__}, not a number")
         return value
-    if rule.reading == "number":
-        return _number(value, rule.column)
-    if rule.reading == "boolean":
-        if value.strip().lower() not in _BOOLEANS:
-            raise EventRejected("invalid_value", f"{rule.column!r}: {value[:40]!r} is not true or false")
-        return _BOOLEANS[value.strip().lower()]
+    read_text = _TEXT_READERS[rule.reading]
+    return value if read_text is None else read_text(value, rule.column)
+
+
+def _boolean(text: str, column: str) -> bool:
+    value = _BOOLEANS.get(text.strip().lower())
+    if value is None:
+        raise EventRejected("invalid_value", f"{column!r}: {text[:40]!r} is not true or false")
+    return value
+
+
+def _json(text: str, column: str) -> Any:
     try:
-        return read_json(value.encode("utf-8", "surrogatepass"))
+        return read_json(text.encode("utf-8", "surrogatepass"))
     except EventRejected as refusal:
-        raise EventRejected(refusal.code, f"{rule.column!r}: {refusal}") from None
+        raise EventRejected(refusal.code, f"{column!r}: {refusal}") from None
 
 
 def _number(text: str, column: str) -> int | float:
@@ -275,6 +296,12 @@ def _number(text: str, column: str) -> int | float:
         raise EventRejected("invalid_value", f"{column!r}: {text[:40]!r} is not a number such as 1234.56")
     # An integer keeps all its digits; anything else becomes the nearest double, as it would in JSON.
     return int(text) if text.lstrip("+-").isdigit() and len(text) < _DIGITS_MAX else _finite(float(text), column)
+
+
+_TEXT_READERS: Mapping[str, Callable[[str, str], Any] | None] = {
+    "plain": None, "number": _number, "boolean": _boolean, "json": _json,
+}  # fmt: skip
+"""How text becomes a value by each reading, for a column that messages name; None leaves the text as it is."""
 
 
 def _finite(value: float, column: str) -> float:

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from threadline.kernel.event import Recorded
+from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import format_time
 
@@ -50,6 +51,14 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     return state
 
 
+def _merge(one: State, other: State) -> State:
+    return keep_smallest(merge_entries(one, other, _first_times), CAMPAIGNS_MAX, _hash)
+
+
+def _first_times(one: list[int | None], other: list[int | None]) -> list[int | None]:
+    return [b if a is None else a if b is None else min(a, b) for a, b in zip(one, other, strict=True)]
+
+
 def _hash(campaign: str) -> bytes:
     return hashlib.blake2b(campaign.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
@@ -79,4 +88,5 @@ def campaigns_projection() -> Projection:
         empty=dict,
         fold=_fold,
         view=_view,
+        merge=_merge,
     )

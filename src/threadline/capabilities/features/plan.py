@@ -146,6 +146,16 @@ class Slot:
         for at, series in enumerate(self.series, self.series_at):
             series.push(held[at], occurred_at, entry, held[1])
 
+    def merge(self, one: list[Any], other: list[Any]) -> list[Any]:
+        """The slot's state of the union of the events of two states; it may change and reuse both."""
+        newest = max(one[1], other[1])
+        merged: list[Any] = [max(one[0], other[0]), newest]
+        if self.lifetime:
+            merged.append(self.ledger.total((one[2], other[2])))
+        for at, series in enumerate(self.series, self.series_at):
+            merged.append(series.merge(one[at], other[at], newest))
+        return merged
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -160,6 +170,14 @@ class Plan:
         """The types that feed any slot; None for every type."""
         types = {feed.type for slot in self.slots for feed in slot.source.feeds}
         return None if ANY in types else frozenset(types)
+
+    def merge(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+        """The state of the union of two people's events. It may change and reuse both."""
+        for slot in self.slots:
+            held, theirs = one.get(slot.name), other.get(slot.name)
+            if theirs is not None:
+                one[slot.name] = theirs if held is None else slot.merge(held, theirs)
+        return one
 
     @property
     def fingerprint(self) -> str:

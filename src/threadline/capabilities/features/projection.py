@@ -29,6 +29,7 @@ def projection(features: FeatureSet) -> Projection:
         fingerprint=plan.fingerprint,
         parts=True,
         compile=fuser(plan),
+        merge=plan.merge,
         timeless=_timeless,
         feeds=partial(_feeds, features),
         look=lambda names: _look(Reader(features, plan, names)),

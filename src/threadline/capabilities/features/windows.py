@@ -107,8 +107,37 @@ class Series:
         else:
             self.ledger.absorb(tally, entry)
 
+    def merge(self, one: list[Bucket], other: list[Bucket], newest: int) -> list[Bucket]:
+        """The buckets of both together; it may change and reuse them. ``newest`` is the newest time of the slot."""
+        floor = (newest - self.span) // self.width
+        merged: list[Bucket] = []
+        for bucket in sorted((*one, *other), key=_index):
+            if merged and merged[-1][0] == bucket[0]:
+                self._join(merged[-1], bucket)
+            elif bucket[0] >= floor:
+                merged.append(bucket)
+        return merged
+
+    def _join(self, bucket: Bucket, other: Bucket) -> None:
+        """Add what another bucket of the same index holds, in place."""
+        if len(bucket) < len(other):
+            bucket[1:], other[1:] = other[1:], bucket[1:]
+        if len(other) == 2:
+            for entry in other[1]:
+                self._add(bucket, self.time_of(entry), entry)
+            return
+        bucket[1] = min(bucket[1], other[1])
+        bucket[2] = self.ledger.total((bucket[2], other[2]))
+        self._cap(bucket[2])
+        if len(bucket) > 3:
+            pairs = zip(bucket[3], other[3], strict=True)
+            bucket[3] = [b if a is None else a if b is None else self.ledger.total((a, b)) for a, b in pairs]
+
     def _absorb(self, tally: Tally, entry: Entry) -> None:
         self.ledger.absorb(tally, entry)
+        self._cap(tally)
+
+    def _cap(self, tally: Tally) -> None:
         for at, cell in enumerate(self.ledger.cells):
             if cell.limited:
                 # The smallest hashes stay, so the cap does not depend on any order.

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from threadline.capabilities.events.forms import instant
 from threadline.kernel.event import Recorded
+from threadline.kernel.merging import newest
 from threadline.kernel.projection import Projection
 
 NAME = "attribution"
@@ -79,4 +80,19 @@ def _shown(touch: list[Any] | None) -> dict[str, Any] | None:
     return None if touch is None else {"at": instant(touch[0]), "event": touch[1], **touch[2]}
 
 
-ATTRIBUTION = Projection(name=NAME, version=1, handles=None, empty=lambda: [None, None], fold=_fold, view=_view)
+def _merge(one: State, other: State) -> State:
+    if one[0] is None or other[0] is None:
+        return other if one[0] is None else one
+    later = newest(one[0], other[0])
+    return [one[0] if later is other[0] else other[0], newest(one[1], other[1])]
+
+
+ATTRIBUTION = Projection(
+    name=NAME,
+    version=1,
+    handles=None,
+    empty=lambda: [None, None],
+    fold=_fold,
+    view=_view,
+    merge=_merge,
+)

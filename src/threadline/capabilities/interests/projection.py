@@ -8,11 +8,12 @@ oldest blocks, and within a block the cells with the largest hashes.
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from threadline.capabilities.interests.actions import reader_of
+from threadline.capabilities.interests.actions import cell_of, reader_of
 from threadline.capabilities.interests.definition import Interests, Source
 from threadline.capabilities.interests.ranking import rank, shown_ranking
 from threadline.capabilities.interests.state import (
@@ -29,6 +30,7 @@ from threadline.capabilities.interests.state import (
     State,
 )
 from threadline.kernel.event import Recorded
+from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Fold, Projection
 from threadline.kernel.time import DAY
 
@@ -52,6 +54,7 @@ def interests_projection(interests: Interests) -> Projection:
         fingerprint=interests.fingerprint,
         parts=True,
         compile=folds.get,
+        merge=partial(_merge, interests),
     )
 
 
@@ -123,6 +126,11 @@ def _new_cell(cells: dict[str, Any], name: str, slot: int) -> None:
     if cutoff is not None and _hash(name) >= cutoff:
         return
     cells[name] = [slot, 1]
+    _cut(cells)
+
+
+def _cut(cells: dict[str, Any]) -> None:
+    """Leave as many cells as a block has room for."""
     if len(cells) <= _CELLS_THAT_FIT:
         return
     size = sum(map(_bytes, cells))
@@ -141,3 +149,35 @@ def _bytes(name: str) -> int:
 
 def _hash(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+def _merge(interests: Interests, one: State, other: State) -> State:
+    topics = merge_entries(one.pop(TOPICS, {}), other.pop(TOPICS, {}), min)
+    merged = merge_entries(one, other, partial(_merge_blocks, interests))
+    for block in sorted(merged, key=int)[:-BLOCKS_MAX]:
+        del merged[block]
+    if topics:
+        merged[TOPICS] = keep_smallest(topics, TOPICS_MAX, _hash)
+    return merged
+
+
+def _merge_blocks(interests: Interests, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    cutoffs = [cells.pop(CUTOFF) for cells in (one, other) if CUTOFF in cells]
+    cells = one
+    for name, cell in other.items():
+        held = one.get(name)
+        cells[name] = cell if held is None else _merge_cells(held, cell, interests.topic(cell_of(name).topic).most)
+    if cutoffs:
+        # From the smaller on one of the two knows of no cell.
+        cutoff = min(cutoffs)
+        cells = {name: cell for name, cell in cells.items() if _hash(name) < cutoff} | {CUTOFF: cutoff}
+    _cut(cells)
+    return cells
+
+
+def _merge_cells(one: list[int], other: list[int], most: int) -> list[int]:
+    counts = dict(zip(one[::2], one[1::2], strict=True))
+    for slot, count in zip(other[::2], other[1::2], strict=True):
+        counts[slot] = counts.get(slot, 0) + count
+    slots = sorted(counts)[-SLOTS_MAX:]
+    return [number for slot in slots for number in (slot, min(counts[slot], most) if most else counts[slot])]

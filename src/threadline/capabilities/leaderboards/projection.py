@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from operator import add
 from typing import Any
 
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, Period, period_of, span_of
@@ -11,11 +12,14 @@ from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
 from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of, is_trusted
-from threadline.capabilities.points.ledger import newest
+from threadline.capabilities.points.ledger import merge_tables, newest
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.capabilities.segments.projection import SEGMENTS, since
+from threadline.capabilities.segments.projection import merge as merge_segments
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed
+from threadline.kernel.merging import merge_entries
+from threadline.kernel.merging import newest as newest_of
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.ranking import LIFE_MAX, TABLE, Board, Place, row_of
 from threadline.kernel.time import format_time
@@ -43,6 +47,7 @@ def boards_projection(boards: Boards) -> Projection:
         fold=plan.fold,
         view=partial(_view, boards),
         due=partial(_due, boards),
+        merge=plan.merge,
         rows=plan.rows,
         tables=(TABLE,),
         all_rows=True,
@@ -126,6 +131,18 @@ class _Plan:
         state["scores"][board] = [turn, at, recorded.id, score, until, zone if isinstance(zone, str) else None]
         return True
 
+    def merge(self, one: State, other: State) -> State:
+        sums = {kind: merge_tables(one["sums"][kind], other["sums"][kind], span_of(kind), add) for kind in self.kinds}
+        merged = {
+            "sums": sums,
+            "balance": one["balance"] + other["balance"],
+            "scores": merge_entries(one["scores"], other["scores"], _last_score),
+            "words": merge_entries(one["words"], other["words"], newest_of),
+        }
+        if self.segments:
+            merged["segments"] = merge_segments(one["segments"], other["segments"])
+        return merged
+
     # --- rows ------------------------------------------------------------------------------
 
     def rows(self, state: State, workspace: str, person: str) -> Iterator[Row]:
@@ -134,6 +151,10 @@ class _Plan:
             for period, score, end in scores_of(board, state):
                 for scope in scopes:
                     yield row_of(Board(workspace, name, period.row_name, scope), Place(score, person, end))
+
+
+def _last_score(one: list[Any], other: list[Any]) -> list[Any]:
+    return max(one, other, key=lambda score: (score[TURN], score[AT], score[ID]))
 
 
 def _word(state: State, name: str, recorded: Recorded, value: Any) -> bool:

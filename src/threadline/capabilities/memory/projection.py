@@ -9,6 +9,7 @@ from typing import Any
 from threadline.capabilities.memory.definition import TYPES, DerivationSet
 from threadline.capabilities.memory.folding import facts_made, fold_maker, fold_retraction
 from threadline.capabilities.memory.making import Maker
+from threadline.capabilities.memory.merging import merge
 from threadline.capabilities.memory.parts import State
 from threadline.capabilities.memory.paths import may_render
 from threadline.capabilities.memory.sorting import RETRACTIONS, in_place
@@ -64,6 +65,7 @@ def projection(derivations: DerivationSet) -> Projection:
         ordered=True,
         in_place=partial(in_place, makers),
         fingerprint=derivations.fingerprint,
+        merge=partial(merge, {maker.code: maker for listed in makers.values() for maker in listed}),
         parts=True,
         feeds=partial(_feeds, derivations),
         compile=compiled.get,

@@ -7,6 +7,7 @@ and limits keep the smallest names, so that no arrival order shows.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import add
 from typing import Any
 
 from threadline.capabilities.people.events import GROUP, IDENTIFY, TAG_ADDED, TAG_REMOVED
@@ -18,6 +19,7 @@ from threadline.kernel.limits import (
     TAGS_PER_PERSON_MAX,
     TRAITS_PER_PERSON_MAX,
 )
+from threadline.kernel.merging import keep_smallest, merge_entries, newest
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.time import format_time
 
@@ -93,6 +95,15 @@ def _profile_rows(state: dict[str, Marks], workspace: str, person: str) -> Itera
         yield Row(_GROUPS, f"{workspace}/{group}", person)
 
 
+_PROFILE_MAX = {"traits": TRAITS_PER_PERSON_MAX, "tags": TAGS_PER_PERSON_MAX, "groups": GROUPS_PER_PERSON_MAX}
+
+
+def _profile_merge(one: dict[str, Marks], other: dict[str, Marks]) -> dict[str, Marks]:
+    for part, most in _PROFILE_MAX.items():
+        one[part] = keep_smallest(merge_entries(one[part], other[part], newest), most)
+    return one
+
+
 PROFILE = Projection(
     name="profile",
     version=1,
@@ -102,6 +113,7 @@ PROFILE = Projection(
     view=_profile_view,
     rows=_profile_rows,
     tables=(_TAGS, _GROUPS),
+    merge=_profile_merge,
 )
 
 _USES_MAX = 200
@@ -137,7 +149,23 @@ def _uses_view(state: dict[str, list[int]], now: int, edges: list[Recorded]) -> 
     }
 
 
-IDENTIFIERS = Projection(name="identifiers", version=1, handles=None, empty=dict, fold=_uses_fold, view=_uses_view)
+def _uses_merge(one: dict[str, list[int]], other: dict[str, list[int]]) -> dict[str, list[int]]:
+    return keep_smallest(merge_entries(one, other, _span), _USES_MAX)
+
+
+def _span(one: list[int], other: list[int]) -> list[int]:
+    return [min(one[0], other[0]), max(one[1], other[1])]
+
+
+IDENTIFIERS = Projection(
+    name="identifiers",
+    version=1,
+    handles=None,
+    empty=dict,
+    fold=_uses_fold,
+    view=_uses_view,
+    merge=_uses_merge,
+)
 
 
 def _activity_fold(state: list[Any], recorded: Recorded) -> list[Any]:
@@ -173,6 +201,15 @@ def _activity_view(state: list[Any], now: int, edges: list[Recorded]) -> dict[st
     }
 
 
+def _activity_merge(one: list[Any], other: list[Any]) -> list[Any]:
+    spans = [state[:2] for state in (one, other) if state[0] is not None]
+    first, last = _span(spans[0], spans[-1]) if spans else (None, None)
+    counts, rest = merge_entries(one[2], other[2], add), one[3] + other[3]
+    for type in sorted(counts)[EVENT_TYPES_COUNTED_MAX:]:
+        rest += counts.pop(type)
+    return [first, last, counts, rest]
+
+
 ACTIVITY = Projection(
     name="activity",
     version=1,
@@ -180,4 +217,5 @@ ACTIVITY = Projection(
     empty=lambda: [None, None, {}, 0],
     fold=_activity_fold,
     view=_activity_view,
+    merge=_activity_merge,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import add
 from typing import Any
 
 from threadline.capabilities.points.calendar import Calendar, month_of
@@ -16,6 +18,7 @@ from threadline.capabilities.points.events import (
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
+from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.time import HOUR
 
 State = dict[str, Any]
@@ -159,6 +162,47 @@ def _flag(flags: dict[str, int], properties: dict[str, Any], at: int) -> None:
     flags[name] = max(at, flags.get(name, at))
     if len(flags) > POINTS_ANOMALIES_MAX:
         del flags[min(flags, key=lambda each: (flags[each], each))]
+
+
+# --- merging --------------------------------------------------------------------------------
+
+
+def merge(one: State, other: State) -> State:
+    """The state of the union of two people's lines."""
+    flags = merge_entries(one["flags"], other["flags"], max)
+    for name in sorted(flags, key=lambda each: (flags[each], each))[:-POINTS_ANOMALIES_MAX]:
+        del flags[name]
+    return {
+        "sums": _added(one["sums"], other["sums"]),
+        "days": merge_tables(one["days"], other["days"], DAYS_KEPT, _added),
+        "lots": merge_tables(one["lots"], other["lots"], LOTS_KEPT, add),
+        "caps": merge_tables(one["caps"], other["caps"], CAPS_KEPT, _merge_caps),
+        "hours": merge_tables(one["hours"], other["hours"], HOURS_KEPT, add),
+        "cools": keep_smallest(merge_entries(one["cools"], other["cools"], _merge_times), POINTS_RULES_MAX),
+        "flags": flags,
+        "streak": max(one["streak"], other["streak"]),
+    }
+
+
+def merge_tables(
+    one: dict[str, Any], other: dict[str, Any], span: int, merge: Callable[[Any, Any], Any]
+) -> dict[str, Any]:
+    """The entries of both tables that lie less than ``span`` behind the largest number, as `newest` keeps them."""
+    merged = merge_entries(one, other, merge)
+    last = max(map(int, merged), default=0)
+    return {name: entry for name, entry in merged.items() if int(name) > last - span}
+
+
+def _added(one: list[int], other: list[int]) -> list[int]:
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _merge_caps(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return keep_smallest(merge_entries(one, other, add), POINTS_RULES_MAX)
+
+
+def _merge_times(one: list[int], other: list[int]) -> list[int]:
+    return sorted(one + other)[-COOLS_KEPT:]
 
 
 # --- computing ------------------------------------------------------------------------------

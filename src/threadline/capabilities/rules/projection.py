@@ -11,6 +11,7 @@ from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.shadowing import TABLE as SHADOWS
 from threadline.capabilities.rules.shadowing import is_shadow, mark_of
 from threadline.kernel.event import Recorded
+from threadline.kernel.merging import merge_entries, newest
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
@@ -50,6 +51,13 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     return state
 
 
+def _merge(one: State, other: State) -> State:
+    merged = merge_entries(one, other, newest)
+    for rule in sorted(merged, key=lambda name: merged[name][:2])[:-RULES_KEPT]:
+        del merged[rule]
+    return merged
+
+
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
     return {
         rule: {"status": status, "version": version, "decision": id, "at": format_time(min(max(at, EARLIEST), LATEST))}
@@ -87,5 +95,6 @@ DECISIONS = Projection(
     fold=_fold,
     view=_view,
     marks=_marks,
+    merge=_merge,
 )
 """It commutes: of each rule it keeps the newest word, and of rules those with the newest words."""

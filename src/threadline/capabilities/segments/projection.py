@@ -10,6 +10,7 @@ from typing import Any
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import SEGMENTS_MAX
+from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
@@ -81,6 +82,17 @@ def _enter(kept: Kept, at: int) -> None:
         del kept[_ENTERED][:-_ENTRIES_MAX]
 
 
+def merge(one: State, other: State) -> State:
+    """The state of the union of two people's events."""
+    return keep_smallest(merge_entries(one, other, _merge_kept), _KNOWN_MAX)
+
+
+def _merge_kept(one: Kept, other: Kept) -> Kept:
+    left = max((kept[_LEFT] for kept in (one, other) if kept[_LEFT] is not None), default=None)
+    entered = sorted(at for at in {*one[_ENTERED], *other[_ENTERED]} if left is None or at > left)
+    return [left, entered[-_ENTRIES_MAX:], max(one[_VERSION], other[_VERSION])]
+
+
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, dict[str, str]]:
     shown = {}
     for name, kept in sorted(state.items()):
@@ -111,5 +123,6 @@ SEGMENTS = Projection(
     view=_view,
     rows=_rows,
     tables=(TABLE,),
+    merge=merge,
 )
 """It commutes: of leaving it keeps the last time, of entering the times after that, of words the newest."""

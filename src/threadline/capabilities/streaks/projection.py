@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.merging import merge
 from threadline.capabilities.streaks.parts import State
 from threadline.capabilities.streaks.told import HOPS, MILESTONES
 from threadline.capabilities.streaks.view import Reader
@@ -29,6 +31,7 @@ def projection(streaks: StreakSet) -> Projection:
         ordered=True,
         in_place=plan.in_place,
         fingerprint=streaks.fingerprint,
+        merge=partial(merge, streaks),
         parts=True,
         timeless=_timeless,
         feeds=reader.feeds,

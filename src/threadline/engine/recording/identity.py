@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
 from threadline.kernel.limits import THREADS_PER_PERSON_MAX
+from threadline.kernel.projection import State
 from threadline.kernel.store import Key, Put
 
 QUARANTINE = "quarantine"
@@ -180,18 +182,32 @@ def join(attempt: Attempt, one: Person, other: Person, grounds: Grounds) -> Pers
 
 
 def _fold_union(attempt: Attempt, survivor: Person, merged: Person) -> None:
+    """Make the survivor's states those of the union of both people's events."""
     catalogue = attempt.catalogue
     larger, smaller = sorted((survivor, merged), key=lambda p: p.position, reverse=True)
-    # Commuting folds allow the short way: fold the fewer events onto the state of the more.
-    commuting = [i for i in range(len(catalogue.projections)) if i not in catalogue.ordered]
-    fewer = [*thread_events(attempt.store, smaller.stored_heads()), *smaller.pending]
-    states = list(larger.states)
-    fold_events(catalogue, fewer, states, only=commuting)
+    outdated = larger.states.outdated | smaller.states.outdated
+    states: list[State] = []
+    commuting: list[int] = []
+    by_log: list[int] = []
+    for index, projection in enumerate(catalogue.projections):
+        state = None
+        if index not in outdated and projection.merge is not None:
+            state = projection.merge(larger.states[index], smaller.states[index])
+        if state is None and (index in outdated or projection.ordered):
+            by_log.append(index)
+            state = projection.empty()
+        elif state is None:
+            commuting.append(index)
+            state = larger.states[index]
+        states.append(state)
+    if commuting and smaller.position:
+        fewer = chain(thread_events(attempt.store, smaller.stored_heads()), smaller.pending)
+        fold_events(catalogue, fewer, states, only=commuting)
     union = Person(survivor.id, survivor.workspace, survivor.created_at, States(catalogue, states))
-    union.heads = {**survivor.stored_heads(), **merged.stored_heads()}
-    if catalogue.ordered:
+    if by_log:
+        union.heads = {**survivor.stored_heads(), **merged.stored_heads()}
         pending = [*survivor.pending, *merged.pending]
-        refold_person(attempt.store, catalogue, union, only=catalogue.ordered, extra=pending)
+        refold_person(attempt.store, catalogue, union, only=by_log, extra=pending)
     survivor.states, survivor.provisional, survivor.tail = union.states, None, None
     survivor.latest = max(survivor.latest, merged.latest)
 

@@ -78,8 +78,20 @@ class WorkingSet:
                     person.unwritten = frozenset(person.stale) & frozenset(self._catalogue.with_rows)
                     catch_up(self._store, self._catalogue, person)
                 person.states.settle()
-                self._people[person.id] = person
+                self._replace(person)
                 self._cache.put(person)
+
+    def _replace(self, person: Person) -> None:
+        """Let this be the person of their id. Two objects for one person would number events from two heads."""
+        before = self._people.get(person.id)
+        if before is not None:
+            owners = self.owners
+            for thread in [thread for thread, owner in owners.items() if owner is before]:
+                if thread in person.heads:
+                    owners[thread] = person
+                else:
+                    del owners[thread]
+        self._people[person.id] = person
 
     def group_of(self, thread: str) -> str:
         """What the events have in common that concern the owner of a thread: the owner's id, or the thread if it is

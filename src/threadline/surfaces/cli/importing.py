@@ -23,7 +23,7 @@ from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.typed import prepared
 from threadline.surfaces.cli.rows import BadRow, RowFile, open_rows
 from threadline.wire.rejection import Rejection
-from threadline.wire.table import Row, TableMapping, check_columns, decode_row
+from threadline.wire.table import Row, RowDecoder, TableMapping, check_columns
 
 IMPORT = "import"
 """Table of checkpoints: how far each import has come."""
@@ -198,7 +198,7 @@ def _sparse(plan: Plan, file: RowFile) -> bool:
 
 
 def _decoded(plan: Plan, row: Row, number: int, received_at: int, sparse: bool) -> Event | Rejection:
-    return decode_row(
+    return RowDecoder(
         row, plan.mapping, file=plan.name, number=number, source=plan.source, workspace=plan.workspace,
         received_at=received_at, sparse=sparse,
     )  # fmt: skip

@@ -1,0 +1,75 @@
+"""The peer that is an earlier commit of ours: what `bench/threadline_side.py` is where 45fdf71 runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from threadline.app import open_engine
+from threadline.engine.dump import dump
+from threadline.engine.rebuilding import Parts, refold_everybody
+from threadline.kernel.event import Event
+
+WORKSPACE = "default"
+
+
+class Threadline:
+    """The engine with everything that ships switched on."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.engine = open_engine(path)
+        self._accepted = 0
+
+    def fill(self, batches: Iterable[list[Event]]) -> None:
+        """Record the history as anything else is recorded, synced: there is no faster door."""
+        for batch in batches:
+            self.record(batch)
+
+    def record(self, events: list[Event]) -> None:
+        """Record one batch; anything but acceptance or a duplicate ends the benchmark."""
+        for receipt in self.engine.record(events):
+            if receipt.status == "accepted":
+                self._accepted += 1
+            elif receipt.status != "duplicate":
+                raise AssertionError(f"an event of the world was not accepted: {receipt}")
+
+    def count(self) -> int:
+        """Events accepted since the file was opened. An accepted event is durable."""
+        return self._accepted
+
+    def close(self) -> None:
+        """Release the file."""
+        self.engine.close()
+
+
+def read_person(engine: Any, user_id: str, now: int) -> Any:
+    """Everything that is known of one person."""
+    with engine.reading():
+        person = engine.person(WORKSPACE, f"user_id:{user_id}")
+        return engine.views(person, now)
+
+
+def read_features(engine: Any, user_id: str, now: int) -> Any:
+    """One person's feature vector."""
+    with engine.reading():
+        person = engine.person(WORKSPACE, f"user_id:{user_id}")
+        return engine.views(person, now, names=("features",))
+
+
+def refold(side: Threadline, path: Path, jobs: int) -> int:
+    """Derive everybody's state again from the log by so many processes; answers how many events that were."""
+    opener = partial(_open_parts, path)
+    return refold_everybody(side.engine.store, side.engine.catalogue, jobs=jobs, opener=opener).events
+
+
+def _open_parts(path: Path) -> Parts:
+    """Store and catalogue for one process of a refold, which only reads."""
+    engine = open_engine(path, readonly=True)
+    return engine.store, engine.catalogue
+
+
+def canonical_dump(side: Threadline) -> list[str]:
+    """All that is known, as lines that are the same in whichever order the same events arrived."""
+    return dump(side.engine.store, side.engine.catalogue, arrival=False)
