@@ -12,9 +12,9 @@ from tests import activity
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.interests.declared import declare
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.time import format_time, parse_time
 from threadline.stores.memory import MemoryStore
 

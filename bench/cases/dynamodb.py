@@ -17,9 +17,9 @@ from threadline.kernel.event import Event
 from threadline.kernel.store import feed_pages
 from threadline.kernel.time import system_clock
 from threadline.settings import Settings
-from threadline.stores.dynamodb import DynamoStore, migrate
-from threadline.stores.dynamodb_address import parse
-from threadline.stores.dynamodb_client import Client
+from threadline.stores.dynamodb.address import parse
+from threadline.stores.dynamodb.client import Client
+from threadline.stores.dynamodb.store import DynamoStore, migrate
 
 PEOPLE, HISTORY, MEASURED = 400, 4_000, 1_200
 """Ten events a person before the count begins, as in the standard world."""

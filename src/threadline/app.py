@@ -14,10 +14,10 @@ from pathlib import Path
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.capabilities.webhooks import Destination
-from threadline.engine.catalogue import Catalogue, discover
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.engine.moving import refuse_unfinished
+from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
@@ -181,13 +181,13 @@ def _open_for_program(settings: Settings, readonly: bool) -> Engine:
 
 
 def _back_up(settings: Settings, file: Path, told: Told) -> Copied:
-    from threadline.stores.sqlite_backup import back_up
+    from threadline.stores.sqlite.backup import back_up
 
     return back_up(_embedded(settings), file, told, settings.busy_timeout_seconds)
 
 
 def _restore(settings: Settings, backup: Path, told: Told, replace: bool) -> Copied:
-    from threadline.stores.sqlite_backup import restore
+    from threadline.stores.sqlite.backup import restore
 
     return restore(backup, _embedded(settings), told, replace=replace)
 
@@ -217,7 +217,7 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
     scheme, elsewhere, _ = settings.store.partition("://")
     if scheme in POSTGRES:
         _need("psycopg", "store", "PostgreSQL", "postgres")
-        from threadline.stores.postgres import PostgresStore
+        from threadline.stores.postgres.store import PostgresStore
 
         return PostgresStore(
             settings.store,
@@ -228,12 +228,12 @@ def _open_store(settings: Settings, readonly: bool) -> Store:
         )
     if scheme == DYNAMODB:
         _need("botocore", "store", "DynamoDB", "aws")
-        from threadline.stores.dynamodb import DynamoStore
+        from threadline.stores.dynamodb.store import DynamoStore
 
         return DynamoStore(settings.store, system_clock, readonly=readonly, patience_seconds=settings.retry_seconds)
     if elsewhere:
         raise InvalidSetting(f"store: {scheme}:// is not a store we know; give a path or {MEMORY!r}")
-    from threadline.stores.sqlite import SqliteStore
+    from threadline.stores.sqlite.store import SqliteStore
 
     return SqliteStore(
         settings.store,
@@ -288,7 +288,7 @@ def _with_cache(store: Store, settings: Settings, readonly: bool) -> Store:
         return store
     try:
         _need("redis", "cache", "Redis", "redis")
-        from threadline.stores.cached import CachedStore, redis_connections
+        from threadline.stores.redis.cached import CachedStore, redis_connections
 
         return CachedStore(
             store,
@@ -307,7 +307,7 @@ def open_limits(settings: Settings) -> SharedLimits | None:
     if not settings.cache:
         return None
     _need("redis", "cache", "Redis", "redis")
-    from threadline.stores.redis_limits import RedisLimits
+    from threadline.stores.redis.limits import RedisLimits
 
     return RedisLimits(settings.cache, settings.cache_timeout_seconds, settings.cache_retry_seconds)
 

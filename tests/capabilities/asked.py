@@ -9,9 +9,9 @@ import yaml
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.time import SECOND, format_time
 from threadline.stores.memory import MemoryStore
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.capabilities.asked import Asked
-from threadline.engine.dump import dump
+from threadline.engine.maintenance.dump import dump
 from threadline.kernel.store import scan_pages
 
 DEFINITIONS = """

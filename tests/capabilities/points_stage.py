@@ -9,10 +9,10 @@ import msgspec
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.context import Context
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.store import Store
 from threadline.kernel.time import SECOND

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.capabilities.asked import Asked
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 
 SPENDERS = "segments: {spenders: {when: {field: features.monetary_total, greater_than: 80}}}"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadline.app import catalogue
-from threadline.engine.history import occurred_order
-from threadline.engine.refold import fold_events
+from threadline.engine.folding.history import occurred_order
+from threadline.engine.folding.refold import fold_events
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Edge
 from threadline.kernel.time import DAY

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from tests.capabilities.leaderboards_stage import BOARDS, FEATURES, STREAKS, board, competition, staged, standing, text
 from tests.capabilities.points_stage import STARTS_AT, Stage
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED
-from threadline.engine.ranks import Ranks
+from threadline.engine.reading.ranks import Ranks
 from threadline.kernel.event import Identifier
 from threadline.kernel.ranking import TABLE, Board, board_of, place_of
 from threadline.kernel.store import scan_pages

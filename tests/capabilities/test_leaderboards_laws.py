@@ -13,10 +13,10 @@ from hypothesis import Phase, given, settings
 
 from tests.capabilities.asked import Asked
 from tests.laws import staging
-from threadline.engine.catalogue import Catalogue
 from threadline.engine.context import Context
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.event import Event
 from threadline.kernel.identity import MERGED
 from threadline.kernel.policy import TIMER_FIRED

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from tests.capabilities.points_stage import Stage, catalogue
 from threadline.capabilities.leaderboards.projection import NAME
-from threadline.engine import indexing
+from threadline.engine.maintenance import indexes as indexing
 from threadline.kernel.errors import Conflict
 from threadline.kernel.ranking import TABLE, board_of
 from threadline.kernel.store import scan_pages

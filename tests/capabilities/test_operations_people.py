@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
 from threadline.kernel.time import DAY, HOUR
 

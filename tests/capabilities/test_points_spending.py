@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests.capabilities.points_stage import STARTS_AT, Stage
 from tests.laws.staging import Crash, CrashingStore
-from threadline.engine.rebuilding import refold_shard
+from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.identity import MERGED
 from threadline.kernel.time import DAY, HOUR
 from threadline.stores.memory import MemoryStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 
 
 def rich(points: int, definitions: str = "", store: MemoryStore | None = None) -> Stage:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.deciding_stage import ALWAYS, RISK, acting, applied, decisions, events, rules, views
-from threadline.engine.dispatch import Dispatcher
-from threadline.engine.packing import unpack
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.folding.packing import unpack
 from threadline.engine.recording.plans import Plans
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY

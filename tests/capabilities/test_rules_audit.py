@@ -8,7 +8,7 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.audit_stage import DEFINITIONS, applied, people
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import Effect

@@ -17,9 +17,9 @@ from threadline.capabilities.rules.actions import KINDS, SYNONYMS
 from threadline.capabilities.rules.loading import read_book
 from threadline.capabilities.rules.reading import rule_of_json, set_of_json
 from threadline.capabilities.rules.schema import RULES_SECTION, SETS_SECTION
-from threadline.engine.catalogue import Catalogue, discover
-from threadline.engine.declared import content_of, history_of
+from threadline.engine.definition_history import content_of, history_of
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.store import Store
 from threadline.stores.memory import MemoryStore

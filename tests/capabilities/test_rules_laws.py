@@ -19,9 +19,9 @@ from threadline.capabilities.rules.policy import rules_policy
 from threadline.capabilities.rules.projection import TABLE
 from threadline.capabilities.rules.reading import rule_of_json, set_of_json
 from threadline.capabilities.rules.verifying import breaches
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.dump import dump
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.maintenance.dump import dump
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.store import feed_pages, scan_pages

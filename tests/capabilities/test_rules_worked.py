@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.capabilities.asked import Asked
 from tests.kernel.test_canonical import NUMBERS
-from threadline.engine.packing import unpack
+from threadline.engine.folding.packing import unpack
 from threadline.kernel.store import scan_pages
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")

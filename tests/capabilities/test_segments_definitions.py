@@ -8,7 +8,7 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.segments_stage import SPENDERS, bought, members, redefined, told, work
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue, discover
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import DAY
 

@@ -15,7 +15,7 @@ from tests.capabilities.asked import Asked
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.capabilities.segments.projection import SEGMENTS
 from threadline.engine.context import Context
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import SEGMENTS_MAX

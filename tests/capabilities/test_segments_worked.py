@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.capabilities.asked import Asked
 from threadline.engine.context import Context
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import parse_time
 

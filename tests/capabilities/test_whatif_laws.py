@@ -15,8 +15,8 @@ from tests.capabilities.test_rules_laws import RULES, SETS
 from tests.capabilities.whatif_stage import Tried, counted, yaml
 from threadline.capabilities.whatif.trying import Asked as Question
 from threadline.capabilities.whatif.trying import Checkpoint, prepare
-from threadline.engine import whatif
 from threadline.engine.context import Context
+from threadline.engine.simulation import run as whatif
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.store import FeedEntry, Item, Key, Store, scan_pages
 from threadline.testing import scenarios

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from tests.servers import dynamodb, postgres
 from tests.servers import redis as redis_servers
 from threadline.kernel.store import Store
-from threadline.stores.cache_epochs import OPEN
-from threadline.stores.cached import CachedStore, redis_connections
 from threadline.stores.memory import MemoryStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.redis.cached import CachedStore, redis_connections
+from threadline.stores.redis.epochs import OPEN
+from threadline.stores.sqlite.store import SqliteStore
 
 MODEL = "memory"
 

@@ -15,12 +15,12 @@ import msgspec
 
 from threadline.app import catalogue
 from threadline.capabilities.definitions import Definitions
-from threadline.engine.catalogue import Catalogue, discover
-from threadline.engine.dispatch import Dispatcher
-from threadline.engine.dump import dump
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.engine.person import PERSON
-from threadline.engine.rebuilding import refold_shard
+from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.folding.person import PERSON
+from threadline.engine.maintenance.dump import dump
+from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.engine.recording.rejected_log import page
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import ThreadlineError

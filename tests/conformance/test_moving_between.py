@@ -20,12 +20,12 @@ from tests.engine.test_moving import CATALOGUE, assert_equal, told
 from tests.laws import staging
 from tests.servers import dynamodb, postgres
 from threadline.engine.engine import Engine
-from threadline.engine.moving import Move
+from threadline.engine.maintenance.move import Move
 from threadline.kernel.store import Store, feed_pages
 from threadline.kernel.time import DAY
-from threadline.stores.dynamodb import DynamoStore
-from threadline.stores.postgres import PostgresStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.dynamodb.store import DynamoStore
+from threadline.stores.postgres.store import PostgresStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 from threadline.testing.store_cases import entry, record
 
@@ -41,7 +41,7 @@ WAYS = [("sqlite", NEWEST), (NEWEST, "dynamodb"), ("dynamodb", "sqlite")]
 DYING = """
 import os, signal, sys
 from threadline.app import composition
-from threadline.engine.moving import Move
+from threadline.engine.maintenance.move import Move
 from threadline.surfaces.cli.program import run
 
 left, commit = int(sys.argv[1]), Move._commit

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from threadline.engine import collecting
-from threadline.engine.collecting import seldom_collected
+from threadline.engine import gc_deferred as collecting
+from threadline.engine.gc_deferred import seldom_collected
 
 USUAL = 700
 

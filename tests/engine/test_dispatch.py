@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue, discover
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.engine.packing import unpack_event
+from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.folding.packing import unpack_event
 from threadline.engine.scheduled import OUTBOX, TIMER
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.engine import Engine
-from threadline.engine.sandbox import Life
-from threadline.engine.sides import Side
+from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.simulation.sandbox import Life
+from threadline.engine.simulation.variant import Side
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Known, Policy, Wish
 from threadline.kernel.projection import Edge, Projection

@@ -14,20 +14,20 @@ from hypothesis import given
 
 from tests.laws import staging
 from tests.laws.staging import Crash, event
-from threadline.engine import moving
-from threadline.engine.dispatch import Dispatcher
-from threadline.engine.dump import dump
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.leases import LEASE
 from threadline.engine.engine import Engine
-from threadline.engine.indexing import MARKS
-from threadline.engine.leases import LEASE
-from threadline.engine.moving import NOT_MOVED, Move, fingerprint
+from threadline.engine.maintenance import move as moving
+from threadline.engine.maintenance.dump import dump
+from threadline.engine.maintenance.indexes import MARKS
+from threadline.engine.maintenance.move import NOT_MOVED, Move, fingerprint
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.store import Batch, Key, Put, Refusal, Store, feed_pages, scan_pages
 from threadline.kernel.time import DAY
 from threadline.stores.memory import MemoryStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.engine import ordered_counts
-from threadline.engine.ordered_counts import OrderedCounts
+from threadline.engine.reading import ordered_counts
+from threadline.engine.reading.ordered_counts import OrderedCounts
 
 numbers = st.one_of(st.integers(-9, 9), st.integers(-(2**63), 2**63 - 1))
 

@@ -9,8 +9,8 @@ import pytest
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded

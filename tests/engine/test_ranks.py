@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from threadline.engine import ranks as module
-from threadline.engine.ranks import Ranks
+from threadline.engine.reading import ranks as module
+from threadline.engine.reading.ranks import Ranks
 from threadline.kernel.ranking import Board, Place, row_of
 from threadline.kernel.store import Batch, Delete, Key, Put, Store
 from threadline.kernel.time import DAY, SECOND
 from threadline.stores.memory import MemoryStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing.store_cases import at_once
 
 BOARD = Board("default", "points.1", "all", "")

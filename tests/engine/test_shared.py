@@ -11,7 +11,7 @@ import pytest
 
 from tests.laws import staging
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.policy import Policy, Shared

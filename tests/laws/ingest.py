@@ -16,7 +16,7 @@ from random import Random
 
 from tests.laws import staging
 from threadline.kernel.event import Event
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 
 THREADS = 3

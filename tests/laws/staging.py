@@ -8,15 +8,15 @@ from random import Random
 from typing import Any
 
 from threadline.app import catalogue
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.dump import dump, was_told
 from threadline.engine.engine import Engine
-from threadline.engine.person import lasting
-from threadline.engine.rebuilding import refold_shard
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.person import lasting
+from threadline.engine.maintenance.dump import dump, was_told
+from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.store import Batch, LogEntry, Refusal, Span, Store
 from threadline.kernel.time import format_time
-from threadline.stores.dynamodb_commit import chains
+from threadline.stores.dynamodb.commit import chains
 from threadline.stores.memory import MemoryStore
 from threadline.testing.audits import points as audited_points
 from threadline.testing.audits.streaks import FIELDS as STREAK_FIELDS

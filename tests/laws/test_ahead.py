@@ -12,8 +12,8 @@ from tests.laws import staging
 from tests.laws.staging import CountingStore, event
 from tests.laws.test_refold import diary
 from threadline.engine.engine import Engine
-from threadline.engine.person import Person
-from threadline.engine.refold import folded_before
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.refold import folded_before
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore

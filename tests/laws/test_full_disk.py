@@ -12,11 +12,11 @@ import pytest
 
 from tests.laws import staging
 from threadline.engine.engine import Engine
-from threadline.engine.packing import unpack_event
+from threadline.engine.folding.packing import unpack_event
 from threadline.kernel.errors import StoreFull
 from threadline.kernel.event import Event, event_id
 from threadline.stores.memory import MemoryStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 
 BALLAST_BYTES = 22_500_000

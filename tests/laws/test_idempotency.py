@@ -16,7 +16,7 @@ from threadline.engine.recording import rejected_log as rejected
 from threadline.kernel.event import Event, Receipt, event_id
 from threadline.kernel.time import HOUR
 from threadline.stores.memory import MemoryStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 
 WHO = {"user_id": "u"}

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from tests.laws import staging
 from threadline.engine.engine import Engine
-from threadline.engine.rebuilding import refold_everybody
+from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.recording.change import index_rows
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Projection, Row

@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from tests.capabilities.asked import Asked
 from tests.laws import staging
 from threadline.engine.context import Context
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import DAY, HOUR, format_time

@@ -17,7 +17,7 @@ import pytest
 from tests.laws import staging
 from threadline.kernel.event import Event, event_id
 from threadline.stores.memory import MemoryStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 from threadline.testing.auditor import audit
 

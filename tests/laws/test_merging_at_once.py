@@ -13,9 +13,9 @@ from hypothesis import given
 from tests.laws import staging
 from tests.laws.staging import Engine, event
 from tests.laws.test_refold import diary
-from threadline.engine.ask import Asker
-from threadline.engine.outcomes import identifier_of
-from threadline.engine.person import THREAD
+from threadline.engine.delivery.outcomes import identifier_of
+from threadline.engine.folding.person import THREAD
+from threadline.engine.reading.person_reader import Asker
 from threadline.kernel.event import Event, thread_id
 from threadline.kernel.store import Item, Key
 from threadline.kernel.time import DAY

@@ -13,7 +13,7 @@ from tests.laws import staging
 from threadline.kernel.event import Event
 from threadline.kernel.store import Store
 from threadline.stores.memory import MemoryStore
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 from threadline.testing.auditor import audit
 

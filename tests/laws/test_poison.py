@@ -11,8 +11,8 @@ import pytest
 
 from tests.laws import staging
 from tests.laws.staging import Engine, event
-from threadline.engine.dispatch import Dispatcher
-from threadline.engine.packing import body_of, encode_event
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.folding.packing import body_of, encode_event
 from threadline.engine.recording import rejected_log as rejected
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 
 from tests.laws import staging
-from threadline.engine.catalogue import Catalogue
 from threadline.engine.engine import Engine
-from threadline.engine.rebuilding import refold_shard
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.projection import Projection

@@ -13,7 +13,7 @@ from hypothesis import given
 from tests.laws import staging
 from tests.laws.test_index_rows import PEOPLE, amiss, liked, tell, written
 from threadline.engine.engine import Engine
-from threadline.engine.person import PERSON, THREAD
+from threadline.engine.folding.person import PERSON, THREAD
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Row

@@ -18,7 +18,7 @@ import pytest
 from tests.engine.test_dispatch import NOW, Clock
 from tests.senders.receiver import OK, Answer, Call, Receiver, is_signed
 from threadline.app import open_dispatcher, open_engine
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, SECOND
 from threadline.settings import Settings

@@ -22,7 +22,7 @@ import pytest
 
 from tests.servers.ports import free_port
 from threadline.kernel.time import system_clock
-from threadline.stores.dynamodb import DynamoStore, migrate
+from threadline.stores.dynamodb.store import DynamoStore, migrate
 
 LOCAL = Path(__file__).parent / "dynamodb_local"
 LOCAL_SWITCH = "THREADLINE_TEST_DYNAMODB_LOCAL"

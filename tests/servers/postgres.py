@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 
 from threadline.settings import Settings
-from threadline.stores.postgres import PostgresStore, migrate
+from threadline.stores.postgres.store import PostgresStore, migrate
 
 DEBIAN = Path("/usr/lib/postgresql/15/bin")
 SWITCH_15 = "THREADLINE_TEST_POSTGRES_15"

@@ -11,9 +11,9 @@ import pytest
 from tests.servers import redis as servers
 from tests.servers.redis import RedisProcess
 from threadline.kernel.store import Batch, Item, Key, Put, Refusal, Store
-from threadline.stores.cache_epochs import EPOCH, OPEN
-from threadline.stores.cached import CachedStore, redis_connections
 from threadline.stores.memory import MemoryStore
+from threadline.stores.redis.cached import CachedStore, redis_connections
+from threadline.stores.redis.epochs import EPOCH, OPEN
 
 LEASE, RETRY = 0.1, 0.1
 TIMEOUT = 10.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import urllib3
 
-from threadline.stores.dynamodb_client import Client
+from threadline.stores.dynamodb.client import Client
 
 THROTTLED = json.dumps({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException"}).encode()
 

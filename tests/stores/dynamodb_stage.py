@@ -11,9 +11,9 @@ from typing import Any
 
 from threadline.kernel.store import FeedEntry
 from threadline.kernel.time import system_clock
-from threadline.stores.dynamodb import DynamoStore
-from threadline.stores.dynamodb_address import Address, parse
-from threadline.stores.dynamodb_client import Client
+from threadline.stores.dynamodb.address import Address, parse
+from threadline.stores.dynamodb.client import Client
+from threadline.stores.dynamodb.store import DynamoStore
 
 EXPIRY_SECONDS = 1.0
 Answer = tuple[int, bytes]

@@ -14,8 +14,8 @@ from tests.laws import staging
 from tests.laws.ingest import history, say
 from tests.stores.dynamodb_faults import FaultyClient
 from threadline.kernel.time import SECOND, system_clock
-from threadline.stores.dynamodb import DynamoStore
-from threadline.stores.dynamodb_address import parse
+from threadline.stores.dynamodb.address import parse
+from threadline.stores.dynamodb.store import DynamoStore
 from threadline.testing import scenarios
 
 CALL_EVENTS_MAX = 8

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests.servers import postgres
-from threadline.stores.postgres import PostgresStore
+from threadline.stores.postgres.store import PostgresStore
 
 
 @pytest.fixture

@@ -20,14 +20,14 @@ import msgspec
 import psycopg
 
 from tests.laws import staging
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import Effect, Policy, Wish
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import DAY, system_clock
-from threadline.stores.postgres import PostgresStore
+from threadline.stores.postgres.store import PostgresStore
 from threadline.testing.scenarios import batched
 from threadline.testing.world import World
 

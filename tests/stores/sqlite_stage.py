@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 
 FILE = "threadline.db"
 SOURCE = str(Path(__file__).parents[2] / "src")

@@ -17,14 +17,14 @@ import apsw
 import pytest
 
 from tests.laws import staging
-from threadline.engine.dump import dump
+from threadline.engine.maintenance.dump import dump
 from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreBusy, StoreDamaged, StoreFull
 from threadline.kernel.store import Batch, Key, Put, feed_pages
-from threadline.stores import sqlite_backup
-from threadline.stores.cache_epochs import EPOCH
-from threadline.stores.sqlite import SqliteStore
-from threadline.stores.sqlite_backup import back_up, restore
-from threadline.stores.sqlite_driver import Access, connect
+from threadline.stores.redis.epochs import EPOCH
+from threadline.stores.sqlite import backup as sqlite_backup
+from threadline.stores.sqlite.backup import back_up, restore
+from threadline.stores.sqlite.driver import Access, connect
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 from threadline.testing.store_cases import entry, put, record
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 WRITER = """
 import sys
 from threadline.kernel.store import Batch, Key, LogEntry, Put
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 store = SqliteStore(sys.argv[1], wal_pages_max=200)
 number = 0
 while True:

@@ -28,10 +28,10 @@ from tests.stores.cached_stage import (
     write,
 )
 from threadline.kernel.errors import InvalidSetting
-from threadline.stores.cache_epochs import CLOSED, MARGIN
-from threadline.stores.cached import CachedStore, redis_connections
-from threadline.stores.redis_cache import RedisCache
-from threadline.stores.redis_client import RedisUnreachable
+from threadline.stores.redis.cache import RedisCache
+from threadline.stores.redis.cached import CachedStore, redis_connections
+from threadline.stores.redis.client import RedisUnreachable
+from threadline.stores.redis.epochs import CLOSED, MARGIN
 
 __all__ = ["one", "redis", "store", "two"]
 

@@ -20,8 +20,8 @@ from tests.stores.dynamodb_worker import EXPIRY_SECONDS
 from threadline.kernel.event import event_id
 from threadline.kernel.store import FeedEntry, feed_pages
 from threadline.kernel.time import system_clock
-from threadline.stores.dynamodb import DynamoStore, migrate
-from threadline.stores.dynamodb_address import parse
+from threadline.stores.dynamodb.address import parse
+from threadline.stores.dynamodb.store import DynamoStore, migrate
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
 

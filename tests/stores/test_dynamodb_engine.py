@@ -23,8 +23,8 @@ from tests.engine.test_dispatch import (  # noqa: F401 - these are run here once
 from tests.laws import staging
 from tests.servers.dynamodb import ministack
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event
 from threadline.kernel.store import feed_pages
 from threadline.stores.memory import MemoryStore

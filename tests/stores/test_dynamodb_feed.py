@@ -16,8 +16,8 @@ from tests.stores.dynamodb_stage import EXPIRY_SECONDS, Answer, Gate, Opening, i
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Put, feed_pages
 from threadline.kernel.time import DAY, HOUR, system_clock
-from threadline.stores import dynamodb_journal
-from threadline.stores.dynamodb import DynamoStore
+from threadline.stores.dynamodb import journal as dynamodb_journal
+from threadline.stores.dynamodb.store import DynamoStore
 from threadline.testing.store_cases import KEY, OTHER_THREAD, entry, put, record
 
 

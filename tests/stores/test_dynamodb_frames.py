@@ -18,17 +18,16 @@ from tests.laws import staging
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_values import noise
 from threadline.engine.engine import Engine
-from threadline.engine.person import SNAPSHOT
+from threadline.engine.folding.person import SNAPSHOT
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, Key, Put, scan_pages
 from threadline.kernel.time import DAY, SECOND, system_clock
-from threadline.stores import dynamodb_layout as layout
-from threadline.stores.dynamodb import DynamoStore, migrate
-from threadline.stores.dynamodb_address import parse
-from threadline.stores.dynamodb_client import Client
-from threadline.stores.dynamodb_difference import Frame, shape
-from threadline.stores.dynamodb_frames import Frames
+from threadline.stores.dynamodb.address import parse
+from threadline.stores.dynamodb.client import Client
+from threadline.stores.dynamodb.difference import Frame, shape
+from threadline.stores.dynamodb.frames import Frames
+from threadline.stores.dynamodb.store import DynamoStore, layout, migrate
 from threadline.stores.memory import MemoryStore
 from threadline.testing.store_cases import at_once, put, verdicts
 from threadline.testing.world import World

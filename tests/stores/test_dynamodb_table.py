@@ -13,10 +13,9 @@ from tests.servers.dynamodb import ministack
 from threadline.kernel.errors import InvalidSetting, InvalidValue, Unavailable
 from threadline.kernel.store import Batch, Check, Key, Put
 from threadline.kernel.time import DAY, SECOND, system_clock
-from threadline.stores import dynamodb_layout as layout
-from threadline.stores.dynamodb import DynamoStore, migrate
-from threadline.stores.dynamodb_address import Address, parse
-from threadline.stores.dynamodb_client import Client
+from threadline.stores.dynamodb.address import Address, parse
+from threadline.stores.dynamodb.client import Client
+from threadline.stores.dynamodb.store import DynamoStore, layout, migrate
 from threadline.testing.store_cases import OTHER_THREAD, at_once, entry, put, verdicts
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from tests.laws import staging
 from threadline.engine.engine import Engine
-from threadline.engine.person import SNAPSHOT
-from threadline.engine.rebuilding import refold_shard
+from threadline.engine.folding.person import SNAPSHOT
+from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.identity import MERGED
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import MINUTE
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 
 DATA = Path(__file__).parents[1] / "data" / "stores"
 

@@ -21,7 +21,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.sender import Lane
 from threadline.kernel.store import Store
 from threadline.kernel.time import DAY, SECOND
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 
 
 @pytest.fixture(params=["sqlite", "postgres", "dynamodb"])

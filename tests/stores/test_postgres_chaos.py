@@ -20,7 +20,7 @@ import pytest
 from tests.laws import staging
 from tests.servers import postgres
 from tests.stores.postgres_worker import MAIL, SENDING_LEASE_SECONDS, WEEK_LATER, Task, calls, shift_to, told
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.scheduled import OUTBOX, TIMER
 from threadline.kernel.errors import Unavailable
@@ -28,7 +28,7 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.identity import MERGED
 from threadline.kernel.store import FeedEntry, feed_pages, scan_pages
 from threadline.stores.memory import MemoryStore
-from threadline.stores.postgres import PostgresStore
+from threadline.stores.postgres.store import PostgresStore
 from threadline.testing.auditor import audit
 from threadline.testing.scenarios import plain
 

@@ -14,7 +14,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.event import Event
 from threadline.kernel.store import feed_pages
 from threadline.stores.memory import MemoryStore
-from threadline.stores.postgres import PostgresStore
+from threadline.stores.postgres.store import PostgresStore
 from threadline.testing import scenarios
 from threadline.testing.scenarios import telling
 from threadline.testing.store_cases import at_once

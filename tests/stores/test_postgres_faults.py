@@ -18,9 +18,9 @@ from tests.servers.postgres_wire import Cut, Wire
 from tests.stores.postgres_stage import connect, store, url
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, FeedEntry, Put, feed_pages
-from threadline.stores.postgres import PostgresStore
-from threadline.stores.postgres_commit import _APPLY, _log_columns
-from threadline.stores.postgres_rows import columns
+from threadline.stores.postgres.commit import _APPLY, _log_columns
+from threadline.stores.postgres.rows import columns
+from threadline.stores.postgres.store import PostgresStore
 from threadline.testing.store_cases import KEY, at_once, entry, record, verdicts
 
 __all__ = ["store", "url"]

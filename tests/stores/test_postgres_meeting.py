@@ -16,7 +16,7 @@ from tests.servers import postgres
 from tests.stores.postgres_stage import connect, store, url
 from threadline.kernel.errors import StoreBusy, Unavailable
 from threadline.kernel.store import Batch, Check, Delete, Key, Put, feed_pages
-from threadline.stores.postgres import PostgresStore
+from threadline.stores.postgres.store import PostgresStore
 from threadline.testing.store_cases import KEY, at_once, entry, put, record, verdicts
 
 __all__ = ["store", "url"]

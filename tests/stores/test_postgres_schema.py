@@ -11,10 +11,10 @@ from tests.servers import postgres
 from threadline.kernel.errors import InvalidSetting, StoreBusy, Unavailable
 from threadline.kernel.store import Batch, Key, Put, Store, feed_pages
 from threadline.settings import Settings
-from threadline.stores import postgres_schema
-from threadline.stores.postgres import PostgresStore, migrate
-from threadline.stores.postgres_connection import Connections, place
-from threadline.stores.postgres_schema import KNOWN, MIGRATIONS, Migration
+from threadline.stores.postgres import schema as postgres_schema
+from threadline.stores.postgres.connection import Connections, place
+from threadline.stores.postgres.schema import KNOWN, MIGRATIONS, Migration
+from threadline.stores.postgres.store import PostgresStore, migrate
 from threadline.testing.store_cases import at_once, entry, record
 from threadline.testing.store_item_laws import ItemLaws
 from threadline.testing.store_log_laws import LogLaws

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.servers import redis as servers
 from tests.servers.redis import RedisProcess
 from threadline.kernel.time import SECOND
-from threadline.stores.redis_limits import PEOPLE_AT_ONCE, RedisLimits
+from threadline.stores.redis.limits import PEOPLE_AT_ONCE, RedisLimits
 from threadline.surfaces.http.rate import Buckets
 from threadline.testing.store_cases import at_once
 

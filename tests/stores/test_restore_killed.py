@@ -15,16 +15,16 @@ import apsw
 import pytest
 
 from threadline.kernel.errors import Conflict, InvalidSetting, StoreFull
-from threadline.stores import sqlite_backup
-from threadline.stores.sqlite import SqliteStore
-from threadline.stores.sqlite_backup import back_up, restore
+from threadline.stores.sqlite import backup as sqlite_backup
+from threadline.stores.sqlite.backup import back_up, restore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing.store_cases import entry, record
 
 ROOT = Path(__file__).parents[2]
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from threadline.stores import sqlite_backup
+from threadline.stores.sqlite import backup as sqlite_backup
 
 left = int(sys.argv[3])
 

@@ -15,9 +15,9 @@ import pytest
 from tests.stores.sqlite_stage import FILE, python, store
 from threadline.kernel.errors import InvalidSetting, StoreBusy, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, Key, Span, Store, feed_pages
-from threadline.stores import sqlite_rows
-from threadline.stores.sqlite import SqliteStore
-from threadline.stores.sqlite_file import refuse_network
+from threadline.stores.sqlite import rows as sqlite_rows
+from threadline.stores.sqlite.file import refuse_network
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing.store_cases import at_once, entry, put, record
 from threadline.testing.store_laws import StoreLaws
 
@@ -42,7 +42,7 @@ class TestSqliteStoreThatMovesItsIndexOften(StoreLaws):
 
 HOLD = """
 import sys
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 store = SqliteStore(sys.argv[1])
 print("open", flush=True)
 sys.stdin.read()
@@ -287,7 +287,7 @@ def test_an_interrupted_commit_is_caught_up_with(store: SqliteStore, monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("threadline.stores.sqlite_log.EventLog.published", interrupt)
+        patch.setattr("threadline.stores.sqlite.log.EventLog.published", interrupt)
         with pytest.raises(KeyboardInterrupt):
             record(store, entry(1), entry(2))
     assert [page.entry for page in store.feed()] == store.events("aa" * 16) == [entry(1), entry(2)]
@@ -331,7 +331,7 @@ def open_files(path: Path) -> int:
 
 
 def test_more_event_types_than_are_cached_are_all_kept(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("threadline.stores.sqlite_names.CACHED_MAX", 10)
+    monkeypatch.setattr("threadline.stores.sqlite.names.CACHED_MAX", 10)
     entries = [entry(number, type=f"type{number % 35}") for number in range(1, 71)]
     record(store, *entries)
     store.commit([Batch(entries[:0]), *[Batch([one._replace(id=f"{n:032x}")]) for n, one in enumerate(entries, 500)]])

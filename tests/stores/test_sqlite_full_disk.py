@@ -14,7 +14,7 @@ import pytest
 
 from threadline.kernel.errors import StoreFull
 from threadline.kernel.store import Batch, Put, feed_pages
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing.store_cases import KEY, entry
 
 FILE = "threadline.db"

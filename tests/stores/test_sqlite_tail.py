@@ -10,7 +10,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.stores.sqlite_tail import AFTER_ALL, BUCKETS, IndexRow, Tail
+from threadline.stores.sqlite.tail import AFTER_ALL, BUCKETS, IndexRow, Tail
 
 THREAD = b"\x07" * 16
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.stores.sqlite_stage import FILE, python
 from threadline.kernel.store import Batch, Key, event_pages, feed_pages
-from threadline.stores.sqlite import WAL_GROWTH_MAX, SqliteStore
+from threadline.stores.sqlite.store import WAL_GROWTH_MAX, SqliteStore
 from threadline.testing.store_cases import entry, record
 
 
@@ -83,7 +83,7 @@ def test_a_long_reader_holds_up_neither_commits_nor_the_log_for_ever(tmp_path: P
 ACKNOWLEDGE = """
 import sys
 from threadline.kernel.store import Batch, Key, LogEntry, Put
-from threadline.stores.sqlite import SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
 store = SqliteStore(sys.argv[1], wal_pages_max=100, tail_entries_max=40)
 number = int(sys.argv[2])
 while True:

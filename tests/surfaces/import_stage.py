@@ -11,9 +11,9 @@ import pytest
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.catalogue import Catalogue, discover
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.time import SECOND
 from threadline.stores.memory import MemoryStore
 from threadline.surfaces.cli.importing import Plan, Summary

@@ -205,7 +205,7 @@ def test_the_catalogue_is_listed(store: Path, call) -> None:  # type: ignore[no-
 
 
 def test_a_fault_of_the_program_is_a_message_too(call, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:  # type: ignore[no-untyped-def]
-    from threadline.engine.ask import Asker
+    from threadline.engine.reading.person_reader import Asker
 
     def person(self: Asker, workspace: str, ref: str, **more: object) -> None:
         raise RuntimeError("a bug")

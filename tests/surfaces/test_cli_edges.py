@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.surfaces.cli_stage import call, composed, store
-from threadline.engine.rebuilding import _without_interrupts
+from threadline.engine.maintenance.rebuild import _without_interrupts
 from threadline.surfaces.http.health import package_version
 
 __all__ = ["call", "composed", "store"]
@@ -73,7 +73,7 @@ def test_standard_input_that_is_not_there_is_told() -> None:
 
 HELD_UP = """
 import signal, sys, time
-from threadline.stores import sqlite_backup
+from threadline.stores.sqlite import backup as sqlite_backup
 from threadline.surfaces.cli import main
 
 def copy(*given):

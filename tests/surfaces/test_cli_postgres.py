@@ -19,11 +19,11 @@ import pytest
 import threadline
 from tests.servers import postgres
 from threadline.app import composition, open_engine
-from threadline.engine.leases import LEASE
-from threadline.engine.packing import unpack
+from threadline.engine.delivery.leases import LEASE
+from threadline.engine.folding.packing import unpack
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY, system_clock
-from threadline.stores.postgres_schema import MIGRATIONS
+from threadline.stores.postgres.schema import MIGRATIONS
 from threadline.surfaces.cli.program import run
 
 SOURCE = str(Path(__file__).parents[2] / "src")

@@ -13,7 +13,7 @@ import pytest
 
 import threadline
 from threadline.app import composition
-from threadline.engine.moving import Move
+from threadline.engine.maintenance.move import Move
 from threadline.kernel.errors import StoreFull
 from threadline.surfaces.cli.program import run
 
@@ -181,7 +181,7 @@ def test_a_running_server_is_followed_and_then_cut_over(store: Path, capfd: pyte
 
 def events(path: Path) -> int:
     from threadline.kernel.errors import ThreadlineError
-    from threadline.stores.sqlite import SqliteStore
+    from threadline.stores.sqlite.store import SqliteStore
 
     try:
         reading = SqliteStore(path, readonly=True)

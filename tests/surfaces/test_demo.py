@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from threadline.app import open_engine
-from threadline.engine.dump import dump
+from threadline.engine.maintenance.dump import dump
 from threadline.surfaces.cli.demo.history import message, orders
 from threadline.surfaces.cli.demo.program import PERSON
 from threadline.surfaces.cli.demo.server import free

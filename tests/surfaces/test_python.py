@@ -15,7 +15,7 @@ import pytest
 
 import threadline
 from tests.surfaces.conftest import NOW, Clock
-from threadline.engine.rebuilding import refold_everybody
+from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.kernel import errors
 from threadline.kernel.errors import InvalidValue, NotFound, StoreBusy, Unavailable
 from threadline.kernel.event import Event, Identifier

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.errors import StoreFull, Unavailable
 from threadline.surfaces import working
 from threadline.surfaces.log_lines import JsonLines

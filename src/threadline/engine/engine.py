@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from threadline.engine import indexing, lanes, parking
-from threadline.engine.ask import Asker, Cursor
-from threadline.engine.catalogue import Catalogue
 from threadline.engine.credentials import Credentials
-from threadline.engine.declared import content_of, history_of, remember
-from threadline.engine.outcomes import EffectStatus, effect_of
-from threadline.engine.packing import unpack_event
-from threadline.engine.person import PERSON, Person, people_of
-from threadline.engine.ranks import Ranks
-from threadline.engine.rebuilding import refold_everybody
+from threadline.engine.definition_history import content_of, history_of, remember
+from threadline.engine.delivery import circuit as lanes
+from threadline.engine.delivery import dead_letters as parking
+from threadline.engine.delivery.outcomes import EffectStatus, effect_of
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import unpack_event
+from threadline.engine.folding.person import PERSON, Person, people_of
+from threadline.engine.maintenance import indexes as indexing
+from threadline.engine.maintenance.rebuild import refold_everybody
+from threadline.engine.reading.person_reader import Asker, Cursor
+from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording import correcting, merging
 from threadline.engine.recording import rejected_log as rejected
 from threadline.engine.recording.fresh import fresh_among
@@ -26,8 +28,8 @@ from threadline.engine.recording.sources import sources_of
 from threadline.engine.recording.validation import Checked, RecordRequest, ValidatedEvent
 from threadline.engine.scheduled import effect_id, pending_timers
 from threadline.engine.shared import SharedValues
-from threadline.engine.trials import Running, Trials
-from threadline.engine.whatif import Done, Way, run, trial
+from threadline.engine.simulation.jobs import Running, Trials
+from threadline.engine.simulation.run import Done, Way, run, trial
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
-from threadline.engine.packing import pack, time_key, unpack
+from threadline.engine.folding.packing import pack, time_key, unpack
 from threadline.kernel.ids import short_hash
 from threadline.kernel.policy import Effect, Timer
 from threadline.kernel.store import Item, Key, Put, Store, query_pages

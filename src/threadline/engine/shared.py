@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from threadline.engine.catalogue import Catalogue
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import NotFound
 from threadline.kernel.store import Batch, Check, Delete, Key, Put, Refusal, Store, query_pages
 from threadline.kernel.time import SECOND, Clock

@@ -78,7 +78,7 @@ class Projection:
     """The tables of its index rows, which hold nothing else: they are rewritten when the projection has changed."""
     all_rows: bool = False
     """True: readers of its rows rely on everybody's being written and no others, and make sure of that themselves. The
-    rows of other projections are brought up to date by a refold; see `engine/indexing.py`."""
+    rows of other projections are brought up to date by a refold; see `engine/maintenance/indexes.py`."""
     never_ahead: frozenset[str] = frozenset()
     """Event types that say what is so from now on: one that this process itself dates ahead of the clock counts at
     once, and bears the time of its receipt."""

@@ -69,7 +69,7 @@ class LogEntry(NamedTuple):
     digest: int
     """A signed 64-bit hash of the payload, to tell a duplicate from a conflict."""
     body: bytes
-    """The packed `Recorded`; see `engine/packing.py`."""
+    """The packed `Recorded`; see `engine/folding/packing.py`."""
 
 
 class FeedEntry(NamedTuple):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.operation import Operation
 from threadline.kernel.store import Store
 from threadline.settings import Settings

@@ -15,7 +15,7 @@ from threadline.capabilities.events.forms import NativeEvent, native_event
 from threadline.engine.context import Context
 from threadline.engine.credentials import fresh_key
 from threadline.engine.engine import Engine
-from threadline.engine.packing import decode_event, encode_event
+from threadline.engine.folding.packing import decode_event, encode_event
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt, source_type_of
 from threadline.kernel.operation import Operation

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.errors import Unavailable
 
 IDLE_SECONDS = 1.0

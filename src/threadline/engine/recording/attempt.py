@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine import instants
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.history import StoredHistory
-from threadline.engine.known import KnownPerson
-from threadline.engine.packing import body_of, encode_event, payload_digest
-from threadline.engine.person import VALUE_BYTES_MAX, Person
+from threadline.engine.folding import as_of as instants
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.history import StoredHistory
+from threadline.engine.folding.packing import body_of, encode_event, payload_digest
+from threadline.engine.folding.person import VALUE_BYTES_MAX, Person
+from threadline.engine.folding.person_view import KnownPerson
+from threadline.engine.folding.refold import refold_person
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.change import FULL_EVENT_BYTES, Change
@@ -20,7 +21,6 @@ from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, Unrecordable
 from threadline.engine.recording.plans import EventPlan, Plans
 from threadline.engine.recording.validation import Isolation, RecordRequest, ValidatedEvent
 from threadline.engine.recording.working_set import WorkingSet
-from threadline.engine.refold import refold_person
 from threadline.engine.scheduled import effect_id
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.known import KnownPerson
-from threadline.engine.person import Person
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.person_view import KnownPerson
 from threadline.engine.recording import emission
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import CASCADE_EVENTS_MAX

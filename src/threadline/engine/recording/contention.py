@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 
-from threadline.engine.person import Person, person_key
+from threadline.engine.folding.person import Person, person_key
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.engine.two_generation_cache import TwoGenerationCache

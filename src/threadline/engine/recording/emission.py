@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.packing import time_key
-from threadline.engine.person import Person
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import time_key
+from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.engine.history import thread_events
-from threadline.engine.person import Person, alias_writes, person_key, thread_key
+from threadline.engine.folding.history import thread_events
+from threadline.engine.folding.person import Person, alias_writes, person_key, thread_key
+from threadline.engine.folding.refold import fold_events, refold_person
+from threadline.engine.folding.states import States
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.conflicts import ConcurrencyConflict
 from threadline.engine.recording.identifiers import ResolvedIdentifier
-from threadline.engine.refold import fold_events, refold_person
-from threadline.engine.states import States
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules

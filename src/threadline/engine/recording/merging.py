@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.ask import Asker
-from threadline.engine.history import thread_events
-from threadline.engine.person import Person
+from threadline.engine.folding.history import thread_events
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.refold import refold_person
+from threadline.engine.folding.states import States
+from threadline.engine.reading.person_reader import Asker
 from threadline.engine.recording import identity
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
 from threadline.engine.recording.identity import QUARANTINE, Grounds, objections
 from threadline.engine.recording.recorder import Recorder
-from threadline.engine.refold import refold_person
-from threadline.engine.states import States
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.identity import MERGED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.engine.person import Person
+from threadline.engine.folding.person import Person
 from threadline.engine.two_generation_cache import TwoGenerationCache
 
 STATE_BYTES_MAX = 16 * 1_024 * 1_024

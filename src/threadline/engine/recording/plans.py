@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from threadline.engine.catalogue import PLANS_CACHED, Catalogue
+from threadline.engine.folding.catalogue import PLANS_CACHED, Catalogue
 from threadline.engine.shared import SharedValues
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import CASCADE_EVENTS_MAX

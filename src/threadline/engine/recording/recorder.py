@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.collecting import seldom_collected
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.reader_priority import ReaderPriority
 from threadline.engine.recording import rejected_log
 from threadline.engine.recording.assignment import assign

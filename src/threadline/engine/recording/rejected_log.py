@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.packing import time_key
+from threadline.engine.folding.packing import time_key
 from threadline.kernel.errors import Conflict, EventRejected, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.ids import short_hash

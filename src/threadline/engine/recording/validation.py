@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.packing import body_bytes, decode_event, encode_event, nested_beyond, payload_digest
+from threadline.engine.folding.packing import body_bytes, decode_event, encode_event, nested_beyond, payload_digest
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from threadline.engine.known import KnownPerson
-from threadline.engine.person import Person
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.person_view import KnownPerson
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from threadline.engine.catalogue import Catalogue
-from threadline.engine.person import Person, person_key, read_people, thread_key
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.person import Person, person_key, read_people, thread_key
+from threadline.engine.folding.refold import catch_up
 from threadline.engine.recording.conflicts import ConcurrencyConflict
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.validation import ValidatedEvent
-from threadline.engine.refold import catch_up
 from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.store import Store
 

@@ -137,7 +137,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
         yield from _lock(session, settings)
     if newest:
-        from threadline.engine.packing import unpack_event
+        from threadline.engine.folding.packing import unpack_event
 
         recorded_at = unpack_event(newest[-1].entry).recorded_at
         ahead = recorded_at > system_clock() + MINUTE

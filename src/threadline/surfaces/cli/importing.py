@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.capabilities.events.corrections import ROW_FORM
-from threadline.engine.collecting import seldom_collected
 from threadline.engine.engine import Engine
+from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.recording.rejected_log import writable
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier

@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from threadline.engine.moving import Move
-from threadline.engine.moving import Progress as Told
+from threadline.engine.maintenance.move import Move
+from threadline.engine.maintenance.move import Progress as Told
 from threadline.kernel.errors import InvalidSetting, StoreFull
 from threadline.kernel.store import Store
 from threadline.settings import Settings, load, without_secret

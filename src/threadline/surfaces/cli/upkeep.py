@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from threadline.engine.engine import Engine
-from threadline.engine.rebuilding import Parts, refold_everybody
+from threadline.engine.maintenance.rebuild import Parts, refold_everybody
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.surfaces.cli.printing import counted, visible
 from threadline.surfaces.cli.session import Session, store_option

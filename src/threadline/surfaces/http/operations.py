@@ -16,10 +16,10 @@ from starlette.responses import Response
 
 from threadline.capabilities.events.corrections import ResubmitParams, resubmitted
 from threadline.capabilities.events.operations import RecordParams, RecordResult, events_of
-from threadline.engine.collecting import seldom_collected
 from threadline.engine.context import Context
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
+from threadline.engine.gc_deferred import seldom_collected
 from threadline.kernel.errors import Forbidden, InvalidValue, MalformedBody
 from threadline.kernel.event import Event
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX

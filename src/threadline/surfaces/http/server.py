@@ -19,7 +19,7 @@ import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from threadline.engine.dispatch import Dispatcher
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.settings import Settings

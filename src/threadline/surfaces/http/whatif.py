@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from threadline.engine.engine import Engine
-from threadline.engine.trials import Running
+from threadline.engine.simulation.jobs import Running
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.routing import Route
 

@@ -1,0 +1,123 @@
+"""What definitions declare in versions: each is remembered when first seen, and never changes under its number."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.kernel.errors import InvalidDefinition, ThreadlineError
+from threadline.kernel.policy import Declared, Shared
+from threadline.kernel.store import Batch, Key, Put, Store, query_pages
+from threadline.kernel.time import Clock
+
+DECLARED = "declared"
+"""Table: for each name of a `Shared` which versions were seen and when each was in force."""
+CONTENT = "declared_content"
+"""Table: the content of each version."""
+
+_BATCH_PUTS = 90
+
+
+class Turn(msgspec.Struct, frozen=True, array_like=True):
+    """From ``at`` on this version was declared; 0: none was."""
+
+    at: int
+    version: int
+
+
+class Declarations(msgspec.Struct, array_like=True):
+    """What is remembered of one name. ContentionTracker are only ever added."""
+
+    hashes: dict[str, str]
+    """Version, as text -> SHA-256 of its content."""
+    turns: list[Turn]
+
+
+class _Seen(NamedTuple):
+    item_version: int
+    history: Declarations
+
+
+_decode = msgspec.json.Decoder(Declarations).decode
+
+
+def remember(store: Store, catalogue: Catalogue, clock: Clock) -> None:
+    """Note what is declared now beside what was. Raises `InvalidDefinition` for a version with another content.
+
+    A store that cannot be written to from here notes nothing, and is looked at all the same.
+    """
+    for policy in catalogue.policies:
+        if policy.shared is not None:
+            _remember(store, policy.shared, clock())
+
+
+def _remember(store: Store, shared: Shared, now: int) -> None:
+    items = query_pages(store, DECLARED, shared.name)
+    seen = {item.key.sort: _Seen(item.version, _decode(item.value)) for item in items}
+    problems: list[str] = []
+    puts: list[list[Put]] = []
+    for declared in shared.declared:
+        kept = seen.pop(declared.name, None)
+        digest = hashlib.sha256(declared.content).hexdigest()
+        hashes = {} if kept is None else kept.history.hashes
+        known = hashes.get(str(declared.version))
+        if known not in (None, digest):
+            problems.append(
+                f"{declared.place}: version {declared.version} of {declared.name!r} has changed since it was first "
+                "seen; a version never changes, so raise its number"
+            )
+        elif kept is None or known is None or kept.history.turns[-1].version != declared.version:
+            puts.append(_puts(shared.name, declared, kept, digest, now))
+    if problems:
+        raise InvalidDefinition("\n".join(problems))
+    puts += [_withdrawn(shared.name, name, kept, now) for name, kept in seen.items() if kept.history.turns[-1].version]
+    for batch in _batches(puts):
+        try:
+            store.commit([batch])
+        except ThreadlineError:
+            return
+
+
+def _puts(shared: str, declared: Declared, kept: _Seen | None, digest: str, now: int) -> list[Put]:
+    history = Declarations({}, []) if kept is None else kept.history
+    history.hashes[str(declared.version)] = digest
+    if not history.turns or history.turns[-1].version != declared.version:
+        history.turns.append(Turn(now, declared.version))
+    key = Key(DECLARED, shared, declared.name)
+    return [
+        Put(key, msgspec.json.encode(history), 0 if kept is None else kept.item_version),
+        Put(Key(CONTENT, f"{shared}/{declared.name}", f"{declared.version:08d}"), declared.content),
+    ]
+
+
+def _withdrawn(shared: str, name: str, kept: _Seen, now: int) -> list[Put]:
+    kept.history.turns.append(Turn(now, 0))
+    return [Put(Key(DECLARED, shared, name), msgspec.json.encode(kept.history), kept.item_version)]
+
+
+def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
+    # Another process that opens the store at the same moment notes the same: whoever comes second is refused.
+    writes: list[Put] = []
+    for group in puts:
+        if len(writes) + len(group) > _BATCH_PUTS:
+            yield Batch(writes=writes)
+            writes = []
+        writes += group
+    if writes:
+        yield Batch(writes=writes)
+
+
+def history_of(store: Store, shared: str, name: str) -> Declarations | None:
+    """What was ever declared under a name."""
+    item = store.get([Key(DECLARED, shared, name)])[0]
+    return None if item is None else _decode(item.value)
+
+
+def content_of(store: Store, shared: str, name: str, version: int) -> bytes | None:
+    """The content of a version that was declared at some time."""
+    item = store.get([Key(CONTENT, f"{shared}/{name}", f"{version:08d}")])[0]
+    return None if item is None else item.value

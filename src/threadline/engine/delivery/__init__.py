@@ -1,0 +1,1 @@
+"""What is due happens once: timers become events, effects go to senders."""

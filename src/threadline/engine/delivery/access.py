@@ -1,0 +1,40 @@
+"""What delivery needs of the engine, and no more."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.reading.person_reader import Asker
+from threadline.engine.recording.recorder import Recorder
+from threadline.kernel.store import Store
+from threadline.kernel.time import Clock
+
+
+class EngineAccess(Protocol):
+    """The parts of the engine with which effects and timers are carried out."""
+
+    @property
+    def store(self) -> Store:
+        """Where they wait."""
+        ...
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The destinations that are declared."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """What is due."""
+        ...
+
+    @property
+    def recorder(self) -> Recorder:
+        """Where the outcome of each is recorded."""
+        ...
+
+    @property
+    def asker(self) -> Asker:
+        """Whose each is."""
+        ...

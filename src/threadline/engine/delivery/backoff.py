@@ -1,0 +1,56 @@
+"""What is due and cannot be settled here is left alone, longer each time: what waits behind it must have its turn."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from threadline.engine.folding.packing import time_key
+from threadline.kernel.sender import rest_seconds
+from threadline.kernel.store import Item, Key, Store, beyond
+from threadline.kernel.time import SECOND, Clock
+
+_RESTING_MAX = 10_000
+_PAGE = 100
+"""Items that are read at a time where some may rest: who looks for one must not read a thousand one by one."""
+
+
+class _Rest(NamedTuple):
+    """How long something that is due is left alone, and how often it was."""
+
+    until: int
+    times: int
+
+
+class Resting:
+    """Reads what is due, but for what rests. Not thread-safe: each thread has its own."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._rests: dict[Key, _Rest] = {}
+
+    def due(self, table: str, partition: str, limit: int) -> list[Item]:
+        """A page of what is due and does not rest."""
+        now, start = self._clock(), ""
+        found: list[Item] = []
+        page = max(limit, _PAGE) if self._rests else limit
+        while len(found) < limit:
+            items = self._store.query(table, partition, start=start, stop=time_key(now + 1), limit=page)
+            found += [item for item in items if not self._is_resting(item.key, now)]
+            if len(items) < page:
+                break
+            start = beyond(items[-1].key.sort)
+        return found[:limit]
+
+    def rest(self, item: Item) -> int:
+        """Leave something alone; answers how often it has been."""
+        before = self._rests.get(item.key)
+        times = 0 if before is None else before.times
+        if len(self._rests) >= _RESTING_MAX:
+            self._rests.pop(next(iter(self._rests)))
+        self._rests[item.key] = _Rest(self._clock() + rest_seconds(times) * SECOND, times + 1)
+        return times + 1
+
+    def _is_resting(self, key: Key, now: int) -> bool:
+        rest = self._rests.get(key)
+        return rest is not None and now < rest.until

@@ -1,0 +1,126 @@
+"""Dispatch: what is due happens once. Timers become events; outbox items go to senders and their outcome comes back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from zlib import crc32
+
+from threadline.engine.delivery.access import EngineAccess
+from threadline.engine.delivery.backoff import Resting
+from threadline.engine.delivery.circuit import lanes_to_work
+from threadline.engine.delivery.destination import LaneWork
+from threadline.engine.delivery.leases import Leases
+from threadline.engine.delivery.outbox import Outbox
+from threadline.engine.delivery.outcomes import identifier_of, internal, settle
+from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.scheduled import OUTBOX, SHARDS, TIMER, due_of, pending_timer
+from threadline.kernel.policy import TIMER_FIRED
+from threadline.kernel.sender import Lane, Sender
+from threadline.kernel.store import Check, Delete, Item
+
+_OTHERS = Lane("")
+"""All effects that are in no lane."""
+_NEVER = threading.Event()
+
+log = logging.getLogger("threadline.work")
+
+
+class Dispatcher:
+    """Carries out what is due. Any number may run on one store: whoever holds the lease of a shard or lane works on
+    it."""
+
+    def __init__(
+        self,
+        engine: EngineAccess,
+        senders: Mapping[str, Sender],
+        owner: str,
+        *,
+        lease_seconds: float = 30.0,
+        page: int = 100,
+    ) -> None:
+        self.engine = engine
+        self.senders = senders
+        self.owner = owner
+        self.lease_seconds = lease_seconds
+        self.page = page
+        self._leases = self._new_leases()
+        self._outbox = Outbox(engine, senders, _OTHERS)
+        self._lanes: list[LaneWork] | None = None
+        self._resting = Resting(engine.store, engine.clock)
+        first = crc32(owner.encode()) % SHARDS
+        # Everybody begins at another shard, so that those who start together do not run for the same leases.
+        self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
+
+    def run_once(self) -> int:
+        """Carry out what is due now, at most a page per shard and lane; returns how many items were settled."""
+        return self._work_shards() + sum(lane.turn(_NEVER) for lane in self._all_lanes())
+
+    def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
+        """Work until told to stop; between rounds with nothing due it sleeps ``idle_seconds``.
+
+        Lanes are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
+        them to run out.
+        """
+        while not stopping.is_set():
+            for lane in self._all_lanes():
+                lane.start(stopping)
+            if self._work_shards() == 0:
+                stopping.wait(idle_seconds)
+        for lane in self._all_lanes():
+            lane.finish()
+        self._leases.let_go()
+
+    def _work_shards(self) -> int:
+        settled = 0
+        for table, work in ((TIMER, self._fire), (OUTBOX, self._send)):
+            for shard in self._shards:
+                due = self._resting.due(table, f"{shard:02d}", self.page)
+                crowded = len(due) == self.page
+                if due and (check := self._leases.acquire(f"{table}/{shard:02d}", crowded)) is not None:
+                    settled += work(due, check)
+        return settled
+
+    def _cannot_fire(self, item: Item, why: str) -> None:
+        if self._resting.rest(item) == 1:
+            log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
+
+    def _all_lanes(self) -> list[LaneWork]:
+        if self._lanes is None:
+            lanes = lanes_to_work(self.engine.store, self.engine.catalogue.lanes)
+            self._lanes = [LaneWork(self.engine, self.senders, lane, self._new_leases(), self.page) for lane in lanes]
+        return self._lanes
+
+    def _new_leases(self) -> Leases:
+        return Leases(self.engine.store, self.engine.clock, self.owner, self.lease_seconds)
+
+    def _fire(self, due: list[Item], check: Check) -> int:
+        timers, requests = [], []
+        for item in due:
+            timer = pending_timer(item)
+            identifier = identifier_of(self.engine.asker, timer.thread)
+            if identifier is None:
+                self._cannot_fire(item, "nobody has its thread")
+                continue
+            properties = {"policy": timer.policy, "key": timer.key, "data": timer.data}
+            event = internal(timer.workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), properties)
+            timers.append(item)
+            requests.append(RecordRequest(event, writes=(Delete(item.key, item.version), check), known=True))
+        settled = settle(self.engine.recorder, requests)
+        for place, why in settled.unfit:
+            self._cannot_fire(timers[place], why)
+        return settled.done
+
+    def _send(self, due: list[Item], check: Check) -> int:
+        settled = 0
+        for item in due:
+            fresh = self._leases.acquire(check.key.partition)
+            if fresh is None:
+                break
+            sent = self._outbox.send([item], fresh)
+            settled += sent.settled
+            for unable in sent.unable:
+                # Nobody here can send it, which may be as it should be: a process that can will take it.
+                self._resting.rest(unable)
+        return settled

@@ -1,0 +1,177 @@
+"""The outbox: effects that are due are sent, and the outcome of each is an event in its person's thread."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from msgspec.structs import replace
+
+from threadline.engine.delivery.access import EngineAccess
+from threadline.engine.delivery.dead_letters import parked_put
+from threadline.engine.delivery.outcomes import identifier_of, internal, settle
+from threadline.engine.folding.packing import pack, time_key
+from threadline.engine.recording.rejected_log import as_text, writable
+from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.scheduled import Waiting, pack_waiting, untold_key, waiting
+from threadline.kernel.event import Identifier
+from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
+from threadline.kernel.store import Batch, Check, Delete, Item, Put
+from threadline.kernel.time import SECOND, format_time
+
+RETRY_SECONDS_FIRST = 5.0
+RETRY_SECONDS_MAX = 3_600.0
+_DOUBLINGS_MAX = 20
+
+log = logging.getLogger("threadline.work")
+
+
+class Able(NamedTuple):
+    """An effect and an identifier of the thread that its outcome goes to."""
+
+    one: Waiting
+    identifier: Identifier
+
+
+def left_of(items: Sequence[Item], able: Sequence[Able]) -> list[Item]:
+    """The items that are of none of these."""
+    keys = {each.one.item.key for each in able}
+    return [item for item in items if item.key not in keys]
+
+
+class Sent(NamedTuple):
+    """What came of sending some."""
+
+    settled: int
+    """How many are off the table, or wait for their next attempt."""
+    outcomes: list[Outcome]
+    unable: list[Item]
+    """Those that were not sent: they have no sender here, or nobody has their thread."""
+
+
+class Outbox:
+    """Sends effects of one lane, and settles their outcomes."""
+
+    def __init__(self, engine: EngineAccess, senders: Mapping[str, Sender], lane: Lane) -> None:
+        self._engine = engine
+        self._senders = senders
+        self.lane = lane
+        self._threads = ThreadPoolExecutor(lane.at_once, f"threadline-{lane.name}") if lane.at_once > 1 else None
+
+    def able(self, items: Sequence[Item]) -> list[Able]:
+        """Those that can be settled: somebody has their thread."""
+        found = []
+        for one in map(waiting, items):
+            identifier = identifier_of(self._engine.asker, one.thread)
+            if identifier is not None:
+                found.append(Able(one, identifier))
+        return found
+
+    def has_sender(self, item: Item) -> bool:
+        """Whether it can be sent from here."""
+        return waiting(item).effect.kind in self._senders
+
+    def send(self, items: Sequence[Item], check: Check) -> Sent:
+        """Send these at the same time. What has no sender here stays due: a process that has it will take it."""
+        able = [each for each in self.able(items) if each.one.effect.kind in self._senders]
+        if len(able) > 1 and self._threads is not None:
+            outcomes = list(self._threads.map(self._sent, able))
+        else:
+            outcomes = [self._sent(each) for each in able]
+        settled = self.settle(list(zip(able, outcomes, strict=True)), check)
+        return Sent(settled, outcomes, left_of(items, able))
+
+    def settle(self, done: Sequence[tuple[Able, Outcome]], check: Check) -> int:
+        """Record outcomes, each in the commit that takes its effect off the table; answers how many are.
+
+        An effect whose outcome the person's thread cannot take is parked without it: were it left, it would be sent
+        again and again.
+        """
+        settled = settle(self._engine.recorder, [self._request(each, outcome, check) for each, outcome in done])
+        batches = [self._parking(*done[place], why, check) for place, why in settled.unfit]
+        refusals = self._engine.store.commit(batches) if batches else []
+        return settled.done + refusals.count(None)
+
+    def close(self) -> None:
+        """Stop the threads that send."""
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    def _sent(self, able: Able) -> Outcome:
+        one = able.one
+        try:
+            return _writable(self._senders[one.effect.kind].send(one.effect, one.id, one.thread))
+        except Exception as error:  # noqa: BLE001 — a sender that breaks must not stop the others, nor lose its effect
+            failure = {"error": f"{type(error).__name__}: {error}"[:500]}
+            return Outcome(type=EFFECT_RETRIED, properties=failure, retry_after_seconds=RETRY_SECONDS_FIRST)
+
+    def _request(self, able: Able, outcome: Outcome, check: Check) -> RecordRequest:
+        one = able.one
+        now = self._engine.clock()
+        type, extra, put = self._fate(one, outcome, now)
+        properties = {
+            "effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, **outcome.properties,
+            **extra,
+        }  # fmt: skip
+        event = internal(one.workspace, able.identifier, type, f"{one.id}/{one.attempts}", now, properties)
+        gone = Delete(one.item.key, one.item.version)
+        return RecordRequest(event, one.cause, None, (gone, *put, check), known=True)
+
+    def _parking(self, able: Able, outcome: Outcome, why: str, check: Check) -> Batch:
+        one = able.one
+        why = f"what came of it could not be recorded: {why}"
+        log.error("effect %s of workspace %s is parked: %s", one.id, one.workspace, why)
+        told = {"outcome": outcome.type, **outcome.properties}
+        gone = Delete(one.item.key, one.item.version)
+        noted = Put(untold_key(one.workspace, one.id), b"-")
+        kept = parked_put(one, self.lane.name, why, told, self._engine.clock())
+        return Batch(writes=[gone, kept, noted, check])
+
+    def _fate(self, one: Waiting, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
+        """The type of the event, what is told beside the outcome, and what is written."""
+        why = outcome.parked
+        at = now
+        tried = one._replace(attempts=one.attempts + 1)
+        if not why:
+            if outcome.retry_after_seconds is None:
+                return outcome.type, {}, ()
+            at += int(wait_seconds(self.lane, one.id, one.attempts - one.began, outcome.retry_after_seconds) * SECOND)
+            give_up = self.lane.give_up_seconds
+            if give_up is not None and at - one.since > give_up * SECOND:
+                why = f"given up on after {one.attempts + 1 - one.began} attempts"
+        if why:
+            return EFFECT_PARKED, {"why": why}, (parked_put(tried, self.lane.name, why, outcome.properties, now),)
+        key = one.item.key._replace(sort=f"{time_key(at)}.{one.id}")
+        told = {"retry_at": format_time(at)}
+        return EFFECT_RETRIED, told, (Put(key, pack_waiting(tried), 0),)
+
+
+def _writable(outcome: Outcome) -> Outcome:
+    """The outcome; one that no store could hold says as text, cut, what the sender told.
+
+    It must be settled like any other: were it lost on the way, its effect would be sent again and again.
+    """
+    try:
+        if len(pack((outcome.type, outcome.properties, outcome.parked))) <= LOGGED_EVENT_BYTES_MAX:
+            return outcome
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    return replace(
+        outcome, type=writable(outcome.type), parked=writable(outcome.parked), properties={"told": as_text(outcome)}
+    )
+
+
+def wait_seconds(lane: Lane, id: str, attempts: int, least: float) -> float:
+    """How long an effect waits that has failed: longer and longer.
+
+    In lanes it is between the half and the whole of that, by a hash of effect and attempt, so that what failed together
+    does not come back together.
+    """
+    wait: float = min(RETRY_SECONDS_FIRST * 2.0 ** min(attempts, _DOUBLINGS_MAX), RETRY_SECONDS_MAX)
+    if lane.name:
+        wait *= 0.5 + crc32(f"{id}/{attempts}".encode()) / 2**33
+    return max(least, wait)

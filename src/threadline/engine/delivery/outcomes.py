@@ -1,0 +1,91 @@
+"""What came of timers and effects: events of Threadline's own, committed with what they take off the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from threadline.engine.folding.packing import time_key, unpack_event
+from threadline.engine.reading.person_reader import Asker
+from threadline.engine.recording.recorder import FENCED, Recorder
+from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.scheduled import OUTBOX, lane_partition, shard_of, untold_key
+from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
+from threadline.kernel.store import Batch, Key, Store
+
+DISPATCH = "threadline.dispatch"
+"""The source of what comes of timers and effects."""
+_KNOWN = ("duplicate", "conflict")
+_WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
+
+
+def identifier_of(asker: Asker, thread: str) -> Identifier | None:
+    """The identifier that a thread is the thread of; None if nobody has it."""
+    person = asker.by_thread(thread)
+    return None if person is None else person.identifiers[thread]
+
+
+class Settled(NamedTuple):
+    """What became of items that were due."""
+
+    done: int
+    """How many are off the table."""
+    unfit: list[tuple[int, str]]
+    """Which of the requests cannot be recorded, now or at the next attempt, and why. Their items are still there."""
+
+
+def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
+    """Record what came of items that were due, each in the commit that takes its item off the table."""
+    receipts = recorder.record(requests)
+    # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
+    again = [each for each, receipt in zip(requests, receipts, strict=True) if receipt.status in _KNOWN]
+    refusals = recorder.store.commit([Batch(writes=each.writes) for each in again]) if again else []
+    unfit = [
+        (place, f"{receipt.code}: {receipt.message}")
+        for place, receipt in enumerate(receipts)
+        if receipt.status == "rejected" and receipt.code != FENCED
+    ]
+    return Settled(sum(receipt.status == "accepted" for receipt in receipts) + refusals.count(None), unfit)
+
+
+def internal(workspace: str, identifier: Identifier, type: str, key: str, at: int, properties: dict[str, Any]) -> Event:
+    """An event that the dispatcher tells."""
+    return Event(
+        type=type,
+        identifiers=(identifier,),
+        occurred_at=at,
+        key=key,
+        source=DISPATCH,
+        source_type="internal",
+        workspace=workspace,
+        properties=properties,
+    )
+
+
+class EffectStatus(NamedTuple):
+    """An effect that was wished for, and what became of it."""
+
+    id: str
+    waits: bool
+    """Whether it will be sent, for the first time or again."""
+    parked: bool
+    """Whether it was given up on, until somebody drives it again."""
+    outcomes: list[Recorded]
+    """What came of sending it, attempt by attempt. One that neither waits nor is parked nor has any was never put in
+    the outbox."""
+
+
+def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
+    """The effect of an id that was wished for at an instant, to be sent at once; ``lanes`` are those declared."""
+    outcomes: list[Recorded] = []
+    while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
+        outcomes.append(unpack_event(entry))
+    last = outcomes[-1].event.type if outcomes else ""
+    if store.get([untold_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
+        return EffectStatus(id, False, True, outcomes)
+    if outcomes:
+        return EffectStatus(id, last in _WAITING, False, outcomes)
+    partitions = [shard_of(id), *map(lane_partition, lanes)]
+    items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
+    return EffectStatus(id, any(item is not None for item in items), False, [])

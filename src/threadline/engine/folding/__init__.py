@@ -1,0 +1,1 @@
+"""What is folded of a person from events, and how that is stored."""

@@ -1,0 +1,147 @@
+"""A person's events, wherever they lie: read by when they occurred, in the order in which they happened."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Protocol
+
+from threadline.engine.folding.packing import unpack_event
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.projection import Edge
+from threadline.kernel.store import LogEntry, Span, Store, event_pages, following_pages
+
+NEXT_PAGE = 8
+"""Entries read at a time where only the first is wanted."""
+_WHOLE = Span(limit=PAGE_ITEMS_MAX)
+
+Ahead = Mapping[str, Sequence[LogEntry]]
+"""Whole threads that have been read already."""
+
+
+class History(Protocol):
+    """The events of one person: those in the store, with those that a group has placed, or those lived in a sandbox."""
+
+    def between(self, start: int | None, stop: int) -> Iterable[Recorded]:
+        """Those that occurred in [start, stop), in occurred order; all that occurred before ``stop`` for None."""
+        ...
+
+    def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
+        """Those of ranges that come sorted and apart, in occurred order."""
+        ...
+
+    def next_at(self, instant: int) -> int | None:
+        """When the first of them occurred that did at an instant or later; None if none did."""
+        ...
+
+
+class StoredHistory:
+    """What is in the store up to these heads, with ``extra`` events that are not there yet.
+
+    With ``known_at`` only what was known by then.
+    """
+
+    __slots__ = ("_extra", "_heads", "_known_at", "_store")
+
+    def __init__(
+        self, store: Store, heads: Mapping[str, int], extra: Sequence[Recorded] = (), known_at: int | None = None
+    ) -> None:
+        self._store = store
+        self._heads = heads
+        self._extra = extra
+        self._known_at = known_at
+
+    def between(self, start: int | None, stop: int) -> Iterable[Recorded]:
+        """See `History`."""
+        edge = Edge(-(1 << 63) if start is None else start, stop)
+        extra = sorted(filter(edge.holds, self._extra), key=occurred_order)
+        stored = in_occurred_order(self._store, self._heads, start, stop)
+        return self._known(heapq.merge(stored, extra, key=occurred_order))
+
+    def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
+        """See `History`."""
+        found = {each.id: each for each in self._extra if any(edge.holds(each) for edge in edges)}
+        for edge in edges:
+            found.update((each.id, each) for each in thread_events(self._store, self._heads, *edge))
+        return sorted(self._known(found.values()), key=occurred_order)
+
+    def next_at(self, instant: int) -> int | None:
+        """See `History`."""
+        assert self._known_at is None, "who asks what was known then asks for nothing that lay ahead"
+        later = [at for each in self._extra if (at := each.event.occurred_at) >= instant]
+        stored = next_occurred(self._store, self._heads, instant)
+        return min(later if stored is None else (*later, stored), default=None)
+
+    def _known(self, events: Iterable[Recorded]) -> Iterable[Recorded]:
+        known_at = self._known_at
+        return events if known_at is None else (each for each in events if each.known_at <= known_at)
+
+
+def occurred_order(recorded: Recorded) -> tuple[int, str]:
+    """The order in which events of one person happened: by time, ties by id; the same on every store."""
+    return (recorded.event.occurred_at, recorded.id)
+
+
+def thread_entries(store: Store, heads: Mapping[str, int], ahead: Ahead | None = None) -> Iterator[LogEntry]:
+    """Entries of several threads up to these heads, thread after thread."""
+    for thread, head in heads.items():
+        if head:
+            for entry in event_pages(store, thread, _WHOLE) if ahead is None else ahead.get(thread, ()):
+                if entry.sequence <= head:
+                    yield entry
+
+
+def thread_events(
+    store: Store,
+    heads: Mapping[str, int],
+    start: int | None = None,
+    stop: int | None = None,
+    types: frozenset[str] = frozenset(),
+) -> Iterator[Recorded]:
+    """Events of several threads up to these heads, thread after thread, [start, stop) in occurred time.
+
+    Without ``types`` those of every type.
+    """
+    span = Span(start, stop, types)
+    first = store.spans([thread for thread, head in heads.items() if head], span)
+    for thread, head in heads.items():
+        if page := first.get(thread):
+            for entry in chain(page, following_pages(store, thread, span, page)):
+                if entry.sequence <= head:
+                    yield unpack_event(entry)
+
+
+def in_occurred_order(
+    store: Store, heads: Mapping[str, int], start: int | None = None, stop: int | None = None
+) -> Iterator[Recorded]:
+    """The same events as `thread_events`, all threads together, in occurred order, page by page."""
+    streams = [ties_sorted(thread_events(store, {thread: head}, start, stop)) for thread, head in heads.items()]
+    return heapq.merge(*streams, key=occurred_order)
+
+
+def next_occurred(store: Store, heads: Mapping[str, int], start: int) -> int | None:
+    """When the first event of several threads occurred that did at an instant or later; None if none did."""
+    span = Span(start, limit=NEXT_PAGE)
+    pages = store.spans([thread for thread, head in heads.items() if head], span)
+    found = []
+    for thread, page in pages.items():
+        entries = chain(page, following_pages(store, thread, span, page))
+        # What another process has added since the heads were read is no part of this picture.
+        found.append(next((entry.occurred_at for entry in entries if entry.sequence <= heads[thread]), None))
+    return min((at for at in found if at is not None), default=None)
+
+
+def ties_sorted(events: Iterable[Recorded], reverse: bool = False) -> Iterator[Recorded]:
+    """Events of one thread as its store gives them, those of one instant by id; ``reverse``: the newest come first.
+
+    A store orders ties by sequence, that is by arrival; the order of reading and folding must not depend on arrival.
+    """
+    ties: list[Recorded] = []
+    for recorded in events:
+        if ties and recorded.event.occurred_at != ties[0].event.occurred_at:
+            yield from sorted(ties, key=occurred_order, reverse=reverse)
+            ties = []
+        ties.append(recorded)
+    yield from sorted(ties, key=occurred_order, reverse=reverse)

@@ -1,0 +1,102 @@
+"""The states of one person: as a snapshot has them until somebody looks, with the events since the snapshot folded in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from threadline.engine.folding.catalogue import Folding
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Fold, State
+
+_unpack = msgspec.msgpack.Decoder().decode
+
+Again = Callable[[int], State]
+"""Folds the state of a projection from the log."""
+
+
+class States(Sequence[State]):
+    """One state per projection of the catalogue, in its order.
+
+    A state of a snapshot stays packed until it is asked for: a reader of features pays for features alone. The events
+    of the tail are folded into it at that moment, in the order in which they were recorded.
+    """
+
+    __slots__ = ("_again", "_tail", "folding", "outdated", "values")
+
+    def __init__(self, folding: Folding, values: list[Any] | None = None) -> None:
+        self.folding = folding
+        self.values: list[Any] = folding.empty() if values is None else values
+        """A live state, or still `msgspec.Raw`; the write path works on this list after `settle`."""
+        self._tail: Callable[[], Sequence[Recorded]] | Sequence[Recorded] = ()
+        self.outdated: set[int] = set()
+        """States that a late event has made wrong; they are folded from the log when they are next asked for."""
+        self._again: Again | None = None
+
+    def follow(self, tail: Callable[[], Sequence[Recorded]]) -> None:
+        """Fold the events that ``tail`` reads into each packed state when it is first asked for."""
+        self._tail = tail
+
+    def settle(self) -> list[Any]:
+        """Open every state, so that `values` can be worked on; answers `values`."""
+        for index, state in enumerate(self.values):
+            if state.__class__ is msgspec.Raw or index in self.outdated:
+                self[index]
+        return self.values
+
+    def take(self, recorded: Recorded, steps: Sequence[tuple[int, Fold]], again: Again | None = None) -> bool:
+        """Fold an event into the states that it touches; answers whether a state has to be folded from the log.
+
+        ``again`` for one that comes late: an ordered state that cannot take it in place is folded from the log, by
+        this, when it is next asked for. So many late events at once cost one refold.
+        """
+        values, projections = self.values, self.folding.projections
+        for index, fold in steps:
+            if index in self.outdated:
+                continue
+            if again is not None and projections[index].ordered:
+                in_place = projections[index].in_place
+                if in_place is None or not in_place(self[index], recorded):
+                    self.outdated.add(index)
+                    self._again = again
+                    continue
+            state = fold(self[index], recorded)
+            if state is not None:
+                values[index] = state
+        return bool(self.outdated)
+
+    def __getitem__(self, index: Any) -> Any:
+        state = self.values[index]
+        if index in self.outdated:
+            assert self._again is not None
+            state = self.values[index] = self._again(index)
+            self.outdated.discard(index)
+        elif state.__class__ is msgspec.Raw:
+            state = _unpack(state)
+            for recorded in self._events():
+                for place, fold in self.folding.plan(recorded.event.type).steps:
+                    if place == index:
+                        folded = fold(state, recorded)
+                        state = state if folded is None else folded
+            self.values[index] = state
+        return state
+
+    def _events(self) -> Sequence[Recorded]:
+        if callable(self._tail):
+            self._tail = self._tail()
+        return self._tail
+
+    def __setitem__(self, index: int, state: State) -> None:
+        self.values[index] = state
+        self.outdated.discard(index)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_pack(self) -> list[Any]:
+        """Every state with its tail folded in; what nobody has looked at and has no tail goes on as bytes."""
+        if self.outdated or self._tail:
+            self.settle()
+        return self.values

@@ -1,0 +1,1 @@
+"""Whole stores: copied, derived anew, checked and dumped."""

@@ -1,0 +1,181 @@
+"""Whether everybody's index rows are written, and writing them where a new definition asks for others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.index_rows import index_rows
+from threadline.engine.folding.person import PERSON, THREAD, Person, people_of, person_writes
+from threadline.engine.folding.refold import catch_up
+from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
+from threadline.kernel.limits import BATCH_WRITES_MAX
+from threadline.kernel.projection import Projection
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, scan_pages
+
+MARKS = "index"
+"""Table of marks: under the name of a projection, for which definition everybody's rows are written."""
+_NONE = b"-"
+"""A mark that is taken back: for no definition."""
+_ATTEMPTS_MAX = 32
+_PAGE_ROWS = 500
+_PERSON_ID = re.compile("[0-9a-f]{32}")
+
+
+def prepare(store: Store, catalogue: Catalogue) -> None:
+    """Mark a store without people as complete: whoever comes will get their rows as they come.
+
+    In one with people take back every mark of another definition. What is written from now on keeps that definition's
+    rows no longer current, and it may be in force again one day.
+    """
+    try:
+        writes = _writes_of_marks(store, {each.name: _mark(each) for each in _indexed(catalogue)})
+    except StoreDamaged:
+        return  # who reads the marks will hear of it, and `verify` of all that is damaged
+    try:
+        if writes:
+            store.commit([Batch(writes=writes)])
+    except ThreadlineError:
+        return  # it cannot be written to from here; then nothing is said about it either
+
+
+def _writes_of_marks(store: Store, wanted: Mapping[str, Put]) -> list[Put]:
+    held = {item.key.partition: item for item in scan_pages(store, MARKS)}
+    missing = [mark for name, mark in wanted.items() if name not in held or held[name].value != mark.value]
+    right = {(mark.key, mark.value) for mark in wanted.values()}
+    other = (item.key for item in held.values() if item.value != _NONE and (item.key, item.value) not in right)
+    writes = {key: Put(key, _NONE) for key in other}
+    if missing and not store.scan(PERSON, limit=1):
+        writes |= {mark.key: mark for mark in missing}
+    return list(writes.values())
+
+
+def is_complete(store: Store, projection: Projection) -> bool:
+    """Whether the rows of this projection, as it is declared now, are written for everybody."""
+    mark = _mark(projection)
+    item = store.get([mark.key])[0]
+    return item is not None and item.value == mark.value
+
+
+def write_changed_rows(store: Store, catalogue: Catalogue) -> None:
+    """Write the rows of each projection that has changed since everybody's were written, except those with `all_rows`.
+
+    To be called when everybody's states have been derived anew; it reads nobody where nothing has changed.
+    """
+    changed = [each for each in _indexed(catalogue) if not each.all_rows and not is_complete(store, each)]
+    if changed:
+        write_rows(store, catalogue, changed)
+
+
+def write_rows(store: Store, catalogue: Catalogue, projections: Sequence[Projection]) -> int:
+    """Write whatever index rows are missing, of everybody, beside live traffic; answers how many people were read.
+
+    Where another definition of one of these projections was in force before, rows that it asked for may look like rows
+    that are asked for now, and tell of somebody what was true then. They are removed last, so that nobody who belongs
+    on a list is missing from it meanwhile; but first where nobody reads a list before its rows are complete.
+    """
+    begun = [_begin(store, each) for each in projections if not is_complete(store, each)]
+    for table in (table for projection, _ in begun if projection.all_rows for table in projection.tables):
+        _empty(store, table)
+    people = sum(write_person(store, catalogue, item) for item in scan_pages(store, PERSON))
+    for table in (table for projection, _ in begun if not projection.all_rows for table in projection.tables):
+        rows = scan_pages(store, table)
+        while page := list(islice(rows, _PAGE_ROWS)):
+            remove_unasked(store, catalogue, page)
+    for projection, version in begun:
+        # Refused if somebody else has begun since, and has removed what was written here: theirs is the last word.
+        store.commit([Batch(writes=[_mark(projection)._replace(expected=version)])])
+    return people
+
+
+def remove_unasked(store: Store, catalogue: Catalogue, rows: Sequence[Item]) -> None:
+    """Remove those of these index rows for which nobody asks, beside live traffic."""
+    for _ in range(_ATTEMPTS_MAX):
+        owners = _get(store, owners_of(rows))
+        asked = asked_for(store, catalogue, owners.values(), lambda person: index_rows(person, catalogue))
+        batches = []
+        unasked = [row for row in rows if row.key not in asked]
+        for row in unasked:
+            # Only if nobody whose row it may be has changed meanwhile: they may ask for it now.
+            checks = [Check(key, owners[key].version if key in owners else 0) for key in owners_of([row])]
+            batches.append(Batch(writes=[Delete(row.key, row.version), *checks]))
+        refused = [row.key for row, said in zip(unasked, store.commit(batches), strict=True) if said is not None]
+        rows = list(_get(store, refused).values())
+        if not rows:
+            return
+    raise Unavailable("other writers keep changing the same person; go on later")
+
+
+def owners_of(rows: Iterable[Item]) -> list[Key]:
+    """Whose rows these may be. Two people's would be one if the key of a row did not tell; a thread's value tells."""
+    told = (row.value.decode() if row.key.table == THREAD else f"{row.key.sort} {row.key.partition}" for row in rows)
+    return [Key(PERSON, id) for id in {id for text in told for id in _PERSON_ID.findall(text)}]
+
+
+def asked_for(
+    store: Store, catalogue: Catalogue, items: Iterable[Item], rows: Callable[[Person], Iterable[Key]]
+) -> set[Key]:
+    """The keys of all rows for which these people ask, as their states are now."""
+    asked: set[Key] = set()
+    for person in people_of(store, catalogue, items):
+        if isinstance(person, Person):
+            catch_up(store, catalogue, person)
+            asked.update(rows(person))
+    return asked
+
+
+def _get(store: Store, keys: Sequence[Key]) -> dict[Key, Item]:
+    return {item.key: item for item in store.get(keys) if item is not None}
+
+
+def _indexed(catalogue: Catalogue) -> Iterator[Projection]:
+    return (each for each in catalogue.projections if each.tables)
+
+
+def _begin(store: Store, projection: Projection) -> tuple[Projection, int]:
+    """Take the mark back; answers the version that it has then."""
+    key = _mark(projection).key
+    for _ in range(_ATTEMPTS_MAX):
+        item = store.get([key])[0]
+        version = 0 if item is None else item.version
+        if store.commit([Batch(writes=[Put(key, _NONE, version)])])[0] is None:
+            return projection, version + 1
+    raise Unavailable("other processes keep writing the same rows anew; try again")
+
+
+def _empty(store: Store, table: str) -> None:
+    """Remove all that is in a table. What comes in meanwhile may go too: its person's turn is still to come."""
+    items = scan_pages(store, table)
+    while deletes := [Delete(item.key) for item in islice(items, BATCH_WRITES_MAX)]:
+        store.commit([Batch(writes=deletes)])
+
+
+def write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
+    """Write whatever index rows of a person are missing, or say something else; answers how many people that were."""
+    for _ in range(_ATTEMPTS_MAX):
+        [person] = people_of(store, catalogue, [item])
+        if not isinstance(person, Person):
+            return 0  # merged into somebody whose turn it will be, or was
+        was_stale = bool(person.stale)
+        catch_up(store, catalogue, person)
+        rows = index_rows(person, catalogue)
+        held = store.get(list(rows))
+        missing = [key for key, old in zip(rows, held, strict=True) if old is None or old.value != rows[key]]
+        if not missing and not was_stale:
+            return 1
+        # With the person in the same batch, so that no row is written that has become untrue meanwhile.
+        person.version = item.version
+        writes = [*person_writes(person, catalogue), *(Put(k, rows[k]) for k in missing)]
+        if store.commit([Batch(writes=writes)])[0] is None:
+            return 1
+        found = store.get([item.key])[0]
+        assert found is not None, "people are never removed under their id"
+        item = found
+    raise Unavailable("other writers keep changing the same person; go on later")
+
+
+def _mark(projection: Projection) -> Put:
+    value = f"{projection.version}:{projection.fingerprint}"
+    return Put(Key(MARKS, projection.name), value.encode())

@@ -1,0 +1,1 @@
+"""Answers about one person, or about everybody in order of a number."""

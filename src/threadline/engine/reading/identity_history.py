@@ -1,0 +1,268 @@
+"""Who somebody was: the joins and splits around a person up to an instant, and what history told late joins then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.history import thread_events
+from threadline.engine.folding.packing import unpack_event
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.states import States
+from threadline.engine.reading.lookup import person_of_thread
+from threadline.kernel.event import Identifier, Recorded, thread_id
+from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.limits import FUTURE_MAX_SECONDS
+from threadline.kernel.store import Span, Store, event_pages
+from threadline.kernel.time import SECOND
+
+_CHANGES = Span(types=frozenset({MERGED, SPLIT}))
+
+
+class _Change(NamedTuple):
+    """One join or one split."""
+
+    recorded: Recorded
+    known_at: int
+    """From when it counts as known: from when the event counts that joined them, which may be of imported history."""
+
+    @property
+    def joins(self) -> bool:
+        return self.recorded.event.type == MERGED
+
+    @property
+    def kept(self) -> str:
+        """The id of the one who keeps the rest."""
+        return str(self.recorded.event.properties["survivor" if self.joins else "person"])
+
+    @property
+    def moved(self) -> str:
+        """The id of the one to whom the threads that move belong when they are apart."""
+        return str(self.recorded.event.properties["merged" if self.joins else "split"])
+
+    @property
+    def threads(self) -> set[str]:
+        """The threads that move."""
+        return set(self.recorded.event.properties["threads"])
+
+
+class _Part(NamedTuple):
+    """Threads that are one person at some instant."""
+
+    id: str
+    threads: set[str]
+
+
+class Past:
+    """A person, and who they were at any instant that is known.
+
+    A join is an event that says which threads it moved, so it can be undone without what was before. All of them are
+    undone, and those that were recorded by then are done again. What imported history has told since of that time joins
+    people by itself, each event those whom it names: so it does not matter in which order it was imported.
+    """
+
+    def __init__(self, store: Store, catalogue: Catalogue, person: Person, thread: str, *, named: bool) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._person = person
+        self._thread = thread
+        self._named = named
+        """Whether an identifier was named, not a person's id."""
+        self._people = {person.id: person}
+        """Everybody as they are, who has ever been one with this person or with one of these."""
+        self._changes = self._gather()
+        """All joins and splits among them, in the order in which they were recorded."""
+        self._told_by, self._untold_by = 1 << 63, -(1 << 63)
+        """An instant by which the identifier had been told, and one by which it had not."""
+        self._recorded: dict[int, list[_Part]] = {}
+        """Who everybody was after so many changes."""
+
+    def at(self, known_at: int) -> Person:
+        """Whom the thread belonged to at an instant; without states, for these are of the present.
+
+        Under an identifier that had not been told by then nothing was known, whoever has it today.
+        """
+        if self._named and not self._was_told(known_at):
+            return self._made(_Part(self._person.id, set()), known_at)
+        late = self._told_late(known_at)
+        if not late and all(change.recorded.recorded_at <= known_at for change in self._changes):
+            return self._person
+        part = _with(self._parts(known_at, late), self._thread)
+        return self._person if part is None else self._made(part, known_at)
+
+    def _was_told(self, known_at: int) -> bool:
+        """Whether an event that was known by an instant names the identifier that was asked for."""
+        if self._told_by <= known_at:
+            return True
+        if known_at <= self._untold_by:
+            return False
+        heads = self._heads()
+        # Its own thread first, which is where most identifiers were told first.
+        own = {self._thread: heads.pop(self._thread, 0)}
+        for recorded in chain(*(self._events(each, known_at) for each in (own, heads))):
+            if recorded.known_at <= known_at and self._thread in self._threads_of(recorded):
+                self._told_by = recorded.known_at
+                return True
+        self._untold_by = known_at
+        return False
+
+    def _threads_of(self, recorded: Recorded) -> set[str]:
+        """The threads of the identifiers that an event names."""
+        normalise, workspace = self._catalogue.rules.normalise, self._person.workspace
+        normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
+        return {recorded.thread, *(thread_id(workspace, each) for each in normal)}
+
+    def linked(self, person: Person, known_at: int) -> list[Identifier]:
+        """Those identifiers of a person of then that somebody had been told under by then. It reads everybody's events.
+
+        One that was told of others was refused there, with whomever it was linked later.
+        """
+        moved = {t for each in self._changes if each.recorded.recorded_at <= known_at for t in each.threads}
+        told = self._threads_told(known_at)
+        return [each for thread, each in person.identifiers.items() if thread in moved or thread in told]
+
+    def _threads_told(self, known_at: int) -> set[str]:
+        """The threads of identifiers that were told by then of who has them."""
+        found: set[str] = set()
+        for recorded in self._events(self._heads(), known_at):
+            if recorded.known_at <= known_at:
+                found |= self._linked_by(recorded)
+        return found
+
+    def _linked_by(self, recorded: Recorded) -> frozenset[str]:
+        """The threads of those whom an event names, but for those whom it was refused to join with whose it is."""
+        teller = _with(self._recorded_parts(recorded.recorded_at), recorded.thread)
+        return frozenset(() if teller is None else self._threads_of(recorded) & teller.threads)
+
+    def _parts(self, known_at: int, late: Sequence[Recorded]) -> list[_Part]:
+        """Who everybody around was at an instant: whose threads were whose."""
+        parts = [_Part(part.id, set(part.threads)) for part in self._recorded_parts(known_at)]
+        if not late:
+            return parts
+        links = set(map(self._linked_by, late))
+        told = self._events(self._heads(), known_at)
+        early = set().union(*(self._threads_of(each) for each in told if each.recorded_at <= known_at))
+        # Nothing of these had been recorded then: whose they were is for what has been told since to say.
+        for thread in sorted(frozenset().union(*links) - early):
+            part = _with(parts, thread)
+            if part is not None and len(part.threads) > 1:
+                part.threads.remove(thread)
+                parts.append(_Part(thread, {thread}))
+        for link in links:
+            _unite(parts, link, self._person.id)
+        return parts
+
+    def _recorded_parts(self, recorded_at: int) -> list[_Part]:
+        """The same, as it had been recorded by an instant; not to be changed."""
+        done = sum(change.recorded.recorded_at <= recorded_at for change in self._changes)
+        if done not in self._recorded:
+            parts = [_Part(person.id, set(person.heads)) for person in self._people.values()]
+            undone = [(change, _undo(parts, change)) for change in reversed(self._changes)]
+            for change, threads in list(reversed(undone))[:done]:
+                _do(parts, change, threads)
+            self._recorded[done] = parts
+        return self._recorded[done]
+
+    def _told_late(self, known_at: int) -> list[Recorded]:
+        """History that counts as known by an instant and was recorded only later, if it matters to who is who."""
+        heads = self._heads()
+        if len(heads) == 1:
+            return []
+        events = self._events(heads, known_at)
+        return [each for each in events if each.event.historical and each.known_at <= known_at < each.recorded_at]
+
+    def _heads(self) -> dict[str, int]:
+        return {thread: head for person in self._people.values() for thread, head in person.heads.items()}
+
+    def _events(self, heads: Mapping[str, int], known_at: int) -> Iterator[Recorded]:
+        """Events of threads, among them all that were known by an instant."""
+        return thread_events(self._store, heads, stop=known_at + FUTURE_MAX_SECONDS * SECOND + 1)
+
+    def _gather(self) -> list[_Change]:
+        found: dict[tuple[str, str, str], _Change] = {}
+        todo = [self._person]
+        while todo:
+            for told in self._told(todo.pop()):
+                change = _Change(told, told.recorded_at)
+                # Both people tell of a split.
+                found.setdefault((told.event.type, told.cause, change.moved), change)
+                for id in (change.kept, change.moved):
+                    if any(id in person.heads for person in self._people.values()):
+                        continue
+                    if (other := person_of_thread(self._store, self._catalogue, id)) is not None:
+                        self._people[other.id] = other
+                        todo.append(other)
+        causes = self._store.find([change.recorded.cause for change in found.values()])
+        known = {id: unpack_event(entry).known_at for id, entry in causes.items()}
+        changes = [each._replace(known_at=known.get(each.recorded.cause, each.known_at)) for each in found.values()]
+        return sorted(changes, key=lambda change: (change.recorded.recorded_at, change.recorded.sequence))
+
+    def _told(self, person: Person) -> Iterator[Recorded]:
+        for thread, head in person.heads.items():
+            for entry in event_pages(self._store, thread, _CHANGES):
+                if entry.sequence <= head:
+                    yield unpack_event(entry)
+
+    def _made(self, part: _Part, known_at: int) -> Person:
+        made = Person(part.id, self._person.workspace, self._began(part.id, known_at), States(self._catalogue))
+        for thread, identifier, head in self._threads():
+            if thread in part.threads:
+                made.add_thread(thread, identifier, head)
+        return made
+
+    def _began(self, id: str, known_at: int) -> int:
+        """When a person of then was created: the next join that ended them says so, or they are still there."""
+        for change in self._changes:
+            if change.known_at > known_at and change.joins and change.moved == id:
+                return int(change.recorded.event.properties["merged_created_at"])
+        return self._people.get(id, self._person).created_at
+
+    def _threads(self) -> Iterable[tuple[str, Identifier, int]]:
+        for person in self._people.values():
+            for thread, head in person.heads.items():
+                yield thread, person.identifiers[thread], head
+
+
+def _with(parts: list[_Part], thread: str) -> _Part | None:
+    return next((part for part in parts if thread in part.threads), None)
+
+
+def _undo(parts: list[_Part], change: _Change) -> set[str]:
+    """Undo a change; answers the threads that it moved, with those that came to them later."""
+    return _take(parts, change, change.threads) if change.joins else _join(parts, change)
+
+
+def _do(parts: list[_Part], change: _Change, threads: set[str]) -> None:
+    if change.joins:
+        _join(parts, change)
+    else:
+        _take(parts, change, threads)
+
+
+def _join(parts: list[_Part], change: _Change) -> set[str]:
+    # A person's id is the id of the thread that founded it, and that one never leaves.
+    one, other = _with(parts, change.kept), _with(parts, change.moved)
+    if one is None or other is None or one is other:
+        return set()
+    parts.remove(other)
+    one.threads.update(other.threads)
+    return other.threads
+
+
+def _unite(parts: list[_Part], threads: frozenset[str], id: str) -> None:
+    """Make one part of those that have these threads; if there is one of this id, it stays."""
+    several = sorted((part for part in parts if part.threads & threads), key=lambda part: (part.id != id, part.id))
+    for part in several[1:]:
+        parts.remove(part)
+        several[0].threads.update(part.threads)
+
+
+def _take(parts: list[_Part], change: _Change, threads: set[str]) -> set[str]:
+    whole = _with(parts, change.kept)
+    moved = set() if whole is None else whole.threads & threads
+    if whole is not None and moved:
+        whole.threads.difference_update(moved)
+        parts.append(_Part(change.moved, moved))
+    return moved

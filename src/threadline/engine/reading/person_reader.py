@@ -1,0 +1,166 @@
+"""The one read path: a person, their events and their views at an instant, all at one position of the log."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from threadline.engine.folding.as_of import due_at, next_ahead, states_at, view_at
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.history import StoredHistory, occurred_order, ties_sorted
+from threadline.engine.folding.packing import unpack_event
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.refold import folded_before
+from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.reading.identity_history import Past
+from threadline.engine.reading.lookup import person_of_id, person_of_thread
+from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.event import Identifier, Recorded, thread_id
+from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.projection import State
+from threadline.kernel.store import LogEntry, Span, Store, following_pages
+
+Cursor = tuple[int, str]
+"""(occurred_at, id) of the last event seen; unique among all events of a person."""
+
+
+class Asker:
+    """Reads people. Holds no state of its own: every answer comes from what is committed."""
+
+    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+        self.store = store
+        self.catalogue = catalogue
+
+    def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
+        """The person meant by ``ref``: a person's id (that of a merged person leads to the survivor) or ``kind:value``.
+
+        With ``known_at``, the person meant at that instant, before later joins and splits: their threads alone, for
+        views of that time. Raises `NotFound`, also for people of other workspaces.
+        """
+        if known_at is not None:
+            return self.past(workspace, ref).at(known_at)
+        return self._meant(workspace, ref)[0]
+
+    def past(self, workspace: str, ref: str) -> Past:
+        """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
+        person, thread = self._meant(workspace, ref)
+        return Past(self.store, self.catalogue, person, thread, named=":" in ref)
+
+    def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
+        """A person, and which of their threads was named."""
+        kind, colon, value = ref.partition(":")
+        # A person's id is that of the thread that founded it.
+        thread = ref
+        if colon:
+            identifier = self.catalogue.rules.normalise(Identifier(kind, value))
+            thread = "" if identifier is None else thread_id(workspace, identifier)
+        person = self.by_thread(thread) if colon and thread else self.by_id(thread)
+        if person is None or person.workspace != workspace:
+            hint = "" if colon else f"Name a person by an identifier, such as user_id:{ref[:64]}, or by their id."
+            raise NotFound(f"nobody is known as {ref!r} in workspace {workspace!r}", hint=hint)
+        return person, thread
+
+    def by_thread(self, thread: str) -> Person | None:
+        """The person a thread belongs to; None if there is none."""
+        return person_of_thread(self.store, self.catalogue, thread)
+
+    def by_id(self, id: str) -> Person | None:
+        """The person of an id, through merges, with every state caught up with the definitions in force."""
+        return person_of_id(self.store, self.catalogue, id)
+
+    def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
+        """The person's events in the store; with ``known_at`` those that were known by then."""
+        return StoredHistory(self.store, person.heads, known_at=known_at)
+
+    def states(
+        self, person: Person, now: int, *, known_at: int | None = None, only: Sequence[int] | None = None
+    ) -> Sequence[State]:
+        """The states that hold at ``now``: the kept ones, or a fold of the log where these include later events.
+
+        ``only``: no other projections than these are needed.
+        """
+        if known_at is None:
+            return states_at(self, person, now, only)
+        return folded_before(self.catalogue, self.history(person, known_at), now, only)
+
+    def views(
+        self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Each projection's view of a person at ``now``, by projection name.
+
+        ``known_at`` asks what was known by then (point in time, as it was served); None means everything known.
+        """
+        found: dict[str, Any] = {}
+        with seldom_collected():
+            wanted = [i for i, each in enumerate(self.catalogue.projections) if names is None or each.name in names]
+            states = self.states(person, now, known_at=known_at, only=wanted)
+            at_edges = self.history(person, known_at).at_edges
+            for index in wanted:
+                projection = self.catalogue.projections[index]
+                found[projection.name] = view_at(projection, states[index], now, at_edges)
+        return found
+
+    def due(self, person: Person, name: str, now: int) -> int | None:
+        """The next instant after ``now`` at which that view changes through time alone; None: never, or unknown."""
+        index = self.catalogue.index.get(name)
+        return None if index is None else due_at(self, person, index, now)
+
+    def ahead(self, person: Person, now: int) -> int | None:
+        """The next instant after ``now`` from which a further event of the log counts; None if all count already."""
+        return next_ahead(self, person, now)
+
+    def events(
+        self,
+        person: Person,
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+        types: frozenset[str] = frozenset(),
+        after: Cursor | None = None,
+        limit: int = 100,
+        reverse: bool = False,
+    ) -> list[Recorded]:
+        """A page of a person's events by (occurred_at, id), over all their threads, forward or backward."""
+        if not 1 <= limit <= EVENTS_PAGE_MAX:
+            raise InvalidValue(f"limit must be between 1 and {EVENTS_PAGE_MAX}")
+        if after is not None:
+            # Go on within the instant of the last event: its ties are sorted by id here, not by the store.
+            if reverse:
+                stop = after[0] + 1 if stop is None else min(stop, after[0] + 1)
+            else:
+                start = after[0] if start is None else max(start, after[0])
+        past: Callable[[Recorded], bool] = _past(after, reverse)
+        span = Span(start, stop, types, None, min(limit + 1, EVENTS_PAGE_MAX), reverse)
+        pages = self.store.spans([thread for thread, head in person.heads.items() if head], span)
+        streams = [self._thread(thread, person.heads[thread], span, page) for thread, page in pages.items()]
+        merged = heapq.merge(*streams, key=occurred_order, reverse=reverse)
+        page: list[Recorded] = []
+        for recorded in merged:
+            if past(recorded):
+                page.append(recorded)
+                if len(page) == limit:
+                    break
+        return page
+
+    def _thread(self, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
+        """A thread's events up to its head in the order of reading, from the first page on."""
+        entries = chain(page, following_pages(self.store, thread, span, page))
+        return ties_sorted((unpack_event(entry) for entry in entries if entry.sequence <= head), span.reverse)
+
+    def event(self, workspace: str, id: str) -> Recorded:
+        """One event by its id; raises `NotFound`."""
+        entry = self.store.find([id]).get(id)
+        recorded = None if entry is None else unpack_event(entry)
+        if recorded is None or recorded.event.workspace != workspace:
+            raise NotFound(f"there is no event {id} in workspace {workspace!r}")
+        return recorded
+
+
+def _past(after: Cursor | None, reverse: bool) -> Callable[[Recorded], bool]:
+    if after is None:
+        return lambda recorded: True
+    if reverse:
+        return lambda recorded: occurred_order(recorded) < after
+    return lambda recorded: occurred_order(recorded) > after

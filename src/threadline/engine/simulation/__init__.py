@@ -1,0 +1,1 @@
+"""History replayed in another way, in memory, where nothing can be sent."""

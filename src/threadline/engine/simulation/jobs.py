@@ -1,0 +1,180 @@
+"""What-ifs that run beside everything else: started, watched, stopped, resumed. They end with their process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from threadline.engine.simulation.run import Done
+from threadline.kernel.errors import Conflict, NotFound, TooManyRequests
+from threadline.kernel.store import Key
+
+RUNNING_MAX = 1
+"""At a time: a what-if takes a whole core, and there are others who want to get on."""
+KEPT_MAX = 20
+"""What-ifs that are remembered after they have ended."""
+
+State = Literal["running", "done", "cancelled", "failed"]
+
+
+class Running:
+    """One what-if: how far it has come, and what is needed to go on."""
+
+    def __init__(
+        self, id: str, workspace: str, subject: Any, pages: Callable[[Key | None], Iterator[Done]],
+        finish: Callable[[Any], None], events_in_all: int | None,
+    ) -> None:  # fmt: skip
+        self.id = id
+        self.workspace = workspace
+        self.subject = subject
+        """Whatever the one who started it wants to find here again."""
+        self.state: State = "running"
+        self.people = 0
+        self.events = 0
+        self.events_in_all = events_in_all
+        """Of the whole store, where it can tell; for a bar."""
+        self.problem = ""
+        self._pages = pages
+        self._finishing = [finish]
+        self._finished = False
+        self._after: Key | None = None
+        self._stopping = threading.Event()
+        self._moved = threading.Condition()
+        self._turns = 0
+
+    def work(self) -> None:
+        """Go on until it is done or told to stop."""
+        try:
+            state: State = "cancelled"
+            for done in self._pages(self._after):
+                self._after = done.after
+                self.people += done.people
+                self.events += done.events
+                if done.after is None:
+                    self._finish()
+                    state = "done"
+                elif self._stopping.is_set():
+                    break
+                self._tell()
+        except Exception as error:  # noqa: BLE001 — nobody waits for this thread; what went wrong is told to who asks
+            self.problem, state = f"{type(error).__name__}: {error}", "failed"
+        self.state = state
+        self._tell()
+
+    def join(self, other: Running) -> None:
+        """Do in the end what somebody wants who has asked the same meanwhile."""
+        with self._moved:
+            if not self._finished:
+                self._finishing += other._finishing
+                return
+        for finish in other._finishing:
+            finish(self.subject)
+
+    def _finish(self) -> None:
+        while True:
+            with self._moved:
+                if not self._finishing:
+                    self._finished = True
+                    return
+                finish = self._finishing.pop(0)
+            finish(self.subject)
+
+    def begin(self) -> None:
+        """Work in a thread of its own."""
+        self.state = "running"
+        self._stopping.clear()
+        threading.Thread(target=self.work, name=f"threadline-what-if-{self.id}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Have it stop after the page it is at."""
+        self._stopping.set()
+
+    @property
+    def seen(self) -> int:
+        """Which page it is at; another number means that there is something new."""
+        return self._turns
+
+    def wait(self, seen: int, seconds: float) -> None:
+        """Wait until there is something new after ``seen``, but no longer than that."""
+        with self._moved:
+            self._moved.wait_for(lambda: self._turns != seen or self.state != "running", seconds)
+
+    def wait_for_end(self) -> None:
+        """Wait until it has stopped or is done."""
+        while self.state == "running":
+            self.wait(self.seen, 1.0)
+
+    def _tell(self) -> None:
+        with self._moved:
+            self._turns += 1
+            self._moved.notify_all()
+
+
+class Trials:
+    """The what-ifs of one engine."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, Running] = {}
+
+    def run(self, running: Running, *, wait: bool) -> Running:
+        """Start one, or join the one of this id that runs; with ``wait`` come back when it has ended.
+
+        Raises `TooManyRequests` while another one runs.
+        """
+        begun = self._begun(running)
+        if begun is not running:
+            begun.join(running)
+            if wait:
+                begun.wait_for_end()
+        elif wait:
+            running.work()
+        else:
+            running.begin()
+        return begun
+
+    def _begun(self, running: Running) -> Running:
+        """The one of this id that runs already, or else this one, whose turn it is from now on."""
+        with self._lock:
+            known = self._kept.get(running.id)
+            if known is not None and known.state == "running":
+                return known
+            self._take_turn()
+            self._kept[running.id] = running
+            while len(self._kept) > KEPT_MAX:
+                del self._kept[next(id for id in self._kept if self._kept[id].state != "running")]
+        return running
+
+    def resume(self, workspace: str, id: str) -> Running:
+        """Go on with one that was stopped. Raises `Conflict` for one that has ended otherwise."""
+        running = self.find(workspace, id)
+        with self._lock:
+            if running.state == "running":
+                return running
+            if running.state != "cancelled":
+                raise Conflict(f"what-if {id} is {running.state}; only one that was cancelled goes on")
+            self._take_turn()
+            running.begin()
+        return running
+
+    def _take_turn(self) -> None:
+        others = [each.id for each in self._kept.values() if each.state == "running"]
+        if len(others) >= RUNNING_MAX:
+            raise TooManyRequests(f"what-if {others[0]} is still running", hint="Wait for it, or cancel it.")
+
+    def find(self, workspace: str, id: str) -> Running:
+        """One of this workspace. Raises `NotFound`."""
+        found = self._kept.get(id)
+        if found is None or found.workspace != workspace:
+            raise NotFound(f"no what-if {id[:64]!r} runs or ran in this process")
+        return found
+
+    def of(self, workspace: str) -> list[Running]:
+        """All of a workspace, the newest first."""
+        return [each for each in reversed(list(self._kept.values())) if each.workspace == workspace]
+
+    def stop_all(self) -> None:
+        """Have every one stop after the page it is at."""
+        for each in list(self._kept.values()):
+            each.stop()

@@ -1,0 +1,263 @@
+"""A sandbox: one person's history replayed in memory, where nothing can be sent and nothing is written."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeGuard
+
+from threadline.engine.folding.as_of import take_in
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.person_view import KnownPerson
+from threadline.engine.folding.refold import folded_before
+from threadline.engine.folding.states import States
+from threadline.engine.recording import emission
+from threadline.engine.recording.cascade import cascade
+from threadline.engine.simulation.variant import Folded, Side, Verdicts
+from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.limits import BATCH_WRITES_MAX
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish, source_of
+from threadline.kernel.projection import Edge, Look, State
+
+TIMERS_MAX = 100_000
+"""Timers that may fire in one life: a policy that sets one again and again must not hold up everybody else."""
+_FOREVER = 1 << 63
+
+
+class Parted(Exception):
+    """What two judges want is not the same, or may be more than there is room for; the life that they shared is void,
+    and each gets one of its own."""
+
+
+class Judged(NamedTuple):
+    """An event and what each judge decided about it."""
+
+    recorded: Recorded
+    verdicts: tuple[Verdicts, ...]
+
+
+class Life:
+    """One person, from their first event on. Events come in the order in which they became known."""
+
+    def __init__(self, side: Side, workspace: str, person: str, identifiers: Mapping[str, Identifier]) -> None:
+        self._side = side
+        self.catalogue = side.catalogue
+        self._person = Person(person, workspace, 0, States(side))
+        for thread, identifier in identifiers.items():
+            self._person.add_thread(thread, identifier)
+        self._history = LivedHistory()
+        self._scene = _Scene(side, self._history, whole=True)
+        self._bench = _Bench(side, _Scene(side, self._history, whole=False), self._person)
+        # Nothing here leads back to the life: it goes with its last name, and need not be collected.
+        self._judges = Policy(side.judges[0].name, None, self._bench.react)
+        self._timers: dict[tuple[str, str], tuple[int, str, dict[str, Any]]] = {}
+        """(policy, key) -> when it is due, in which thread, what it was set with."""
+        self._fired = 0
+        self._now = 0
+        self.judging = False
+        """Whether the judges are asked: their range has begun."""
+        self.cuts = 0
+        """Events in that range of which more came than may come of one."""
+
+    @property
+    def judged(self) -> list[Judged]:
+        """What the judges have decided."""
+        return self._bench.judged
+
+    def live(self, recorded: Recorded) -> None:
+        """One event of the log, after everything that was due before it."""
+        now = recorded.known_at
+        if self._timers:
+            self.pass_time(now)
+        self._now = now
+        self._take(recorded)
+
+    def pass_time(self, until: int) -> None:
+        """Let every timer fire that is due by then."""
+        while self._timers:
+            (policy, key), (due_at, thread, data) = min(self._timers.items(), key=lambda each: (each[1][0], each[0]))
+            if due_at > until:
+                return
+            self._fired += 1
+            if self._fired > TIMERS_MAX:
+                raise RuntimeError(f"policy {policy} keeps setting timers: {TIMERS_MAX:,} have fired for one person")
+            del self._timers[policy, key]
+            self._now = max(self._now, due_at)
+            properties = {"policy": policy, "key": key, "data": data}
+            fired = Emit(type=TIMER_FIRED, key=f"{thread}/{key}/{due_at}", occurred_at=due_at, properties=properties)
+            self._take(self._made(thread, f"sandbox:{policy}", "", fired))
+
+    def at_end(self, at: int) -> KnownPerson:
+        """The person at an instant after the last event, for who looks at the end."""
+        return KnownPerson(self._bench.scene, self._person, "", at)
+
+    # --- one event ----------------------------------------------------------------------------
+
+    def _take(self, recorded: Recorded) -> None:
+        self._append(recorded)
+        cascade(self, self._person, recorded)
+
+    def _made(self, thread: str, source: str, cause: str, wish: Emit) -> Recorded:
+        event = emission.event_of(self._person, thread, source, cause, wish, self._now)
+        return Recorded(event, event_id(event.workspace, source, event.key), thread, 0, self._now, cause)
+
+    def _append(self, recorded: Recorded) -> None:
+        steps = self._side.step(recorded.event.type).plan.steps
+        if steps:
+            self._person.heads[recorded.thread] += 1
+            self._person.states.settle()
+            self._history.add(recorded)
+            take_in(self._scene, self._person, recorded, steps, self._now, self._refolded)
+
+    def _refolded(self, person: Person, index: int) -> State:
+        return folded_before(self._side, self._history, _FOREVER, (index,))[index]
+
+    # --- a stage for the cascade --------------------------------------------------------------
+
+    def reacting(self, event: Event) -> list[Policy]:
+        """The policies that live again and want to see an event, and the judges among them."""
+        found = self._side.step(event.type).reactors
+        return [self._judges if policy is None else policy for policy in found if policy is not None or self.judging]
+
+    def known(self, person: Person, recorded: Recorded) -> KnownPerson:
+        """The person right after an event, which may be of imported history that was known when it occurred."""
+        at = max(recorded.known_at, recorded.event.occurred_at) + 1
+        return KnownPerson(self._scene, person, recorded.event.type, at)
+
+    def idle(self, person: Person, policy: str, wish: Wish) -> bool:
+        """Whether a wish is for a timer that stays as it is."""
+        if not isinstance(wish, Timer):
+            return False
+        pending = self._timers.get((policy, wish.key))
+        return pending is not None and emission.stays(wish, pending[:1])
+
+    def free(self, person: Person) -> int:
+        """No batch is committed here, so that none can be full."""
+        return BATCH_WRITES_MAX
+
+    def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
+        """Carry a wish into this life. What would be sent goes nowhere: there is no outbox here."""
+        if isinstance(wish, Emit):
+            if not self._side.matters(wish.type):
+                return None
+            recorded = self._made(cause.thread, source_of(policy), cause.id, wish)
+            self._append(recorded)
+            return recorded
+        if isinstance(wish, Timer):
+            self._timers[policy, wish.key] = (wish.due_at, cause.thread, wish.data)
+        elif isinstance(wish, CancelTimer):
+            self._timers.pop((policy, wish.key), None)
+        return None
+
+    def cut(self, person: Person, cause: Recorded, policy: str) -> None:
+        """Count that a cascade was cut, and put it in the thread where somebody looks for that."""
+        if len(self._side.judges) > 1:
+            raise Parted  # it may be cut for one of them only
+        self.cuts += self.judging
+        self.grant(person, cause, policy, emission.cut(policy, self._now))
+
+
+class _Bench:
+    """The judges of a life, and what they have decided."""
+
+    def __init__(self, side: Side, scene: _Scene, person: Person) -> None:
+        self._side = side
+        self.scene = scene
+        self._person = person
+        self.judged: list[Judged] = []
+
+    def react(self, recorded: Recorded, known: Known) -> Sequence[Wish]:
+        """As the policy in whose place they decide. They look at their own part of the person only."""
+        asked = self._side.step(recorded.event.type).judges
+        judges = self._side.judges[:asked]
+        seen = KnownPerson(self.scene, self._person, recorded.event.type, known.at)
+        verdicts = tuple([judge.judge(recorded, seen) for judge in judges])
+        self.judged.append(Judged(recorded, verdicts if len(judges) == len(self._side.judges) else verdicts * 2))
+        if not any(verdicts):
+            return ()
+        matters = self._side.matters
+        wanted = [judge.wishes(recorded, each, matters) for judge, each in zip(judges, verdicts, strict=True)]
+        if len(wanted) == 1:
+            return wanted[0]
+        one, other = wanted
+        if [judges[0].alike(wish) for wish in one if self._noticed(wish)] != [
+            judges[1].alike(wish) for wish in other if self._noticed(wish)
+        ]:
+            raise Parted
+        if [*map(_kind, one)] == [*map(_kind, other)]:
+            return one
+        # Nobody notices what else the other one wants, but it takes its room; where that ends, they part.
+        return [*one, *(wish for wish in other if not self._noticed(wish))]
+
+    def _noticed(self, wish: Wish) -> TypeGuard[Emit]:
+        """Whether a wish changes anything that is looked at."""
+        return isinstance(wish, Emit) and self._side.matters(wish.type)
+
+
+def _kind(wish: Wish) -> object:
+    """What says how much room a wish takes."""
+    return wish.type if isinstance(wish, Emit) else type(wish)
+
+
+class LivedHistory:
+    """What was folded so far, in occurred order; a `threadline.engine.folding.history.History`."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[int, str, Recorded]] = []
+
+    def add(self, recorded: Recorded) -> None:
+        """Put an event in its place."""
+        entry = (recorded.event.occurred_at, recorded.id, recorded)
+        if self._events and entry[:2] < self._events[-1][:2]:
+            insort(self._events, entry, key=_order)
+        else:
+            self._events.append(entry)
+
+    def between(self, start: int | None, stop: int) -> Iterable[Recorded]:
+        """See `History`."""
+        first = 0 if start is None else self._place(start)
+        return [each[2] for each in self._events[first : self._place(stop)]]
+
+    def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
+        """See `History`."""
+        return [each for edge in edges for each in self.between(edge.start, edge.stop) if edge.holds(each)]
+
+    def next_at(self, instant: int) -> int | None:
+        """See `History`."""
+        place = self._place(instant)
+        return self._events[place][0] if place < len(self._events) else None
+
+    def _place(self, instant: int) -> int:
+        return bisect_left(self._events, (instant, ""), key=_order)
+
+
+def _order(entry: tuple[int, str, Recorded]) -> tuple[int, str]:
+    return entry[:2]
+
+
+class _Scene:
+    """A life as policies look at it, or as the judges do, for whom only what they read is kept right."""
+
+    def __init__(self, side: Side, history: LivedHistory, *, whole: bool) -> None:
+        self._side = side
+        self._history = history
+        self._whole = whole
+        self.catalogue: Catalogue = side.catalogue
+        self.index = Folded(side, whole)
+
+    def look(self, index: int) -> Look:
+        """How a projection is looked at."""
+        return self._side.look(index, self._whole)
+
+    def history(self, person: Person) -> LivedHistory:
+        """The person's events so far."""
+        return self._history
+
+    def heeded(self, workspace: str, type: str) -> bool:
+        """Whether a judge or a policy that lives again names events of this type."""
+        return any(policy is None or policy.names_types for policy in self._side.step(type).reactors)
+
+    def shared(self, workspace: str, name: str) -> Any:
+        """What policies share under a name."""
+        return self._side.shared[name]

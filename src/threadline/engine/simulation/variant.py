@@ -1,0 +1,200 @@
+"""A side of a what-if: what lives are lived under, and of it only as much as somebody looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, NamedTuple, Protocol
+
+from threadline.engine.folding.catalogue import Catalogue, Plan
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, Wish, policy_of
+from threadline.kernel.projection import Look, State
+
+Verdicts = Mapping[str, Any]
+"""What was decided about one event, by the name of what decided."""
+
+
+class Missing(BaseException):
+    """Somebody asked for a projection that is not folded; the life is void and begins again with it.
+
+    It is no `Exception`, because a rule takes every one of those that it meets for an error of its own.
+    """
+
+    def __init__(self, index: int, whole: bool) -> None:
+        super().__init__(index, whole)
+        self.index = index
+        self.whole = whole
+
+
+class Judge(Protocol):
+    """Decides about events in the place of a policy."""
+
+    name: str
+    """The policy in whose place it decides."""
+    reads: Sequence[tuple[str, tuple[str, ...]]]
+    """The projections whose views it reads, and the steps inside each: it looks at nothing else of them."""
+
+    def heeds(self, event_type: str) -> bool:
+        """Whether it wants to see events of a type."""
+        ...
+
+    def judge(self, recorded: Recorded, known: Any) -> Verdicts:
+        """What it decides. Pure."""
+        ...
+
+    def wishes(self, recorded: Recorded, verdicts: Verdicts, matters: Callable[[str], bool]) -> Sequence[Wish]:
+        """What it wants because of that. Of a wish that nobody would notice no more has to be right than its kind.
+
+        ``matters`` says whether an event of a type changes anything that is looked at.
+        """
+        ...
+
+    def decides_as(self, other: Any, event_type: str) -> bool:
+        """Whether it decides about events of a type exactly as another judge does."""
+        ...
+
+    def alike(self, wish: Emit) -> Any:
+        """What of an event that it wants makes a difference to others: two that are equal in it may share a life."""
+        ...
+
+
+class _Step(NamedTuple):
+    """What an event of one type does in a sandbox."""
+
+    plan: Plan
+    """What it changes of what is folded."""
+    reactors: tuple[Policy | None, ...]
+    """The policies that live again and want to see it, in order; None in the place of the judges."""
+    judges: int
+    """How many of the judges have to be asked: one for all where they decide alike."""
+    matters: bool
+    """Whether it does anything at all."""
+
+
+class Side:
+    """What lives are lived under: a catalogue, the judges and the policies that react again.
+
+    Of the projections only those are folded that somebody has asked for; which these are is found out by asking. Where
+    the judges alone look at one, only what they read there is kept right: events that cannot change it are left out.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, judges: Sequence[Judge], replayed: Set[str], shared: Mapping[str, Any]
+    ) -> None:
+        self.catalogue = catalogue
+        self.projections = catalogue.projections
+        self.judges = tuple(judges)
+        self.replayed = frozenset(replayed)
+        self.shared = shared
+        self._folded: dict[int, bool] = {}
+        """Index of each projection that is folded, and whether whole."""
+        self._judged = {judge.name for judge in judges}
+        self._paths: dict[str, list[tuple[str, ...]]] = {}
+        for name, path in dict.fromkeys(read for judge in judges for read in judge.reads):
+            self._paths.setdefault(name, []).append(path)
+        self._looks: dict[int, Look] = {}
+        self._policies = tuple(p for p in catalogue.policies if p.name in self.replayed | self._judged)
+        self._steps: dict[str, _Step] = {}
+        self.epoch = 0
+        """Grows whenever more is folded than before, and so more events matter."""
+
+    def step(self, event_type: str) -> _Step:
+        """What an event of this type does."""
+        step = self._steps.get(event_type)
+        if step is None:
+            plan = self.catalogue.plan(event_type)
+            plan = plan._replace(steps=tuple(each for each in plan.steps if self._counts(each[0], event_type)))
+            reacting = self.catalogue.reactors(event_type)
+            reactors = tuple(
+                None if policy.name in self._judged else policy
+                for policy in self._policies
+                if (self._heeded(event_type) if policy.name in self._judged else policy in reacting)
+            )
+            first, *others = self.judges
+            alike = all(judge.decides_as(first, event_type) for judge in others)
+            step = self._steps[event_type] = _Step(
+                plan, reactors, 1 if alike else len(self.judges), bool(plan.steps or reactors)
+            )
+        return step
+
+    def plan(self, event_type: str) -> Plan:
+        """What an event of this type changes of what is folded; see `threadline.engine.folding.catalogue.Folding`."""
+        return self.step(event_type).plan
+
+    def empty(self) -> list[State]:
+        """The states of a person of whom nothing is known."""
+        return self.catalogue.empty()
+
+    def matters(self, event_type: str) -> bool:
+        """Whether an event of this type does anything at all."""
+        return self.step(event_type).matters
+
+    def _heeded(self, event_type: str) -> bool:
+        return any(judge.heeds(event_type) for judge in self.judges)
+
+    def _counts(self, index: int, event_type: str) -> bool:
+        whole = self._folded.get(index)
+        if whole is not False:
+            return whole is True
+        name = self.catalogue.projections[index].name
+        return any(self.catalogue.touches(event_type, name, path) for path in self._paths[name])
+
+    def fold_also(self, index: int, whole: bool) -> None:
+        """Fold one more projection from now on, or more of one."""
+        self._folded[index] = whole
+        self._steps.clear()
+        self.epoch += 1
+
+    def index(self, name: str, whole: bool) -> int | None:
+        """The place of a projection; None if there is none of that name. Raises `Missing` if it is not folded."""
+        index = self.catalogue.index.get(name)
+        if index is None:
+            return None
+        whole = whole or name not in self._paths
+        folded = self._folded.get(index)
+        if folded is None or (whole and not folded):
+            raise Missing(index, whole)
+        return index
+
+    def look(self, index: int, whole: bool) -> Look:
+        """How a projection is looked at."""
+        projection = self.catalogue.projections[index]
+        if whole or projection.look is None or projection.name not in self._paths:
+            return Look(projection.view, projection.edges)
+        found = self._looks.get(index)
+        if found is None:
+            paths = self._paths[projection.name]
+            names = frozenset(path[0] for path in paths if path)
+            made = projection.look(names) if all(paths) else Look(projection.view, projection.edges)
+            found = self._looks[index] = made
+        return found
+
+    def leaves_out(self, event: Event, judging: bool) -> bool:
+        """Whether an event of the log is one that this side brings about itself.
+
+        Policies live again from the first event on, judges from where their range begins.
+        """
+        if event.source_type != "internal":
+            return False
+        if event.type == TIMER_FIRED:
+            return event.properties.get("policy") in self.replayed
+        policy = policy_of(event.source)
+        return policy in self.replayed or (judging and policy in self._judged)
+
+
+class Folded:
+    """The places of what is folded, by name; whoever asks for what is not gets `Missing`."""
+
+    def __init__(self, side: Side, whole: bool) -> None:
+        self._side = side
+        self._whole = whole
+
+    def __getitem__(self, name: str) -> int:
+        index = self.get(name)
+        if index is None:
+            raise KeyError(name)
+        return index
+
+    def get(self, name: str) -> int | None:
+        """The place of a projection; None if there is none of that name."""
+        return self._side.index(name, self._whole)

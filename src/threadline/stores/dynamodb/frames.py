@@ -1,0 +1,125 @@
+"""Frames: the values from which items beside them are told by their difference; found, remembered, taken away.
+
+An item has the mark of a frame exactly as long as that very frame lies beside it, whether its value is a difference
+from it or stands there whole. Whoever writes a difference makes the mark a condition; whoever makes a frame writes the
+mark with it; whoever deletes an item makes it a condition that there is none, and first has `Frames.dissolve` take it
+away, which changes neither value nor version. Items that expire have no frame, since nothing would expire it with them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from base64 import b64decode
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+from threadline.kernel.errors import Unavailable
+from threadline.kernel.store import Key
+from threadline.stores.dynamodb.client import Client, Refused
+from threadline.stores.dynamodb.difference import Frame, restored
+from threadline.stores.dynamodb.layout import (
+    DEFLATED,
+    DIFFERENCE,
+    FRAME,
+    PLAIN,
+    POSITION,
+    Attributes,
+    content,
+    frame_key,
+    item_key,
+    key_of,
+    packed,
+    version_of,
+)
+from threadline.stores.dynamodb.reading import get_many
+
+CACHE_BYTES_MAX = 64 * 1_024 * 1_024
+ATTEMPTS_MAX = 10
+
+
+class Frames:
+    """The frames of one table, those met last in memory. Thread-safe."""
+
+    def __init__(self, client: Client, bytes_max: int = CACHE_BYTES_MAX) -> None:
+        self._client = client
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Key, Frame] = OrderedDict()
+        self._bytes = 0
+
+    def known(self, key: Key) -> Frame | None:
+        """What was last seen beside an item; it may be out of date."""
+        return self._known.get(key)
+
+    def learn(self, key: Key, frame: Frame | None) -> None:
+        """Remember what was read or written; None: forget what was known."""
+        with self._lock:
+            gone = self._known.pop(key, None)
+            self._bytes -= len(gone.value) if gone is not None else 0
+            if frame is not None:
+                self._known[key] = frame
+                self._bytes += len(frame.value)
+            while self._bytes > self._bytes_max:
+                _, oldest = self._known.popitem(last=False)
+                self._bytes -= len(oldest.value)
+
+    def whole(self, found: Iterable[Attributes]) -> list[tuple[Attributes, bytes]]:
+        """Items with their values, in the order given. What is written meanwhile is read again, or gone."""
+        items = {key_of(item): item for item in found}
+        values: dict[Key, bytes] = {}
+        rest = items
+        for _ in range(ATTEMPTS_MAX):
+            values |= self._values(rest)
+            stale = [key for key in rest if key not in values]
+            if not stale:
+                return [(item, values[key]) for key, item in items.items() if key in values]
+            # Beside these lies another frame than they name: they have been written again since they were read.
+            rest = {key_of(item): item for item in get_many(self._client, [item_key(key) for key in stale]).values()}
+            items |= rest
+        raise Unavailable("an item is rewritten faster than it can be read; try again")
+
+    def _values(self, items: Mapping[Key, Attributes]) -> dict[Key, bytes]:
+        """The values of items, but not of those beside which another frame lies than they name."""
+        short = {key: item for key, item in items.items() if DIFFERENCE in item}
+        frames = {key: self.known(key) for key in short}
+        missing = [frame_key(key) for key, frame in frames.items() if not _fits(frame, short[key])]
+        for found in get_many(self._client, missing).values():
+            frame = Frame(found[POSITION], version_of(found), content(found))
+            frames[key_of(found)] = frame
+            self.learn(key_of(found), frame)
+        values = {key: content(item) for key, item in items.items() if key not in short}
+        for key, item in short.items():
+            near = frames[key]
+            if near is not None and _fits(near, item):
+                values[key] = restored(b64decode(item[DIFFERENCE]["B"]), near.value)
+        return values
+
+    def dissolve(self, key: Key) -> None:
+        """Put an item's whole value into it and take its frame away. To readers and writers nothing has changed."""
+        for item, value in self.whole(get_many(self._client, [item_key(key)]).values()):
+            if FRAME in item:
+                self._dissolve(key, item, value)
+        self.learn(key, None)
+
+    def _dissolve(self, key: Key, item: Attributes, value: bytes) -> None:
+        table = self._client.address.table
+        kept = {name: each for name, each in item.items() if name not in (PLAIN, DEFLATED, DIFFERENCE, FRAME)}
+        put = {
+            "TableName": table,
+            "Item": {**kept, **packed(value)},
+            # No two writes leave the same position, so it is still the same value.
+            "ConditionExpression": "#p = :p AND #f = :f",
+            "ExpressionAttributeNames": {"#p": POSITION, "#f": FRAME},
+            "ExpressionAttributeValues": {":p": item[POSITION], ":f": item[FRAME]},
+        }
+        actions = [{"Put": put}, {"Delete": {"TableName": table, "Key": frame_key(key)}}]
+        request = {"TransactItems": actions, "ClientRequestToken": secrets.token_hex(16)}
+        try:
+            self._client.call("TransactWriteItems", {**request, "ReturnConsumedCapacity": "TOTAL"})
+        except Refused:
+            return  # somebody else has written it; whoever still meets a frame there comes again
+
+
+def _fits(frame: Frame | None, item: Attributes) -> bool:
+    return frame is not None and frame.mark == item[FRAME]

@@ -1,0 +1,243 @@
+"""The shared store: one PostgreSQL database, any number of processes that read and write, every commit synced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
+from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, by_thread, only
+from threadline.settings import Settings
+from threadline.stores.bounds import check_batches, check_page, check_shard
+from threadline.stores.ids import packed_ids
+from threadline.stores.postgres import schema as postgres_schema
+from threadline.stores.postgres.commit import Commits
+from threadline.stores.postgres.connection import Connections, place
+from threadline.stores.postgres.rows import Ask, Tables, columns, log_entry, utf8
+
+_GET = """SELECT tbl, partition, sort, version, value
+    FROM unnest(%b::int[], %b::bytea[], %b::bytea[]) AS k (tbl, partition, sort)
+    JOIN item USING (tbl, partition, sort)"""
+_TABLES = "SELECT name FROM item_table WHERE EXISTS (SELECT FROM item WHERE tbl = item_table.id) ORDER BY name"
+_ENTRY = "thread, sequence, occurred_at, type, id, digest, body"
+_HISTORIES = f"""SELECT {_ENTRY} FROM log WHERE thread = ANY(%b::bytea[])
+    ORDER BY thread, occurred_at, sequence"""  # noqa: S608 - a text of our own
+_FIND = f"SELECT {_ENTRY} FROM log WHERE id = ANY(%b::bytea[])"  # noqa: S608 - as above
+_SEEN = "SELECT id, digest FROM log WHERE id = ANY(%b::bytea[])"
+_FEED = f'SELECT {_ENTRY}, "position" FROM feed_page_1(%s, %s)'  # noqa: S608 - as above
+# A hash of where the item lies, which updates keep; it is the same on every server.
+_OF_SHARD = "('x' || encode(substr(sha256(partition || sort), 1, 3), 'hex'))::bit(24)::int"
+_STATS = """SELECT pg_total_relation_size('log') + pg_total_relation_size('item') + pg_total_relation_size('commits'),
+    (SELECT position FROM feed_end)
+        + (SELECT coalesce(sum(events), 0)::bigint FROM commits WHERE start IS NULL AND events > 0),
+    (SELECT count(*) FROM commits WHERE start IS NULL AND events > 0)"""
+_PROBLEMS = """SELECT format('the index %s is not valid', indexrelid::regclass) FROM pg_index
+        WHERE indrelid IN ('log'::regclass, 'item'::regclass, 'commits'::regclass) AND NOT indisvalid
+    UNION ALL SELECT format('the server runs with %s=off: a power cut may lose what was acknowledged', name)
+        FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'
+    UNION ALL SELECT format('commit %s has %s events in the log and should have %s', c.id, found.events, c.events)
+        FROM commits AS c LEFT JOIN (
+            SELECT commit, count(*) AS events, max(ordinal) AS last FROM log GROUP BY commit
+        ) AS found ON found.commit = c.id
+        WHERE c.events > 0 AND (c.events IS DISTINCT FROM found.events OR c.events <> found.last)
+    UNION ALL SELECT format('%s events of the log are of no commit', count(*)) FROM log
+        WHERE NOT EXISTS (SELECT FROM commits WHERE id = log.commit) HAVING count(*) > 0
+    UNION ALL SELECT format('the feed goes on at %s after commit %s and should at %s', next, id, start + events) FROM (
+            SELECT id, start, events, coalesce(
+                lead(start) OVER (ORDER BY start), (SELECT position FROM feed_end)
+            ) AS next FROM commits WHERE start IS NOT NULL
+        ) AS placed WHERE next <> start + events
+    LIMIT 100"""
+_POSITION_END = 2**63
+
+
+class PostgresStore:
+    """A store in the schema that ``url`` names, made by `migrate`. Safe for use from many threads and processes.
+
+    With ``readonly`` it cannot write events or items; on a stand-by it can be opened no other way.
+    ``wait_seconds`` is how long a commit waits for others, ``retry_seconds`` how long everything waits for a server
+    that cannot be reached before it raises `Unavailable`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections_max: int = 8,
+        wait_seconds: float = 5.0,
+        retry_seconds: float = 10.0,
+        readonly: bool = False,
+    ) -> None:
+        self._connections = Connections(
+            place(url), connections_max=connections_max, wait_seconds=wait_seconds, retry_seconds=retry_seconds
+        )
+        self._ask = self._connections.ask
+        self._tables = Tables()
+        self._commits = None if readonly else Commits(self._connections, self._tables)
+        schema = self._connections.place.schema
+        try:
+            self._connections.open(lambda ask: postgres_schema.check(ask, schema))
+        except BaseException:
+            self._connections.close()
+            raise
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        """See `Store.get`."""
+        packed = [(key.table, utf8(key.partition), utf8(key.sort)) for key in keys]
+        numbers = self._tables.numbers(self._ask, {key.table for key in keys})
+        wanted = [(numbers[table], partition, sort) for table, partition, sort in packed if table in numbers]
+        if not wanted:
+            return [None] * len(keys)
+        found = {row[:3]: row[3:] for row in self._ask(_GET, columns(wanted, 3))}
+        rows = (found.get((numbers.get(table), partition, sort)) for table, partition, sort in packed)
+        return [None if row is None else Item(key, *row) for key, row in zip(keys, rows, strict=True)]
+
+    def query(
+        self,
+        table: str,
+        partition: str,
+        start: str = "",
+        stop: str | None = None,
+        limit: int = 1_000,
+        reverse: bool = False,
+    ) -> list[Item]:
+        """See `Store.query`."""
+        check_page(limit)
+        where = "partition = %b AND sort >= %b" + ("" if stop is None else " AND sort < %b")
+        values = [utf8(text) for text in (partition, start, *(() if stop is None else (stop,)))]
+        return self._items(table, where, "sort DESC" if reverse else "sort", values, limit)
+
+    def scan(
+        self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
+    ) -> list[Item]:
+        """See `Store.scan`; ordered by (partition, sort), sharded by a hash of both."""
+        check_page(limit)
+        check_shard(shard, shards)
+        where, values = "true", list[bytes | int]()
+        if after is not None:
+            where, values = "(partition, sort) > (%b, %b)", [utf8(after.partition), utf8(after.sort)]
+        if shards > 1:
+            where, values = f"{where} AND {_OF_SHARD} %% %s = %s", [*values, shards, shard]
+        return self._items(table, where, "partition, sort", values, limit)
+
+    def _items(self, table: str, where: str, order: str, values: Sequence[bytes | int], limit: int) -> list[Item]:
+        number = self._tables.numbers(self._ask, (table,)).get(table)
+        if number is None:
+            return []
+        # Only the fixed texts of the two callers are put together here; values are bound.
+        sql = f"SELECT partition, sort, version, value FROM item WHERE tbl = %s AND {where} ORDER BY {order} LIMIT %s"  # noqa: S608
+        found = self._ask(sql, (number, *values, limit))
+        return [Item(Key(table, part.decode(), sort.decode()), version, value) for part, sort, version, value in found]
+
+    def tables(self) -> list[str]:
+        """See `Store.tables`."""
+        return [name.decode() for (name,) in self._ask(_TABLES)]
+
+    def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
+        """See `Store.find`."""
+        return {entry.id: entry for entry in map(log_entry, self._ask(_FIND, (packed_ids(ids),)))}
+
+    def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
+        """See `Store.seen`."""
+        return {id.hex(): digest for id, digest in self._ask(_SEEN, (packed_ids(ids),))}
+
+    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
+        """See `Store.events`."""
+        return self.spans((thread,), span).get(thread, [])
+
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """See `Store.spans`."""
+        check_page(span.limit)
+        sql, values = _span_query(packed_ids(dict.fromkeys(threads)), span)
+        return by_thread(map(log_entry, self._ask(sql, values)))
+
+    def histories(
+        self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
+    ) -> dict[str, list[LogEntry]]:
+        """See `Store.histories`."""
+        return only(by_thread(map(log_entry, self._ask(_HISTORIES, (packed_ids(threads),)))), wanted)
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        """See `Store.feed`; the cursor is how many entries have been read. A stand-by gives what has its place."""
+        check_page(limit)
+        if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) < _POSITION_END):
+            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
+        return [FeedEntry(str(row[7]), log_entry(row[:7])) for row in self._ask(_FEED, (int(cursor or 0), limit))]
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.advisory_lock`."""
+        return self._connections.turn("/".join(key) for key in keys)
+
+    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """See `Store.commit`. All batches of a call share one transaction and one sync."""
+        check_batches(batches)
+        if self._commits is None:
+            raise Unavailable("the store is open for reading only")
+        return self._commits.commit(batches)
+
+    # --- the rest -----------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, int]:
+        """See `Store.stats`: the tables in bytes, the log in entries, and the commits nobody has read from the feed."""
+        [(size, entries, fresh)] = self._ask(_STATS)
+        return {"file_bytes": size, "log_entries": entries, "unread_commits": fresh}
+
+    def integrity(self) -> list[str]:
+        """See `Store.integrity`: what is wrong with the tables. Reads all of the log and of the commits."""
+        try:
+            return self._connections.together(_problems)
+        except StoreDamaged as error:
+            return [str(error)]
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._connections.close()
+
+
+_WHOLE = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
+
+
+def _problems(ask: Ask) -> list[str]:
+    # These joins are of whole tables, for which the plans of everyday questions are the wrong ones.
+    ask("SELECT set_config(name, 'on', true) FROM unnest(%s::text[]) AS name", (_WHOLE,))
+    return [str(problem) for (problem,) in ask(_PROBLEMS, ())]
+
+
+def _span_query(threads: list[bytes], span: Span) -> tuple[str, list[object]]:
+    wheres = ["thread = wanted.id"]
+    values: list[object] = [threads]
+    if span.start is not None:
+        wheres.append("occurred_at >= %s")
+        values.append(span.start)
+    if span.stop is not None:
+        wheres.append("occurred_at < %s")
+        values.append(span.stop)
+    if span.after is not None:
+        wheres.append(f"(occurred_at, sequence) {'<' if span.reverse else '>'} (%s, %s)")
+        values.extend(span.after)
+    if span.types:
+        wheres.append("type = ANY(%b::bytea[])")
+        values.append([utf8(type) for type in span.types])
+    order = "DESC" if span.reverse else "ASC"
+    # Only the fixed texts above are put together here; values are bound.
+    sql = f"""SELECT found.* FROM unnest(%b::bytea[]) AS wanted (id) CROSS JOIN LATERAL (
+        SELECT {_ENTRY} FROM log WHERE {" AND ".join(wheres)}
+        ORDER BY occurred_at {order}, sequence {order} LIMIT %s) AS found
+        ORDER BY found.thread, found.occurred_at {order}, found.sequence {order}"""  # noqa: S608
+    return sql, [*values, span.limit]
+
+
+def migrate(url: str, settings: Settings) -> Sequence[str]:
+    """Make the schema that a URL names, or bring it up to date; the steps that were taken, none if it was."""
+    connections = Connections(
+        place(url), connections_max=1, wait_seconds=settings.busy_timeout_seconds, retry_seconds=settings.retry_seconds
+    )
+    try:
+        connections.open(lambda ask: ask("SELECT 1", ()))
+        return connections.together(lambda ask: postgres_schema.migrate(ask, connections.place.schema))
+    finally:
+        connections.close()

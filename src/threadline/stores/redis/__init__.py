@@ -1,0 +1,1 @@
+"""Any store behind Redis or Valkey, and limits that processes share."""

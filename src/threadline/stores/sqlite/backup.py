@@ -1,0 +1,281 @@
+"""A copy of the embedded store in one file, taken while it is written to, and put back in its place."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from threadline.kernel.errors import (
+    Conflict,
+    InvalidSetting,
+    InvalidValue,
+    StoreDamaged,
+    StoreFull,
+    ThreadlineError,
+    Unavailable,
+)
+from threadline.stores.sqlite.driver import (
+    Access,
+    Connection,
+    asking,
+    checkpoint,
+    connect,
+    copy_database,
+    transaction,
+    translated,
+)
+from threadline.stores.sqlite.file import (
+    WriterLock,
+    file_bytes,
+    mode_like,
+    open_like,
+    refuse_foreign,
+    refuse_network,
+    refuse_unfit,
+    sync_folder,
+)
+from threadline.stores.sqlite.log import EventLog
+from threadline.stores.sqlite.names import Names
+from threadline.stores.sqlite.rows import faults
+
+PAGES_PER_STEP = 1_000
+CHUNK_BYTES = 4_000_000
+SUM = ".sha256"
+CACHE_BYTES = 4_000_000
+_LOGS = ("-wal", "-shm", "-journal")
+
+Told = Callable[[int, int], None]
+"""How much is done of how much."""
+
+
+class Copied(NamedTuple):
+    """What is in a copy that was found whole."""
+
+    events: int
+    file_bytes: int
+    aside: Path | None = None
+    """Where the store is now in whose place it was put."""
+
+
+def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float = 5.0) -> Copied:
+    """Copy a store as it is at this instant into the file ``backup``, beside whoever writes to it.
+
+    The copy is checked, synced, and has its name only when it is whole. Its SHA-256 stands beside it in
+    ``<backup>.sha256``, as ``sha256sum --check`` reads it. Raises `Conflict` if the name is taken.
+    """
+    if not store.exists():
+        raise InvalidSetting(f"there is no store at {store}")
+    refuse_unfit(store)
+    if backup.exists():
+        raise Conflict(f"{backup} already exists, and is not overwritten")
+    partial = _beside(backup, ".partial")
+    with _claimed(partial, store):
+        try:
+            _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
+            copied = _checked(partial, backup)
+            _sync(partial)
+            _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
+            _sync(_beside(backup, SUM))
+            partial.rename(backup)
+            sync_folder(backup.absolute().parent)
+        except StoreFull as error:
+            raise StoreFull(str(error), hint="Free space there, or choose another place for the backup.") from None
+        finally:
+            _remove(partial)
+            if not backup.exists():
+                _beside(backup, SUM).unlink(missing_ok=True)
+    return copied
+
+
+@contextmanager
+def _claimed(partial: Path, like: Path) -> Iterator[None]:
+    """An empty file that is ours alone as long as this lasts, and that no more people can read than the store."""
+    try:
+        descriptor = open_like(like, partial)
+    except OSError as error:
+        raise Unavailable(f"a backup cannot be written to {partial.absolute().parent}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever held the lock a moment ago has given this very file its name since, or has taken it away.
+        if not partial.exists() or not os.path.samestat(partial.stat(), os.fstat(descriptor)):
+            raise BlockingIOError
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Conflict(f"another process makes a backup under the name of {partial.stem}") from None
+    try:
+        # Of one that was killed.
+        os.ftruncate(descriptor, 0)
+        _remove(partial, _LOGS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
+    with translated(store):
+        source = connect(store, Access.READ, CACHE_BYTES, busy_timeout_ms)
+        try:
+            refuse_foreign(store, source.pragma("application_id"), source.pragma("user_version"))
+            with source:
+                # The first read of a transaction decides what it sees; all pages are of that one instant.
+                asking(source)("SELECT position FROM indexed", ())
+                _copy_into(partial, source, told, busy_timeout_ms)
+        finally:
+            source.close()
+
+
+def _copy_into(partial: Path, source: Connection, told: Told, busy_timeout_ms: int) -> None:
+    # Pages are copied as they are: what can go wrong from here on is that they cannot be written.
+    with translated(partial):
+        target = connect(partial, Access.CREATE, CACHE_BYTES, busy_timeout_ms)
+        try:
+            copy_database(source, target, PAGES_PER_STEP, told)
+        finally:
+            target.close()
+
+
+def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> Copied:
+    """Put a backup in the place of ``store``.
+
+    Nothing happens to what is there before the copy has been found whole. Raises `StoreBusy` if the store is in use,
+    `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole, or is not what its
+    SHA-256 beside it says. SQLite itself sees damage to what holds the rows together, not to what stands in them.
+    """
+    refuse_network(store)
+    if store.is_symlink():
+        store = store.resolve()  # what is put in its place is the file, not the link to it
+    if not backup.is_file():
+        raise InvalidValue(f"there is no backup {backup}")
+    if file_bytes(_beside(backup, "-wal")):
+        raise Conflict(f"{backup} is a store in use, not a backup", hint="Make one with `threadline backup`.")
+    lock = WriterLock(store)
+    try:
+        if store.exists() and not replace:
+            raise Conflict(f"there is a store at {store}", hint="With --replace it is set aside, and kept.")
+        fresh = _beside(store, ".restoring")
+        _remove(fresh)  # what is left of one that was killed would be taken for the log of this one
+        try:
+            with _written(fresh):
+                _copy_file(backup, fresh, told)
+            if (told_sum := _beside(backup, SUM)).exists() and _digest(fresh) != told_sum.read_text()[:64]:
+                raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {told_sum.name}")
+            copied = _checked(fresh, backup)
+            _sync(fresh)
+            copied = copied._replace(aside=_exchange(fresh, store))
+        finally:
+            _remove(fresh)
+        sync_folder(store.absolute().parent)
+    finally:
+        lock.release()
+    return copied
+
+
+def _copy_file(source: Path, target: Path, told: Told) -> None:
+    size, done = file_bytes(source), 0
+    made = open_like(source, target, os.O_EXCL)
+    with source.open("rb") as reading, os.fdopen(made, "wb") as writing:
+        while chunk := reading.read(CHUNK_BYTES):
+            writing.write(chunk)
+            done += len(chunk)
+            told(done, size)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Tell of a disk that is full where it is: the error itself names no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StoreFull(f"there is no room left for {path}", hint="Free space there; nothing was replaced.") from None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _checked(copy: Path, named: Path) -> Copied:
+    """What a copy holds. Raises `StoreDamaged` if it is not whole, `InvalidSetting` if it is no store of ours."""
+    with translated(named):
+        db = connect(copy, Access.WRITE, CACHE_BYTES, 0)
+        try:
+            # Nobody else knows of this file yet: so no shared index of its write-ahead log is needed beside it.
+            db.pragma("locking_mode", "exclusive")
+            ask = asking(db)
+            refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
+            found = faults(ask) or EventLog(Names(), 1, follow=False).problems(ask)
+            if found:
+                raise StoreDamaged(f"{named} is not whole: {found[0]}")
+            with transaction(db):
+                # What a shared cache held of the store belongs to the time that came after this copy was made.
+                ask("DELETE FROM item WHERE tbl IN (SELECT id FROM name WHERE text = 'cache')", ())
+            checkpoint(db, "truncate")
+            [(events,)] = ask("SELECT count(*) FROM log", ())
+        finally:
+            db.close()
+    return Copied(events, file_bytes(copy))
+
+
+def _exchange(fresh: Path, store: Path) -> Path | None:
+    """Put a file in the place of a store, which gets the first free name beside it and can be opened there as before.
+
+    In between either can die: the store's name always leads to a whole store, and no write-ahead log to another's.
+    """
+    log, number = _beside(store, "-wal"), 1
+    if store.exists():
+        _fold(store)
+    while (aside := _beside(store, f".replaced-{number}")).exists() or (
+        _beside(aside, "-wal").exists() and log.exists()
+    ):
+        number += 1
+    # It could not be folded in, or its store was taken away without it: it would be taken for that of the store that
+    # comes. If we die after this, the next attempt sets the store aside under the same name.
+    if log.exists():
+        log.rename(_beside(aside, "-wal"))
+    _beside(store, "-shm").unlink(missing_ok=True)
+    if not store.exists():
+        fresh.rename(store)
+        return None
+    found = store.stat()
+    os.chmod(fresh, mode_like(store))
+    with suppress(PermissionError):
+        os.chown(fresh, found.st_uid, found.st_gid)
+    try:
+        os.link(store, aside)
+    except OSError:
+        store.rename(aside)  # this disk has no links
+    fresh.rename(store)
+    return aside
+
+
+def _fold(store: Path) -> None:
+    """Copy the write-ahead log of a store that is set aside into it, so that it is one file, if it can be."""
+    with suppress(ThreadlineError), translated(store):
+        db = connect(store, Access.WRITE, CACHE_BYTES, 0)
+        try:
+            checkpoint(db, "truncate")
+        finally:
+            db.close()
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _remove(copy: Path, endings: Sequence[str] = ("", *_LOGS)) -> None:
+    """Take an unfinished copy away, with what a look into it may have left beside it."""
+    for ending in endings:
+        _beside(copy, ending).unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())

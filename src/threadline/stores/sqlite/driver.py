@@ -1,0 +1,128 @@
+"""The one file that knows the SQLite driver: connections as a store needs them, and its errors as ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import apsw
+
+from threadline.kernel.errors import InvalidValue, StoreBusy, StoreDamaged, StoreFull, ThreadlineError, Unavailable
+from threadline.stores.sqlite import file as sqlite_file
+from threadline.stores.sqlite.rows import Ask
+
+Connection = apsw.Connection
+DriverError = apsw.Error
+
+_CHECKPOINTS = {
+    "passive": apsw.SQLITE_CHECKPOINT_PASSIVE,
+    "restart": apsw.SQLITE_CHECKPOINT_RESTART,
+    "truncate": apsw.SQLITE_CHECKPOINT_TRUNCATE,
+}
+
+
+class Access(IntEnum):
+    """What a connection may do."""
+
+    READ = apsw.SQLITE_OPEN_READONLY
+    WRITE = apsw.SQLITE_OPEN_READWRITE
+    CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+
+
+def connect(path: Path, access: Access, cache_bytes: int, busy_timeout_ms: int) -> Connection:
+    """A connection on which every commit is synced, and which moves the write-ahead log only when it is told to."""
+    name, flags = str(path), int(access)
+    if access is Access.READ and sqlite_file.is_frozen(path):
+        # Without being told so, SQLite would put an index of the write-ahead log beside it, and cannot.
+        name, flags = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1", flags | apsw.SQLITE_OPEN_URI
+    db = apsw.Connection(name, flags=flags, statementcachesize=256)
+    db.set_busy_timeout(busy_timeout_ms)
+    for pragma, value in (
+        ("synchronous", "full"),
+        ("cache_size", -(cache_bytes // 1_024)),
+        ("wal_autocheckpoint", 0),
+        ("temp_store", "memory"),
+    ):
+        db.pragma(pragma, value)
+    return db
+
+
+def checkpoint(db: Connection, how: Literal["passive", "restart", "truncate"]) -> None:
+    """Copy the write-ahead log into the file. Raises `DriverError` if others are in the way."""
+    db.wal_checkpoint(mode=_CHECKPOINTS[how])
+
+
+def copy_database(source: Connection, target: Connection, pages: int, told: Callable[[int, int], None]) -> None:
+    """Copy the whole database, so many pages at a time; ``told`` how many of how many pages are there.
+
+    The source must be in a transaction: else a commit of another process begins the copy anew each time.
+    """
+    with target.backup("main", source, "main") as copying:
+        while not copying.done:
+            copying.step(pages)
+            told(copying.page_count - copying.remaining, copying.page_count)
+
+
+def watch_wal(db: Connection, note: Callable[[int], None]) -> None:
+    """Tell ``note`` after each commit how many pages the write-ahead log has."""
+
+    def told(_: Connection, __: str, pages: int) -> int:
+        note(pages)
+        return apsw.SQLITE_OK
+
+    db.set_wal_hook(told)
+
+
+def asking(db: Connection) -> Ask:
+    """What runs a statement on this connection and gives all its rows."""
+    return lambda sql, values: db.execute(sql, values).fetchall()
+
+
+@contextmanager
+def transaction(db: Connection) -> Iterator[None]:
+    """All of it durable at the end, or none of it."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """No error of the driver gets through: each becomes one of ours."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise _translation(error, path) from error
+    except UnicodeEncodeError as error:
+        raise InvalidValue(f"{error.object!r:.80} is not Unicode text: it holds half a surrogate pair") from None
+    except OverflowError:
+        raise InvalidValue("a number does not fit in 64 bits") from None
+
+
+def _translation(error: apsw.Error, path: Path) -> ThreadlineError:
+    match error:
+        case apsw.FullError():
+            return StoreFull(f"there is no room left for {path}", hint="Free space, then send the same events again.")
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusy(f"{path} is held by another process for too long")
+        case apsw.IOError() if sqlite_file.disk_is_full(path):
+            # The shared index of the write-ahead log cannot grow on a full disk either; SQLite calls that I/O.
+            return StoreFull(f"there is no room left for {path}", hint="Free space, then send the same events again.")
+        case apsw.ConstraintError() if "log.position" in str(error):
+            # The place was free when we looked: somebody has written who does not hold the lock. Nothing was written.
+            return StoreBusy(f"{path} was written to by another process meanwhile", hint="Stop that process.")
+        case apsw.NotADBError():
+            return StoreDamaged(f"{path} is not a Threadline store, or its first page is destroyed")
+        case apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
+            return Unavailable(f"the disk refuses {path}: {error}", hint="Check the disk, and who may write there.")
+    return StoreDamaged(f"{path}: {error}")

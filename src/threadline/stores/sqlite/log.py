@@ -1,0 +1,278 @@
+"""The log in SQLite: rows in commit order, found through an index on disk and, the newest of them, through memory.
+
+An index entry per event under a random key dirties a page per event, and those pages are most of what a commit writes.
+So the indexes by id and by thread, the tables ``event_id`` and ``place``, are filled later and in key order, from the
+`Tail`; ``indexed`` says up to which position they are complete. The log alone is the truth: after a crash the tail is
+read from it again, and entries that are moved twice are ignored.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
+from threadline.stores.ids import packed_ids
+from threadline.stores.sqlite.names import Names
+from threadline.stores.sqlite.rows import Ask, Row, fat, write
+from threadline.stores.sqlite.tail import AFTER_ALL, BEFORE_ALL, BUCKETS, IndexRow, Tail, View
+
+# What looks into the index begins with a row of state, (NULL, indexed, last position), of the same snapshot.
+_SEEN = """SELECT NULL, indexed.position, (SELECT max(position) FROM log) FROM indexed
+    UNION ALL SELECT log.id, log.digest, NULL FROM (VALUES {rows}) AS v
+    CROSS JOIN event_id ON event_id.id = v.column1 CROSS JOIN log ON log.position = event_id.position"""
+_FIND = """SELECT NULL, indexed.position, (SELECT max(position) FROM log), NULL, NULL, NULL, NULL, NULL FROM indexed
+    UNION ALL SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
+    FROM (VALUES {rows}) AS v
+    CROSS JOIN event_id ON event_id.id = v.column1 CROSS JOIN log ON log.position = event_id.position"""
+_HISTORIES = f"""{_FIND.partition(" CROSS JOIN")[0]}
+    CROSS JOIN place ON place.thread = v.column1 CROSS JOIN log ON log.position = place.position"""
+_NAMES = "SELECT id, text FROM name"
+_TAKEN = "SELECT event_id.id FROM (VALUES {rows}) AS v CROSS JOIN event_id ON event_id.id = v.column1"
+_READ = """SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
+    FROM (VALUES {rows}) AS v CROSS JOIN log ON log.position = v.column1"""
+_FEED = """SELECT thread, sequence, occurred_at, type, id, digest, body, position FROM log
+    WHERE position > ? ORDER BY position LIMIT ?"""
+_BEYOND = """SELECT position, thread, sequence, occurred_at, type, id, digest FROM log
+    WHERE position > ? AND position <= ? ORDER BY position"""
+_APPEND = """INSERT INTO log (position, thread, sequence, occurred_at, type, id, digest, body)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+_INDEX_ID = "INSERT OR IGNORE INTO event_id SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"
+_INDEX_THREAD = """INSERT OR IGNORE INTO place (thread, occurred_at, sequence, type, position)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+
+
+class EventLog:
+    """The log of one open file. The caller brings the connection, begins and ends transactions, and has one writer.
+
+    A process that only reads follows the writer of another one: it keeps a tail of its own, as far as it has read.
+    """
+
+    def __init__(self, names: Names, tail_entries_max: int, follow: bool) -> None:
+        self._names = names
+        self._tail = Tail(tail_entries_max)
+        self._follow = follow
+        self._behind = True
+        """Whether the log may have more than the tail: from `append` to `published`."""
+        self._following = threading.Lock()
+        self._absent: tuple[int, AbstractSet[str]] = (-1, frozenset())
+        """Ids that were not in the log up to a position, as it was asked for last."""
+
+    def start(self, ask: Ask) -> None:
+        """Read what the index on disk does not have yet."""
+        [(indexed,)] = ask("SELECT position FROM indexed", ())
+        self._tail.start(indexed)
+        self.catch_up(ask)
+
+    def catch_up(self, ask: Ask) -> None:
+        """Take in what is in the log but not in the tail: all of it at the start; later nothing, unless a commit
+        was interrupted between the disk and the tail."""
+        if not self._behind:
+            return
+        [(end,)] = ask("SELECT max(position) FROM log", ())
+        # Page by page, so that memory holds the tail and not its rows as well.
+        while (last := self._tail.view().last) < (end or 0):
+            self._tail.add(ask(_BEYOND, (last, min(last + 1_000, end))))
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def find(self, ask: Ask, ids: Sequence[str]) -> dict[str, LogEntry]:
+        """The entries with these ids."""
+        rows, view = self._look(ask, list(fat(_FIND, _packed(ids))), self._tail.view())
+        found = {row[4]: row for row in rows}
+        missing = [view.find(id) for (id,) in _packed(ids) if id not in found]
+        rows.extend(_read(ask, [place[0] for place in missing if place]))
+        return {entry.id: entry for entry in self._entries(ask, rows)}
+
+    def digests(self, ask: Ask, ids: Sequence[str]) -> dict[str, int]:
+        """The digests of the entries with these ids."""
+        packed, before = _packed(ids), self._tail.view()
+        rows, view = self._look(ask, list(fat(_SEEN, packed)), before)
+        found = {row[0].hex(): row[1] for row in rows}
+        found.update((id.hex(), place[1]) for (id,) in packed if (place := view.find(id)))
+        self._absent = before.last, {id for id in ids if id not in found}
+        return found
+
+    def spans(self, ask: Ask, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """A span of each of these threads; those that hold nothing of it are left out."""
+        wanted = _packed(threads)
+        types = set(self._names.numbers(ask, span.types).values())
+        rows, view = self._look(ask, list(_span_queries(wanted, span, types)), self._tail.view())
+        by_position = {row[7]: row for row in rows}
+        places: dict[bytes, set[tuple[int, int, int]]] = {thread: set() for (thread,) in wanted}
+        for row in rows:
+            places[row[0]].add((row[2], row[1], row[7]))
+        start, stop = _bounds(span)
+        chosen: list[int] = []
+        for thread, known in places.items():
+            held = view.places(thread, start, stop, types=types, limit=span.limit, reverse=span.reverse)
+            known.update((at, sequence, position) for at, sequence, _, position in held)
+            chosen += [position for _, _, position in sorted(known, reverse=span.reverse)[: span.limit]]
+        missing = _read(ask, [position for position in chosen if position not in by_position])
+        by_position.update((row[7], row) for row in missing)
+        return by_thread(self._entries(ask, [by_position[position] for position in chosen]))
+
+    def histories(
+        self, ask: Ask, threads: Sequence[str], wanted: Callable[[str], bool] | None
+    ) -> dict[str, list[LogEntry]]:
+        """Whole threads, by thread, or their events of the types that are wanted."""
+        # In the order of the index, so that it is read from one end to the other.
+        named = sorted(set(_packed(threads)))
+        view = self._tail.view()
+        # Looked up after the view was taken, so that every type in it is among them.
+        types = None if wanted is None else {number for number, text in ask(_NAMES, ()) if wanted(text)}
+        sql = (
+            _HISTORIES if types is None else _HISTORIES + f" WHERE place.type IN ({','.join(map(str, sorted(types)))})"
+        )
+        rows, view = self._look(ask, list(fat(sql, named)), view)
+        known = {row[7] for row in rows}
+        places = (place for (thread,) in named for place in view.places(thread))
+        fresh = {place[3] for place in places if types is None or place[2] in types} - known
+        rows = list({row[7]: row for row in [*rows, *_read(ask, sorted(fresh))]}.values())
+        rows.sort(key=lambda row: (row[0], row[2], row[1]))
+        return by_thread(self._entries(ask, rows))
+
+    def feed(self, ask: Ask, position: int, limit: int) -> list[FeedEntry]:
+        """The entries after a position."""
+        rows = ask(_FEED, (position, limit))
+        return [FeedEntry(str(row[7]), entry) for row, entry in zip(rows, self._entries(ask, rows), strict=True)]
+
+    def _look(self, ask: Ask, statements: Sequence[tuple[str, Sequence[object]]], view: View) -> tuple[list[Row], View]:
+        """What the index on disk answers, and a view of all that it does not have.
+
+        ``view`` was taken before, so it holds whatever was moved to the disk since. What was committed since it was
+        taken is read from the log: entries never change, so it does not matter that this is another snapshot.
+        """
+        found: list[Row] = []
+        states: list[Row] = []
+        for statement, values in statements:
+            for row in ask(statement, values):
+                (states if row[0] is None else found).append(row)
+        for _, indexed, last, *_ in states[:1]:
+            first = max(view.last, indexed)
+            if last is not None and last > first:
+                beyond = ask(_BEYOND, (first, last))
+                view = view.extended(beyond)
+                if self._follow:
+                    self._follow_up(beyond, first, indexed)
+        return found, view
+
+    def _follow_up(self, rows: Sequence[IndexRow], first: int, indexed: int) -> None:
+        with self._following:
+            last = self._tail.view().last
+            if last < indexed:
+                self._tail.start(indexed)
+            self._tail.forget(indexed)
+            # Another thread may have been here with the same rows.
+            if self._tail.view().last == first:
+                self._tail.add(rows)
+
+    def _entries(self, ask: Ask, rows: Sequence[Row]) -> list[LogEntry]:
+        types = self._names.texts(ask, {row[3] for row in rows})
+        return [LogEntry(r[0].hex(), r[1], r[2], types[r[3]], r[4].hex(), r[5], r[6]) for r in rows]
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def taken(self, ask: Ask, ids: Sequence[str]) -> set[str]:
+        """Those ids that are in the log; what `digests` did not find is not looked for twice if nothing was added."""
+        view = self._tail.view()
+        last, absent = self._absent
+        packed = _packed([id for id in ids if id not in absent] if last == view.last else ids)
+        found = {row[0].hex() for statement, values in fat(_TAKEN, packed) for row in ask(statement, values)}
+        found.update(id.hex() for (id,) in packed if view.find(id))
+        return found
+
+    def append(self, ask: Ask, entries: Sequence[LogEntry], names: Mapping[str, int | None]) -> list[IndexRow]:
+        """Add entries at the end of the log; what it gives is to be `published` when the transaction is durable."""
+        unhex = bytes.fromhex
+        rows = [
+            (position, unhex(e.thread), e.sequence, e.occurred_at, names[e.type] or 0, unhex(e.id), e.digest, e.body)
+            for position, e in enumerate(entries, self._tail.view().last + 1)
+        ]
+        self._behind = True
+        write(ask, _APPEND, rows)
+        return [row[:7] for row in rows]
+
+    def index(self, ask: Ask, added: int) -> range:
+        """Move a part of the tail to the disk, in proportion to what is added; give its buckets to `published`."""
+        buckets, moving = self._tail.next_buckets(added), self._tail.moving
+        parts = [moving.bucket(number) for number in buckets]
+        write(ask, _INDEX_ID, [row for ids, _ in parts for row in ids])
+        write(ask, _INDEX_THREAD, [row for _, threads in parts for row in threads])
+        if buckets and buckets.stop == BUCKETS:
+            ask("UPDATE indexed SET position = ?", (moving.last,))
+        return buckets
+
+    def seal(self) -> bool:
+        """Make `index` move all that is left, a generation a call; False when nothing is."""
+        self._tail.seal()
+        return len(self._tail.view().generations) > 1
+
+    def problems(self, ask: Ask) -> list[str]:
+        """Where the index on disk disagrees with the log."""
+        sql = """SELECT (SELECT position FROM indexed), (SELECT count(*) FROM log), (SELECT max(position) FROM log),
+            (SELECT count(*) FROM log CROSS JOIN event_id ON event_id.id = log.id AND event_id.position = log.position),
+            (SELECT count(*) FROM event_id), (SELECT count(*) FROM place)"""
+        [(indexed, entries, last, found, ids, places)] = ask(sql, ())
+        wrong = []
+        if entries != (last or 0):
+            wrong.append(f"the log has {entries} entries but its last position is {last}")
+        if not (indexed <= found == ids <= entries and indexed <= places <= entries):
+            wrong.append(f"of {indexed} indexed entries {found} of {ids} are found by id and {places} by thread")
+        return wrong
+
+    def published(self, rows: Sequence[IndexRow], buckets: range) -> None:
+        """Let readers see what is durable now."""
+        if buckets:
+            self._tail.moved(buckets)
+        self._tail.add(rows)
+        self._behind = False
+
+
+def _bounds(span: Span) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The conditions of `_span_queries` on time, for places in memory."""
+    start = BEFORE_ALL if span.start is None else (span.start,)
+    stop = AFTER_ALL if span.stop is None else (span.stop,)
+    if span.after is not None and span.reverse:
+        stop = min(stop, span.after)
+    elif span.after is not None:
+        at, sequence = span.after
+        start = max(start, (at, sequence + 1))
+    return start, stop
+
+
+def _span_queries(
+    threads: Sequence[tuple[bytes]], span: Span, types: Collection[int | None]
+) -> Iterator[tuple[str, list[object]]]:
+    wheres = ["place.thread = v.column1"]
+    values: list[object] = []
+    if span.start is not None:
+        wheres.append("place.occurred_at >= ?")
+        values.append(span.start)
+    if span.stop is not None:
+        wheres.append("place.occurred_at < ?")
+        values.append(span.stop)
+    if span.after is not None:
+        wheres.append(f"(place.occurred_at, place.sequence) {'<' if span.reverse else '>'} (?, ?)")
+        values.extend(span.after)
+    if types:
+        wheres.append(f"place.type IN ({','.join('?' * len(types))})")
+        values.extend(types)
+    order = "DESC" if span.reverse else "ASC"
+    # Only the fixed texts above are put together here; values are bound. One statement for all threads: at each one the
+    # interpreter is given up, and a busy writer is slow to give it back.
+    sql = f"""{_FIND.partition(" CROSS JOIN")[0]} CROSS JOIN log ON log.position IN (
+        SELECT place.position FROM place WHERE {" AND ".join(wheres)}
+        ORDER BY place.occurred_at {order}, place.sequence {order} LIMIT ?)"""  # noqa: S608
+    for statement, rows in fat(sql, threads):
+        yield statement, [*rows, *values, span.limit]
+
+
+def _read(ask: Ask, positions: Sequence[int]) -> list[Row]:
+    wanted = [(position,) for position in positions]
+    return [row for statement, values in fat(_READ, wanted) for row in ask(statement, values)]
+
+
+def _packed(ids: Sequence[str]) -> list[tuple[bytes]]:
+    return [(blob,) for blob in packed_ids(ids)]

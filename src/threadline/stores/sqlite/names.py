@@ -1,0 +1,67 @@
+"""Tables and event types as numbers: a few bytes in every row instead of a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from threadline.kernel.store import Batch
+from threadline.stores.sqlite.rows import Ask, fat
+
+CACHED_MAX = 10_000
+"""Names kept in memory. Producers choose event types, so their number has no end that we could rely on."""
+
+_BY_TEXT = "SELECT name.id, name.text FROM (VALUES {rows}) AS v CROSS JOIN name ON name.text = v.column1"
+_BY_NUMBER = "SELECT name.id, name.text FROM (VALUES {rows}) AS v CROSS JOIN name ON name.id = v.column1"
+_LEARN = "INSERT INTO name (text) SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"
+
+
+class Names:
+    """A cache over the table ``name``, whose rows are never changed or removed. Safe for use from many threads."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._texts: dict[int, str] = {}
+
+    def numbers(self, ask: Ask, texts: Iterable[str]) -> dict[str, int | None]:
+        """The number of each name; None, which equals nothing in SQL, for a name that is not there yet."""
+        known, wanted = self._numbers, set(texts)
+        missing = [(text,) for text in wanted if text not in known]
+        if not missing:
+            return {text: known.get(text) for text in wanted}
+        fresh = {text: number for number, text in self._fetch(ask, _BY_TEXT, missing)}
+        return {text: known.get(text, fresh.get(text)) for text in wanted}
+
+    def texts(self, ask: Ask, numbers: Iterable[int]) -> dict[int, str]:
+        """The name of each number; only numbers that were read from the file may be asked for."""
+        known, wanted = self._texts, set(numbers)
+        missing = [(number,) for number in wanted if number not in known]
+        if not missing:
+            return known
+        return known | dict(self._fetch(ask, _BY_NUMBER, missing))
+
+    def learn(self, ask: Ask, texts: Iterable[str]) -> dict[str, int | None]:
+        """As `numbers`, and gives new names a number, in a commit of its own unless a transaction is open."""
+        numbers = self.numbers(ask, texts)
+        fresh = [(text,) for text, number in numbers.items() if number is None]
+        for statement, values in fat(_LEARN, fresh):
+            ask(statement, values)
+        return self.numbers(ask, numbers) if fresh else numbers
+
+    def _fetch(self, ask: Ask, sql: str, missing: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
+        rows: list[tuple[int, str]] = []
+        for statement, values in fat(sql, missing):
+            rows.extend((number, text) for number, text in ask(statement, values))
+        if len(self._numbers) + len(rows) > CACHED_MAX:
+            # Replaced rather than emptied: other threads may be reading the old ones.
+            self._numbers, self._texts = {}, {}
+        self._numbers.update((text, number) for number, text in rows)
+        self._texts.update(rows)
+        return rows
+
+
+def named(batches: Sequence[Batch]) -> set[str]:
+    """All tables and event types that these batches name."""
+    names = {write.key.table for batch in batches for write in batch.writes}
+    names.update(entry.type for batch in batches for entry in batch.events)
+    return names

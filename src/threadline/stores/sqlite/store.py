@@ -1,0 +1,376 @@
+"""The embedded store: one SQLite file in WAL mode, one writer, any number of readers, every commit synced."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+
+from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, Unavailable
+from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
+from threadline.stores.bounds import check_batches, check_page, check_shard
+from threadline.stores.plan import decide
+from threadline.stores.sqlite import file as sqlite_file
+from threadline.stores.sqlite import rows as sqlite_rows
+from threadline.stores.sqlite.driver import (
+    Access,
+    Connection,
+    DriverError,
+    asking,
+    checkpoint,
+    connect,
+    transaction,
+    translated,
+    watch_wal,
+)
+from threadline.stores.sqlite.log import EventLog
+from threadline.stores.sqlite.names import Names, named
+
+READER_CACHE_BYTES = 4 * 1_024 * 1_024
+READERS_IDLE_MAX = 8
+WAL_GROWTH_MAX = 4
+"""A write-ahead log this many times longer than wished for is brought back by the writer itself."""
+CHECKPOINT_BUSY_MS = 100
+"""How long commits may be held up by a reader that keeps the write-ahead log from starting over."""
+CHECKPOINT_RETRY_SECONDS = 1.0
+
+
+class SqliteStore:
+    """A store in the file ``path``, which is created if it is missing. Safe for use from many threads.
+
+    Holds ``<path>.lock`` as long as it is open for writing; `StoreBusy` names the process that holds it already.
+    With ``readonly`` it opens beside a writer of another process, sees every commit, and cannot write.
+    ``wal_pages_max`` is the length, in pages, at which the write-ahead log is copied into the file.
+    ``tail_entries_max``: of so many of the newest events the index is kept in memory, about 600 bytes each.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        page_cache_bytes: int = 64 * 1_024 * 1_024,
+        wal_pages_max: int = 16_000,
+        busy_timeout_seconds: float = 5.0,
+        readonly: bool = False,
+        tail_entries_max: int = 32_768,
+    ) -> None:
+        self.path = Path(path)
+        self._busy_timeout_ms = int(busy_timeout_seconds * 1_000)
+        self._wal_pages_max = wal_pages_max
+        self._wal_pages = 0
+        self._wal_restart_pages = wal_pages_max * WAL_GROWTH_MAX
+        self._closing = threading.Event()
+        self._readers: deque[Connection] = deque()
+        self._names = Names()
+        self._rows = sqlite_rows.RowMemory()
+        self._log = EventLog(self._names, tail_entries_max, follow=readonly)
+        self._writing_lock = threading.Lock()
+        self._checkpoint_lock = threading.Lock()
+        """Taken after the writing lock where both are held."""
+        self._checkpoint_wanted = threading.Event()
+        self._writer: Connection | None = None
+        sqlite_file.refuse_network(self.path)
+        if readonly:
+            self._check_ours()
+            return
+        self._lock = sqlite_file.WriterLock(self.path)
+        try:
+            self._writer = self._open_writer(page_cache_bytes)
+            with translated(self.path):
+                copier = self._connect(Access.WRITE, READER_CACHE_BYTES)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._checkpointer = threading.Thread(
+            target=self._checkpoint_loop, args=(copier,), name="threadline-checkpoint", daemon=True
+        )
+        self._checkpointer.start()
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def _check_ours(self) -> None:
+        if not self.path.exists():
+            raise InvalidSetting(
+                f"there is no store at {self.path} to open for reading",
+                hint="Name another file; whatever records first makes it.",
+            )
+        sqlite_file.refuse_unfit(self.path)
+        with self._reading() as db:
+            sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+
+    def _open_writer(self, page_cache_bytes: int) -> Connection:
+        existed = self.path.exists()
+        with translated(self.path):
+            db = self._connect(Access.CREATE, page_cache_bytes)
+            if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
+                db.pragma("journal_mode", "wal")
+                db.execute(sqlite_rows.SCHEMA).fetchall()
+            sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+            watch_wal(db, self._note_wal)
+            self._log.start(asking(db))
+        if not existed:
+            sqlite_file.sync_folder(self.path.absolute().parent)
+        return db
+
+    def _connect(self, access: Access, cache_bytes: int) -> Connection:
+        return connect(self.path, access, cache_bytes, self._busy_timeout_ms)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """A connection of the caller's own for as long as it reads; connections are used again, not one per thread."""
+        if self._closing.is_set():
+            raise Unavailable("the store is closed")
+        with translated(self.path):
+            try:
+                db = self._readers.pop()
+            except IndexError:
+                db = self._connect(Access.READ, READER_CACHE_BYTES)
+            try:
+                yield db
+            finally:
+                if len(self._readers) < READERS_IDLE_MAX:
+                    self._readers.append(db)
+                else:
+                    db.close()
+                if self._closing.is_set():
+                    self._close_readers()
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        """See `Store.get`."""
+        with self._reading() as db:
+            ask = asking(db)
+            names = self._names.numbers(ask, {key.table for key in keys})
+            # One snapshot for all, however many statements it takes.
+            with db if len(keys) > sqlite_rows.ROWS_MAX else nullcontext():
+                found = sqlite_rows.items(ask, keys, names)
+        return [found.get(key) for key in keys]
+
+    def query(
+        self,
+        table: str,
+        partition: str,
+        start: str = "",
+        stop: str | None = None,
+        limit: int = 1_000,
+        reverse: bool = False,
+    ) -> list[Item]:
+        """See `Store.query`."""
+        check_page(limit)
+        where = "tbl = ? AND partition = ? AND sort >= ?" + ("" if stop is None else " AND sort < ?")
+        values = (partition, start) if stop is None else (partition, start, stop)
+        return self._items(table, where, "sort DESC" if reverse else "sort", values, limit)
+
+    def scan(
+        self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
+    ) -> list[Item]:
+        """See `Store.scan`; ordered by (partition, sort), sharded by a hash of the row's number, which updates keep."""
+        check_page(limit)
+        check_shard(shard, shards)
+        where = sqlite_rows.OF_SHARD + ("" if after is None else " AND (partition, sort) > (?, ?)")
+        values = (shards, shard) if after is None else (shards, shard, after.partition, after.sort)
+        return self._items(table, where, "partition, sort", values, limit)
+
+    def _items(self, table: str, where: str, order: str, values: Sequence[int | str], limit: int) -> list[Item]:
+        # Only the fixed texts of the two callers are put together here; values are bound.
+        sql = f"SELECT partition, sort, version, value FROM item WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
+        with self._reading() as db:
+            ask = asking(db)
+            found = ask(sql, (self._names.numbers(ask, (table,))[table], *values, limit))
+        return [Item(Key(table, partition, sort), version, value) for partition, sort, version, value in found]
+
+    def tables(self) -> list[str]:
+        """See `Store.tables`."""
+        with self._reading() as db:
+            found = asking(db)(sqlite_rows.TABLES, ())
+        # SQLite orders text by its UTF-8 bytes, as we do.
+        return [text for (text,) in found]
+
+    def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
+        """See `Store.find`."""
+        with self._reading() as db:
+            return self._log.find(asking(db), ids)
+
+    def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
+        """See `Store.seen`."""
+        with self._reading() as db:
+            return self._log.digests(asking(db), ids)
+
+    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
+        """See `Store.events`."""
+        check_page(span.limit)
+        with self._reading() as db:
+            return self._log.spans(asking(db), (thread,), span).get(thread, [])
+
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """See `Store.spans`."""
+        check_page(span.limit)
+        with self._reading() as db:
+            return self._log.spans(asking(db), threads, span)
+
+    def histories(
+        self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
+    ) -> dict[str, list[LogEntry]]:
+        """See `Store.histories`."""
+        with self._reading() as db:
+            return self._log.histories(asking(db), threads, wanted)
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        """See `Store.feed`; the cursor is the position of the last entry read."""
+        check_page(limit)
+        if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
+        with self._reading() as db:
+            return self._log.feed(asking(db), int(cursor or 0), limit)
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
+        """See `Store.advisory_lock`."""
+        return nullcontext()
+
+    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """See `Store.commit`. All batches of a call share one transaction and one sync."""
+        check_batches(batches)
+        with self._writing_lock, translated(self.path):
+            db = self._writer
+            if self._closing.is_set() or db is None:
+                raise Unavailable("the store is closed or open for reading only")
+            if self._wal_pages > self._wal_restart_pages:
+                self._restart_wal(db)
+            # A name's number outlives any refusal, so names are learnt outside the transaction.
+            names = self._names.learn(asking(db), named(batches))
+            try:
+                outcomes = self._transact(db, batches, names)
+            except BaseException:
+                self._rows.clear()
+                raise
+        if self._wal_pages > self._wal_pages_max:
+            self._checkpoint_wanted.set()
+        return outcomes
+
+    def _transact(
+        self, db: Connection, batches: Sequence[Batch], names: Mapping[str, int | None]
+    ) -> list[Refusal | None]:
+        ask = asking(db)
+        keys = list({write.key: None for batch in batches for write in batch.writes})
+        with transaction(db):
+            self._log.catch_up(ask)
+            rows, versions = self._rows.versions(ask, keys, names)
+            taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
+            plan = decide(batches, versions, taken)
+            added = self._log.append(ask, plan.entries, names)
+            sqlite_rows.write_items(ask, plan, rows, names)
+            buckets = self._log.index(ask, len(added))
+        self._log.published(added, buckets)
+        self._rows.written(plan, rows)
+        return plan.outcomes
+
+    def _move_index(self, db: Connection) -> None:
+        with transaction(db):
+            buckets = self._log.index(asking(db), 0)
+        self._log.published([], buckets)
+
+    # --- the write-ahead log --------------------------------------------------------------------
+
+    def _note_wal(self, pages: int) -> None:
+        self._wal_pages = pages
+
+    def _checkpoint_loop(self, db: Connection) -> None:
+        """Copy the write-ahead log into the file, out of the way of commits, whenever it is long enough."""
+        while True:
+            self._checkpoint_wanted.wait()
+            self._checkpoint_wanted.clear()
+            if self._closing.is_set():
+                db.close()
+                return
+            if self._wal_pages <= self._wal_pages_max:
+                continue
+            try:
+                # The first pass copies most of it, the second what was written meanwhile; the little that is then
+                # left is copied while commits wait, so that the next one starts the log from its beginning again.
+                with self._checkpoint_lock:
+                    checkpoint(db, "passive")
+                    checkpoint(db, "passive")
+                with self._writing_lock:
+                    done = self._restart_wal(db)
+            except DriverError:
+                done = False
+            if not done:
+                # Nothing is lost, it all stays in the log; a full disk or a long reader needs time to go away.
+                self._closing.wait(CHECKPOINT_RETRY_SECONDS)
+
+    def _restart_wal(self, db: Connection) -> bool:
+        """Copy the rest and let the next commit start the log over. The caller holds the writing lock."""
+        with self._checkpoint_lock:
+            db.set_busy_timeout(CHECKPOINT_BUSY_MS)
+            try:
+                # Restarted, not truncated: writing over what is there costs half of what growing the file again does.
+                checkpoint(db, "restart")
+            except DriverError:
+                self._wal_restart_pages = self._wal_pages + self._wal_pages_max
+                return False
+            finally:
+                db.set_busy_timeout(self._busy_timeout_ms)
+        self._wal_pages = 0
+        self._wal_restart_pages = self._wal_pages_max * WAL_GROWTH_MAX
+        return True
+
+    # --- the rest ---------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, int]:
+        """See `Store.stats`: the file and its write-ahead log in bytes, the log in entries, the file in pages."""
+        with self._reading() as db:
+            [(entries, indexed)] = asking(db)("SELECT (SELECT max(position) FROM log), position FROM indexed", ())
+            pages, free, size = (int(db.pragma(name)) for name in ("page_count", "freelist_count", "page_size"))
+        return {
+            "file_bytes": sqlite_file.file_bytes(self.path),
+            "wal_bytes": sqlite_file.file_bytes(self.path.with_name(self.path.name + "-wal")),
+            "log_entries": entries or 0,
+            "indexed_entries": indexed,
+            "pages": pages,
+            "free_pages": free,
+            "page_bytes": size,
+        }
+
+    def integrity(self) -> list[str]:
+        """See `Store.integrity`: what is wrong with the file, as SQLite sees it. Reads all of the file."""
+        try:
+            with self._reading() as db:
+                ask = asking(db)
+                return sqlite_rows.faults(ask) or self._log.problems(ask)
+        except StoreDamaged as error:
+            return [str(error)]
+
+    def close(self) -> None:
+        """See `Store.close`; folds the write-ahead log into the file, so that one file is all there is."""
+        with self._writing_lock:
+            if self._closing.is_set():
+                return
+            self._closing.set()
+        self._close_readers()
+        if self._writer is None:
+            return
+        self._checkpoint_wanted.set()
+        self._checkpointer.join()
+        with translated(self.path):
+            try:
+                # The next one to open the file then has nothing to catch up with.
+                while self._log.seal():
+                    self._move_index(self._writer)
+                checkpoint(self._writer, "truncate")
+            except DriverError:
+                # A full disk or another process that reads: it stays in the write-ahead log, which is as durable.
+                pass
+            finally:
+                self._writer.close()
+                self._lock.release()
+
+    def _close_readers(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._readers.pop().close()
