@@ -254,12 +254,12 @@ def migrate(settings: Settings) -> Sequence[str]:
         return ()
     if scheme in POSTGRES:
         _need("psycopg", "store", "PostgreSQL", "postgres")
-        from threadline.stores.postgres import migrate as migrate_postgres
+        from threadline.stores.postgres.store import migrate as migrate_postgres
 
         return migrate_postgres(settings.store, settings)
     if scheme == DYNAMODB:
         _need("botocore", "store", "DynamoDB", "aws")
-        from threadline.stores.dynamodb import migrate as migrate_dynamodb
+        from threadline.stores.dynamodb.store import migrate as migrate_dynamodb
 
         return migrate_dynamodb(settings.store)
     raise InvalidSetting(f"store: {scheme}:// is not a store we know; give a path or {MEMORY!r}")
