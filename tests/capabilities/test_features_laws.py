@@ -15,6 +15,7 @@ from tests.capabilities.features_recount import NUMBERS, recount
 from threadline.capabilities.features import projection, read_definitions
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.time import DAY, HOUR, MINUTE, YEAR, parse_duration, parse_time
+from threadline.testing.projection_laws import merging_two_states_equals_folding_the_union
 
 BASE = parse_time("2026-03-29T00:00:00Z")
 """The day on which Europe/Rome leaves standard time, so that local hours are put to the test."""
@@ -149,6 +150,11 @@ def test_any_order_gives_an_equal_state(events: list[Recorded], random: Any) -> 
     shuffled = list(events)
     random.shuffle(shuffled)
     assert canonical(folded(events)) == canonical(folded(shuffled))
+
+
+@given(histories, st.randoms())
+def test_merging_two_states_equals_folding_the_union(events: list[Recorded], random: Any) -> None:
+    merging_two_states_equals_folding_the_union(PROJECTION, events, random)
 
 
 @given(histories)

@@ -23,6 +23,7 @@ from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.testing import scenarios
 from threadline.testing.audits.interests import attribution, interests
+from threadline.testing.projection_laws import merged_states
 
 NOW = scenarios.NOW
 
@@ -190,6 +191,17 @@ def test_what_is_kept_of_too_much_depends_on_no_order(seed: int) -> None:
         random.shuffle(events)
         assert written(folded(Interests(), events)) == written(expected)
     assert rank(Interests(), expected, NOW)["Article"].capped
+
+
+def test_full_blocks_of_two_people_merge_as_if_one_person_had_filled_them(seed: int) -> None:
+    random, known = Random(seed), interests_projection(Interests())
+    for number in range(40):
+        values = [f"{number}-{n}" + random.choice("xé") * 80 for n in range(150)]
+        told = [*values, *random.sample(values, random.randrange(60, 120))]
+        events = [action(NOW - DAY, n, value) for n, value in enumerate(told)]
+        one, other, union = (folded(Interests(), part) for part in (events[:150], events[150:], events))
+        assert all(CUTOFF in cells for state in (one, other) for name, cells in state.items() if name != TOPICS)
+        assert merged_states(known, one, other) == merged_states(known, other, one) == written(union)
 
 
 def test_old_blocks_leave_in_every_order(seed: int) -> None:
