@@ -32,7 +32,8 @@ def line(type: str, points: int, at: int, number: int = 0) -> Recorded:
 def folded(lines: list[Recorded], calendar: Calendar = UTC) -> State:
     state = empty()
     for each in lines:
-        state = fold(calendar, state, each)
+        folded_in = fold(calendar, state, each)
+        state = state if folded_in is None else folded_in
     return state
 
 

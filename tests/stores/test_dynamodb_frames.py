@@ -18,9 +18,10 @@ from tests.laws import staging
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_values import noise
 from threadline.engine.engine import Engine
+from threadline.engine.person import SNAPSHOT
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_WRITES_MAX
-from threadline.kernel.store import Batch, Delete, Key, Put
+from threadline.kernel.store import Batch, Delete, Key, Put, scan_pages
 from threadline.kernel.time import DAY, SECOND, system_clock
 from threadline.stores import dynamodb_layout as layout
 from threadline.stores.dynamodb import DynamoStore, migrate
@@ -349,7 +350,7 @@ def test_what_is_remembered_of_frames_has_an_end(url: str) -> None:
 
 
 def test_engines_that_write_large_people_at_once_all_get_through(tmp_path: Path, seed: int) -> None:
-    # A whole world is told before, so that people are of many KB; and nobody else knows their frames.
+    # A whole world is recorded before, so that people have snapshots of many KB.
     world = World(seed, people=4, history=400)
     stores = [ministack().open(tmp_path) for _ in range(3)]
     staging.tell(stores[0], list(world.batches(400, 100)))
@@ -366,5 +367,6 @@ def test_engines_that_write_large_people_at_once_all_get_through(tmp_path: Path,
     on = staging.engine(stores[0])
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
-    assert assert_each_frame_lies_beside_its_item(stores[0])
+    assert max(len(item.value) for item in scan_pages(stores[0], SNAPSHOT)) > 2 * 1_024
+    assert_each_frame_lies_beside_its_item(stores[0])
     stores[0].close()

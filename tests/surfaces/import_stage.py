@@ -62,7 +62,10 @@ def counts(summary: Summary) -> tuple[int, int, int, int, int]:
 
 
 def events_in(engine: Engine) -> int:
-    return len(engine.feed(limit=1_000))
+    count, cursor = 0, ""
+    while page := engine.feed(cursor):
+        count, cursor = count + len(page), page[-1].cursor
+    return count
 
 
 def asked(engine: Engine, operation: str, **params: Any) -> Any:

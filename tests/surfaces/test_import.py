@@ -93,6 +93,7 @@ def test_an_import_that_was_broken_off_goes_on_where_it_was(
     moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = engine()
+    monkeypatch.setattr(importing, "CHECKPOINT_SECONDS", 0.0)  # after each batch
     count = 2 * BATCH_ROWS + 10
     path = write_csv(tmp_path / "rows.csv", count)
     batches = 0
@@ -120,6 +121,26 @@ def test_an_import_that_was_broken_off_goes_on_where_it_was(
         assert said == (BATCH_ROWS, 10, BATCH_ROWS, 0, 0)
     people = asked(made, "people").people
     assert sum(person.events for person in people) == count
+
+
+def test_batches_within_a_second_share_the_checkpoint_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = engine()
+    written: list[bool] = []
+    keep = importing._write
+
+    def noting(*arguments: Any, done: bool) -> None:
+        written.append(done)
+        keep(*arguments, done=done)
+
+    monkeypatch.setattr(importing, "_write", noting)
+    monkeypatch.setattr(importing, "BATCH_ROWS", 5)
+    monkeypatch.setattr(importing, "CHECKPOINT_SECONDS", 3_600.0)
+    path = write_csv(tmp_path / "rows.csv", 23)
+    assert counts(import_file(made, plan(path))) == (0, 23, 0, 0, 0)
+    assert written == [True]
+    assert counts(import_file(made, plan(path))) == (23, 0, 0, 0, 0)
 
 
 def test_an_import_is_known_again_in_another_process(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ WHOLE_BYTES_MAX = 1_000
 """States of up to so many bytes are written whole: reading a tail for them costs more than it saves."""
 SNAPSHOT_BYTES_MAX = VALUE_BYTES_MAX // 2
 """Larger states are written whole as well, so that the first event that makes a person too large is the one refused."""
-TAIL_EVENTS_MAX = 8
+TAIL_EVENTS_MAX = 16
 """Readers fold the tail, so it is short."""
-TAIL_EVENT_BYTES = 500
+TAIL_EVENT_BYTES = 250
 """One event of tail for so many bytes of states: the larger a snapshot, the seldomer it is written."""
 PAGE_PEOPLE = 200
 _READINGS_MAX = 64
@@ -48,7 +48,7 @@ class Person:
     """A set of threads and what is folded from their union. Mutable: the recorder owns it while it works."""
 
     __slots__ = (
-        "_apart", "_described", "_packed_timers", "_timers", "snapshot_version", "created_at", "heads", "id", "identifiers", "latest", "pending",
+        "_apart", "_described", "_packed_timers", "_timers", "snapshot_item", "snapshot_version", "created_at", "heads", "id", "identifiers", "latest", "pending",
         "provisional", "size", "stale", "states", "tail", "unwritten", "version", "workspace",
     )  # fmt: skip
 
@@ -73,6 +73,8 @@ class Person:
         """What is so until the newest events have happened, for somebody who has events ahead of the clock."""
         self.snapshot_version = 0
         """The version with which the snapshot was written; 0: there is none."""
+        self.snapshot_item: int | None = 0
+        """The version of the snapshot's own item, 0 for none; None: not known. A store tells a difference by it."""
         self.tail: list[bytes] | None = None
         """Ids of the events folded since the snapshot; None: the next commit writes the states."""
         self.size = 0
@@ -194,7 +196,9 @@ def person_writes(person: Person, catalogue: Catalogue) -> list[Put]:
         return [Put(key, _pack_whole(person, catalogue, states), version)]
     person.snapshot_version, person.tail = person.version, []
     snapshot = pack((person.snapshot_version, person.latest, catalogue.layout, states))
-    return [Put(key, _pack_head(person), version), Put(snapshot_key(person.id), snapshot)]
+    put = Put(snapshot_key(person.id), snapshot, person.snapshot_item)
+    person.snapshot_item = None if person.snapshot_item is None else person.snapshot_item + 1
+    return [Put(key, _pack_head(person), version), put]
 
 
 def tail_max(size: int) -> int:
@@ -205,7 +209,7 @@ def tail_max(size: int) -> int:
 def alias_writes(merged: Person, survivor: str) -> list[Put | Delete]:
     """What a commit writes of a person who was merged into another."""
     alias = Put(person_key(merged.id), pack((_ALIAS, survivor)), merged.version)
-    return [alias, Delete(snapshot_key(merged.id))] if merged.snapshot_version else [alias]
+    return [alias, Delete(snapshot_key(merged.id))] if merged.snapshot_item != 0 else [alias]
 
 
 class _Whole(msgspec.Struct, array_like=True, gc=False):
@@ -328,7 +332,11 @@ def read_people(store: Store, catalogue: Catalogue, ids: Iterable[str]) -> list[
     else writes."""
     chosen = list(ids)
     found = store.get([*map(person_key, chosen), *map(snapshot_key, chosen)]) if chosen else []
-    return _assembled(store, catalogue, found[: len(chosen)], found[len(chosen) :])
+    people = _assembled(store, catalogue, found[: len(chosen)], found[len(chosen) :])
+    for person, snapshot in zip(people, found[len(chosen) :], strict=True):
+        if snapshot is None and isinstance(person, Person) and not person.snapshot_version:
+            person.snapshot_item = 0
+    return people
 
 
 def people_of(
@@ -390,6 +398,7 @@ def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | No
         whole = _whole(value)
         person = _made(item, whole, whole, catalogue, whole.layout, whole.states)
         person.latest, person.size = whole.latest, len(value)
+        person.snapshot_item = None if packed is None else packed.version
         if whole.provisional is not None and not person.stale and whole.layout == catalogue.layout:
             latest, until, states = whole.provisional
             person.provisional = ProvisionalStates(States(catalogue, list(states)), latest, until)
@@ -402,6 +411,7 @@ def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | No
     person = _made(item, described, head, catalogue, snapshot.layout, snapshot.states)
     person.keep_described(head.described)
     person.latest, person.size, person.snapshot_version = head.latest, head.size, head.snapshot_version
+    person.snapshot_item = None if packed is None else packed.version
     tail = [head.tail[at : at + 16] for at in range(0, len(head.tail), 16)]
     # Of another layout, the states that stand are older than those that are folded again now: all are written.
     person.tail = tail if snapshot.layout == catalogue.layout else None

@@ -59,7 +59,7 @@ class RowDecoder:
         self._source = source
         self._workspace = workspace
         self._empty = dict.fromkeys((*mapping.named_columns, *mapping.key)) if sparse else None
-        # A constant has no column, so that no row has a cell for it.
+        # None stands for no column, because "" may be the name of one.
         self._properties = [
             (name, rule, rule.column or None, _TEXT_READERS[rule.reading]) for name, rule in mapping.properties.items()
         ]
@@ -99,8 +99,7 @@ class RowDecoder:
             named = self._mapping.named_columns
             properties = {column: _plain(_cell(row, column), column) for column in row if column not in named}
         for name, rule, column, read_text in self._properties:
-            value = row.get(column)  # type: ignore[call-overload]  # None is no column, see `__init__`
-            if type(value) is not str:
+            if column is None or type(value := row.get(column)) is not str:
                 value = _property(row, rule)
             elif not value or value.isspace():
                 value = None

@@ -222,6 +222,7 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
     alias = attempt.store.get([person_key(id)])[0]
     new = Person(id, person.workspace, created_at, States(attempt.catalogue))
     new.version = alias.version if alias is not None else 0
+    new.snapshot_item = None
     for thread in threads:
         new.add_thread(thread, *person.remove_thread(thread))
         key = thread_key(thread)

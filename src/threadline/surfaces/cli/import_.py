@@ -160,7 +160,9 @@ def _bar(path: Path) -> Iterator[Callable[[Summary, int], None]]:
         TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
     )  # fmt: skip
     began = time.monotonic()
-    with Progress(*columns, console=terminal(stderr=True), transient=True) as progress:
+    console = terminal(stderr=True)
+    # Without a terminal it would be drawn ten times a second for nobody.
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(f"Importing {visible(path.name)}", total=_total(path), rate="")
 
         def advance(summary: Summary, done: int) -> None:

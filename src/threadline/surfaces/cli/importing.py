@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +15,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.capabilities.events.corrections import ROW_FORM
+from threadline.engine.collecting import seldom_collected
 from threadline.engine.engine import Engine
 from threadline.engine.recording.rejected_log import writable
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event import Event
+from threadline.kernel.event import Event, Identifier
 from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.kernel.store import Batch, Key, Put
@@ -27,11 +30,17 @@ from threadline.wire.table import Row, RowDecoder, TableMapping, check_columns
 
 IMPORT = "import"
 """Table of checkpoints: how far each import has come."""
-BATCH_ROWS = 500
+BATCH_ROWS = 1_000
+CHECKPOINT_SECONDS = 1.0
+"""Between two checkpoints: each is a commit of its own, and what follows the last one is recognised by its keys."""
+NAMES_REMEMBERED = 10_000
 PROBLEMS_SHOWN_MAX = 10
 
 Advance = Callable[["Summary", int], None]
 """Called after each batch with what has been done and how much of the file has been read."""
+
+Read = Callable[[Row | BadRow, int, int], Event | Rejection | BadRow]
+"""Reads a row with its number and the time of its receipt: as its event, or why it is none."""
 
 
 class Plan(NamedTuple):
@@ -110,8 +119,8 @@ class Summary:
 def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Advance | None = None) -> Summary:
     """Import a file and answer what became of its rows.
 
-    Interrupted at any instant and started again, it continues from there: after each batch a checkpoint says how far it
-    has come, and rows that were recorded after the last checkpoint are recognised by their keys. ``again`` ignores
+    Interrupted at any instant and started again, it continues from there: about once a second a checkpoint says how far
+    it has come, and rows that were recorded after the last checkpoint are recognised by their keys. ``again`` ignores
     the checkpoint. A row that cannot be recorded is kept in the rejected log with its number and stops no other.
     Raises `InvalidDefinition` for a mapping that names a column which the file has not, before any row is read, and
     `InvalidValue` for a file that cannot be read; what was imported up to there stays.
@@ -121,11 +130,14 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
     summary = Summary(skipped=checkpoint.rows if checkpoint else 0, earlier=checkpoint)
     if checkpoint is not None and checkpoint.done:
         return summary
-    with closing(open_rows(plan.path, plan.delimiter)) as file:
-        sparse = _sparse(plan, file)
+    with closing(open_rows(plan.path, plan.delimiter)) as file, seldom_collected():
+        reader = _reader(engine, plan, file)
+        written_at = time.monotonic()
         for batch in _batches(file.rows(summary.skipped)):
-            _record(engine, plan, batch, summary, sparse)
-            _write(engine, key, plan, summary, done=False)
+            _record(engine, plan, batch, summary, reader)
+            if time.monotonic() - written_at >= CHECKPOINT_SECONDS:
+                _write(engine, key, plan, summary, done=False)
+                written_at = time.monotonic()
             if advance is not None:
                 advance(summary, file.done())
         _write(engine, key, plan, summary, done=True)
@@ -153,9 +165,9 @@ def _batches(rows: Iterable[Row | BadRow]) -> Iterator[list[Row | BadRow]]:
 def preview(plan: Plan, received_at: int, count: int = 5) -> list[Event | Rejection | BadRow]:
     """What the first rows would become. Records nothing."""
     with closing(open_rows(plan.path, plan.delimiter)) as file:
-        sparse = _sparse(plan, file)
+        decode = _decoder(plan, file).decode
         return [
-            row if isinstance(row, BadRow) else _decoded(plan, row, number, received_at, sparse)
+            row if isinstance(row, BadRow) else decode(row, number, received_at)
             for number, row in enumerate(islice(file.rows(), count), 1)
         ]
 
@@ -189,27 +201,43 @@ def _write(engine: Engine, key: Key, plan: Plan, summary: Summary, *, done: bool
     engine.store.commit([Batch(writes=[Put(key, msgspec.json.encode(checkpoint))])])
 
 
-def _sparse(plan: Plan, file: RowFile) -> bool:
-    """Whether each row has columns of its own; where all have the same, the mapping may name no others."""
+def _decoder(plan: Plan, file: RowFile) -> RowDecoder:
+    """What reads the rows of a file. Raises `InvalidDefinition` for a column of the mapping that no row can have."""
     columns = file.columns()
     if columns is not None:
         check_columns(plan.mapping, columns, plan.name)
-    return columns is None
-
-
-def _decoded(plan: Plan, row: Row, number: int, received_at: int, sparse: bool) -> Event | Rejection:
     return RowDecoder(
-        row, plan.mapping, file=plan.name, number=number, source=plan.source, workspace=plan.workspace,
-        received_at=received_at, sparse=sparse,
-    )  # fmt: skip
+        plan.mapping, file=plan.name, source=plan.source, workspace=plan.workspace, sparse=columns is None
+    )
 
 
-def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summary, sparse: bool) -> None:
+def _reader(engine: Engine, plan: Plan, file: RowFile) -> Read:
+    """Reads a row as an event. What names nobody is refused here already, where the number of its row is known."""
+    decode, rules = _decoder(plan, file).decode, engine.catalogue.rules
+
+    @lru_cache(NAMES_REMEMBERED)
+    def identifies(identifier: Identifier) -> bool:
+        normal = rules.normalise(identifier)
+        return normal is not None and rules.identifies(normal)
+
+    def read(row: Row | BadRow, number: int, now: int) -> Event | Rejection | BadRow:
+        if isinstance(row, BadRow):
+            return row
+        event = decode(row, number, now)
+        if isinstance(event, Rejection) or any(map(identifies, event.identifiers)):
+            return event
+        message = f"{', '.join(map(str, event.identifiers))} names nobody"
+        return Rejection(index=number, key=event.key, code="no_identifier", message=message, raw=_written(row))
+
+    return read
+
+
+def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summary, reader: Read) -> None:
     now = engine.clock()
     events: list[tuple[int, Event]] = []
     entries: list[RejectedEntry] = []
     for number, row in enumerate(batch, summary.skipped + summary.rows + 1):
-        read = _screened(engine, plan, row, number, now, sparse)
+        read = reader(row, number, now)
         if isinstance(read, Event):
             events.append((number, read))
         else:
@@ -230,23 +258,6 @@ def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summ
         else:
             summary.rejected += 1
             summary.note(number, receipt.code, receipt.message)
-
-
-def _screened(
-    engine: Engine, plan: Plan, row: Row | BadRow, number: int, now: int, sparse: bool
-) -> Event | Rejection | BadRow:
-    """The event of a row. What names nobody is refused here already, where the number of its row is known."""
-    if isinstance(row, BadRow):
-        return row
-    read = _decoded(plan, row, number, now, sparse)
-    if isinstance(read, Event):
-        rules = engine.catalogue.rules
-        if not any((kept := rules.normalise(i)) is not None and rules.identifies(kept) for i in read.identifiers):
-            said = ", ".join(map(str, read.identifiers))
-            return Rejection(
-                index=number, key=read.key, code="no_identifier", message=f"{said} names nobody", raw=_written(row)
-            )
-    return read
 
 
 def _entry(plan: Plan, number: int, refusal: Rejection | BadRow, now: int) -> RejectedEntry:
