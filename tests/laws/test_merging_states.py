@@ -22,7 +22,7 @@ from threadline.capabilities.points.ledger import CAPS_KEPT, COOLS_KEPT, DAYS_KE
 from threadline.capabilities.rules.projection import RULES_KEPT
 from threadline.capabilities.streaks.fold import RECORDED_PARTS_MAX
 from threadline.capabilities.streaks.told import GRANTS_MAX
-from threadline.engine.catalogue import Catalogue, discover
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel import limits
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.projection import Projection
