@@ -1,4 +1,4 @@
-"""A store that the version before snapshots wrote is opened, read, added to and refolded as if this one had written it."""
+"""A store of the version before snapshots is opened, read, added to and refolded as if this version had written it."""
 
 from __future__ import annotations
 

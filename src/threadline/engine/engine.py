@@ -224,10 +224,11 @@ class Engine:
         """
         start = Key(PERSON, after) if after else None
         items = self.store.scan(PERSON, after=start, limit=limit)
-        found = []
-        for person in people_of(self.store, self.catalogue, items):
-            if isinstance(person, Person) and workspace in (None, person.workspace):
-                found.append(self.asker.by_id(person.id) or person if person.stale else person)
+        found = [
+            self.asker.by_id(person.id) or person if person.stale else person
+            for person in people_of(self.store, self.catalogue, items)
+            if isinstance(person, Person) and workspace in (None, person.workspace)
+        ]
         return found, items[-1].key.partition if len(items) == limit else ""
 
     def all_people(self, workspace: str) -> Iterator[Person]:

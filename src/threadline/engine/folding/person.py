@@ -48,8 +48,26 @@ class Person:
     """A set of threads and what is folded from their union. Mutable: the recorder owns it while it works."""
 
     __slots__ = (
-        "_apart", "_described", "_packed_timers", "_timers", "snapshot_item", "snapshot_version", "created_at", "heads", "id", "identifiers", "latest", "pending",
-        "provisional", "size", "stale", "states", "tail", "unwritten", "version", "workspace",
+        "_apart",
+        "_described",
+        "_packed_timers",
+        "_timers",
+        "created_at",
+        "heads",
+        "id",
+        "identifiers",
+        "latest",
+        "pending",
+        "provisional",
+        "size",
+        "snapshot_item",
+        "snapshot_version",
+        "stale",
+        "states",
+        "tail",
+        "unwritten",
+        "version",
+        "workspace",
     )  # fmt: skip
 
     def __init__(self, id: str, workspace: str, created_at: int, states: States) -> None:
@@ -274,8 +292,8 @@ _HEAD_START = b"\x98" + pack(_HEAD)
 
 def _pack_head(person: Person) -> bytes:
     return pack((
-        _HEAD, person.described(), list(person.heads.values()), person.packed_timers(), person.latest, person.snapshot_version,
-        b"".join(person.tail or ()), person.size,
+        _HEAD, person.described(), list(person.heads.values()), person.packed_timers(), person.latest,
+        person.snapshot_version, b"".join(person.tail or ()), person.size,
     ))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The states of one person: as a snapshot has them until somebody looks, with the events since the snapshot folded in."""
+"""The states of one person: as a snapshot has them until somebody looks, and then with the events since folded in."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Change:
         self.people.update(other.people)
         self.ids |= other.ids
         self.entries += other.entries
-        self.large += other.large  # noqa: SLF001 - the other half of this class
+        self.large += other.large
         self.writes.update(other.writes)
         self.checks.update(other.checks)
         self.requests += other.requests

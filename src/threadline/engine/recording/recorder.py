@@ -108,7 +108,7 @@ class Recorder:
 
     @property
     def committing(self) -> threading.Lock:
-        """Held while a call is worked on and committed: what is done under it meets no commit of this process halfway."""
+        """Held while a call is worked on and committed: what is done under it meets no commit half-way."""
         return self._lock
 
     def now(self) -> int:

@@ -49,8 +49,7 @@ class WorkingSet:
                     owners[thread] = self._people[id] = person
                 else:
                     wanted.setdefault(id, []).append(thread)
-        threads = list(unread)
-        for thread, item in zip(threads, self._store.get([thread_key(t) for t in threads]), strict=True):
+        for thread, item in zip(unread, self._store.get([thread_key(thread) for thread in unread]), strict=True):
             if item is None:
                 owners[thread] = None
             else:
@@ -58,9 +57,9 @@ class WorkingSet:
                 cached_owners.put(thread, id)
                 wanted.setdefault(id, []).append(thread)
         unknown = []
-        for id in wanted:
+        for id, threads in wanted.items():
             person = cache.get(id)
-            if person is None or any(thread not in person.heads for thread in wanted[id]):
+            if person is None or any(thread not in person.heads for thread in threads):
                 unknown.append(id)
             else:
                 self._people[id] = person
