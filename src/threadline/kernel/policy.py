@@ -211,7 +211,7 @@ class Shared:
     heeds: Callable[[Any, str], bool]
     """Whether the policy, given the value, wants to see events of a type. A no costs nothing."""
     declared: tuple[Declared, ...] = ()
-    """What the definitions declare for every workspace; the store remembers each version: `engine/definition_history.py`."""
+    """What the definitions declare for every workspace; `engine/definition_history.py` remembers each version."""
 
 
 @dataclass(frozen=True, slots=True)

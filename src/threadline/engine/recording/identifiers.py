@@ -29,7 +29,7 @@ class ResolvedIdentifier(msgspec.Struct, frozen=True, gc=False):
 
 
 class IdentifierResolver:
-    """Identifiers as they come in -> `ResolvedIdentifier`; the latest are remembered, for the same people come again."""
+    """Identifiers as they come in -> `ResolvedIdentifier`; the latest are remembered, as the same people come again."""
 
     def __init__(self, rules: IdentityRules) -> None:
         self._rules = rules
