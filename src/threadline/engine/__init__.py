@@ -1,14 +1,11 @@
-"""The moving parts, written once: an event recorded, a person read, what is due carried out.
+"""The moving parts, written once: they are handed a catalogue and name no capability.
 
-No file imports one that imports it, so they can be read in a line, from the ground up:
+    recording      the write path: validated, assigned, worked on a person at a time, committed
+    folding        a person: states from events, how they are stored, what is so at an instant
+    reading        a person as somebody asks for them, who they were, ranks
+    delivery       timers and effects that are due, retried, given up on
+    simulation     history replayed in another way
+    maintenance    whole stores: copied, derived anew, checked, dumped
 
-    a person       packing, catalogue, states, meanwhile, person, draft
-    their events   history, refold, instants, known
-    an event       names, screen
-    its wishes     waiting, wishes, cascade
-    recording it   people, group, identity, placing, turns, record
-    reading        finding, past, ask
-    what is due    outcomes, parking, lanes; then engine, outbox, lane_work, dispatch
-
-The rest stands beside these: `joining`, `correcting`, `indexing`, `rebuilding`, `moving`, and `whatif` on `sandbox`.
+`engine.py` puts them together; `context.py` is what an operation is handed.
 """
