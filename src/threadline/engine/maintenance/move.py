@@ -13,7 +13,7 @@ import msgspec
 from threadline.engine.definition_history import CONTENT, DECLARED
 from threadline.engine.delivery.leases import LEASE
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.person import pages_of_people
+from threadline.engine.folding.person import PERSON, SNAPSHOT, pages_of_people, snapshot_key
 from threadline.engine.maintenance.dump import dump_lines
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people
@@ -184,14 +184,14 @@ class Move:
             return
         after = Key(*self.checkpoint.after) if self.checkpoint.after else None
         for table in self._tables(self.source):
-            if after is None or table >= after.table:
+            if table != SNAPSHOT and (after is None or table >= after.table):
                 self._copy_table(table, after if after is not None and table == after.table else None)
         self._commit([], copied=True)
 
     def _copy_table(self, table: str, after: Key | None) -> None:
         while page := self.source.scan(table, after=after, limit=_PAGE):
             after = page[-1].key
-            self._commit_items([Put(item.key, item.value) for item in page], after=after)
+            self._commit_items([Put(item.key, item.value) for item in self._together(page)], after=after)
             self.progress("items", len(page))
 
     def copy_log(self) -> int:
@@ -221,7 +221,8 @@ class Move:
     def level_table(self, table: str, between: Callable[[], object] = lambda: None) -> int:
         """The same for one table."""
         differing = 0
-        for page in _pages(self.source, table):
+        # A snapshot is copied with the head that it belongs to, as both are at one instant.
+        for page in map(self._together, _pages(self.source, table) if table != SNAPSHOT else ()):
             found = self.target.get([item.key for item in page])
             puts = [Put(s.key, s.value) for s, t in zip(page, found, strict=True) if t is None or t.value != s.value]
             differing += self._commit_items(puts)
@@ -278,6 +279,13 @@ class Move:
             if store is self.source:
                 raise
             return Fingerprint(0, 0)
+
+    def _together(self, page: Sequence[Item]) -> Sequence[Item]:
+        """The items of a page; people as they are now, each with the snapshot of the same instant."""
+        if page[0].key.table != PERSON:
+            return page
+        keys = [key for item in page for key in (item.key, snapshot_key(item.key.partition))]
+        return [item for item in self.source.get(keys) if item is not None]
 
     # --- parts --------------------------------------------------------------------------------
 
