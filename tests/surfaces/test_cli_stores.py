@@ -164,6 +164,9 @@ def test_a_running_server_is_followed_and_then_cut_over(store: Path, capfd: pyte
         patience = time.monotonic() + 60
         while time.monotonic() < patience and (not Path("y.db").exists() or events(Path("y.db")) < 21):
             time.sleep(0.1)
+        # The log runs ahead of the first copy of people, who name events of it.
+        while time.monotonic() < patience and call(capfd, "person", "user_id:42", "--file", "y.db")[0] != 0:
+            time.sleep(0.1)
         follower.send_signal(signal.SIGTERM)
         assert "Stopped" in follower.communicate(timeout=60)[0]
         assert follower.returncode == 0
