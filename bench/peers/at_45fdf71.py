@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from threadline.app import open_engine
-from threadline.engine.maintenance.dump import dump
-from threadline.engine.maintenance.rebuild import Parts, refold_everybody
+from threadline.engine.dump import dump
+from threadline.engine.rebuilding import Parts, refold_everybody
 from threadline.kernel.event import Event
 
 WORKSPACE = "default"
