@@ -67,7 +67,9 @@ class Person(Aggregate):
         )  # fmt: skip
         recorded = Recorded(told, key, "", len(self.keys), received_at)
         for index, fold in CATALOGUE.plan(kind).steps:
-            self.states[index] = fold(self.states[index], recorded)
+            state = fold(self.states[index], recorded)
+            if state is not None:
+                self.states[index] = state
 
 
 class _People(Application[UUID]):
