@@ -35,9 +35,9 @@ WHOLE_BYTES_MAX = 1_000
 """States of up to so many bytes are written whole: reading a tail for them costs more than it saves."""
 SNAPSHOT_BYTES_MAX = VALUE_BYTES_MAX // 2
 """Larger states are written whole as well, so that the first event that makes a person too large is the one refused."""
-TAIL_EVENTS_MAX = 16
+TAIL_EVENTS_MAX = 8
 """Readers fold the tail, so it is short."""
-TAIL_EVENT_BYTES = 250
+TAIL_EVENT_BYTES = 500
 """One event of tail for so many bytes of states: the larger a snapshot, the seldomer it is written."""
 PAGE_PEOPLE = 200
 _READINGS_MAX = 64
