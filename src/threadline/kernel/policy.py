@@ -115,11 +115,6 @@ class Known(Protocol):
         """The state of a projection, or ``default`` if there is none of that name."""
         ...
 
-    def opened(self, name: str) -> Any:
-        """Like `[]`, but parts that the event has not touched stay packed (`Projection.parts`): a look that costs
-        nothing, for a policy that has to see every event."""
-        ...
-
     def view(self, name: str, at: int | None = None) -> Any:
         """A projection's view at `at`, exact, with the events of the same commit; None if there is no such projection.
 

@@ -11,7 +11,7 @@ from threadline.capabilities.streaks import days, told
 from threadline.capabilities.streaks.civil import first_day, period_of
 from threadline.capabilities.streaks.definition import StreakSet, Tally, counts
 from threadline.capabilities.streaks.events import OURS
-from threadline.capabilities.streaks.parts import State, part
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.whereabouts import CHANGES, NEWEST, empty_head, enter, settled
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.projection import Fold
@@ -90,7 +90,7 @@ class Plan:
             feeds = tuple(feed for feed in feeds if feed.conditions.test(event))
             if active is None and not feeds:
                 return None
-        head = part(state, HEAD)
+        head = state.get(HEAD)
         if head is None:
             head = state[HEAD] = empty_head(self.slots)
         calendar, changes = self.calendar, [*head[CHANGES]]
@@ -114,7 +114,7 @@ class Plan:
         slot = feed.slot + early
         if newest[slot] == unit:
             return False
-        sets = part(state, feed.part)
+        sets = state.get(feed.part)
         if sets is None:
             sets = state[feed.part] = [[] for _ in range(tally.sets)]
         levels = sets[tally.levels :] if early else sets[: tally.levels]
@@ -132,7 +132,7 @@ class Plan:
         event = recorded.event
         if event.type in OURS or event.source_type == "internal":
             return True
-        head = part(state, HEAD)
+        head = state.get(HEAD)
         return head is None or not self.counts(event) or settled(head, event)
 
     def is_active(self, event: Event) -> bool:
@@ -158,7 +158,7 @@ def _note(state: State, day: int, at: int) -> None:
     """Count an event in its day's record."""
     number = day // DAYS_PER_PART
     name = f"d{number}"
-    records = part(state, name)
+    records = state.get(name)
     if records is None:
         records = _new_part(state, number)
         if records is None:

@@ -15,7 +15,7 @@ from typing import Any
 from threadline.capabilities.streaks import days
 from threadline.capabilities.streaks.definition import StreakSet, Tally
 from threadline.capabilities.streaks.fold import HEAD, RECORD_SIZE, RECORDED_PARTS_MAX
-from threadline.capabilities.streaks.parts import State
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.told import (
     AMNESTY,
     FREEZES,

@@ -15,8 +15,8 @@ from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_t
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.fold import DAYS_PER_PART, HEAD, RECORD_SIZE, Plan
-from threadline.capabilities.streaks.parts import State, part
 from threadline.capabilities.streaks.projection import NAME
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
 from threadline.capabilities.streaks.whereabouts import Head, empty_head, enter, head_before, held_within, zone_at
 from threadline.kernel.errors import InvalidValue
@@ -155,7 +155,7 @@ def _day(text: str, name: str, otherwise: int) -> int:
 
 def _records(state: State, since: int, until: int) -> Iterator[tuple[int, int, int]]:
     for number in range(since // DAYS_PER_PART, until // DAYS_PER_PART + 1):
-        records = part(state, f"d{number}") or []
+        records = state.get(f"d{number}") or []
         for place in range(0, len(records), RECORD_SIZE):
             if since <= records[place] <= until:
                 yield tuple(records[place : place + RECORD_SIZE])
@@ -169,7 +169,7 @@ def _first_event(plan: Plan, engine: Any, person: Any, at: int) -> str:
 
 def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, until: int) -> dict[int, int]:
     """Points earned by local day: that of the event that earned them."""
-    calendar, head = plan.calendar, part(state, HEAD) or empty_head(0)
+    calendar, head = plan.calendar, state.get(HEAD) or empty_head(0)
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
     earned = [
         (each.event.occurred_at, amount_of(each.event) or 0)

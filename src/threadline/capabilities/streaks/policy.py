@@ -15,8 +15,8 @@ from threadline.capabilities.streaks.events import (
     ZONE_HOPPING_DETECTED,
 )
 from threadline.capabilities.streaks.fold import HEAD
-from threadline.capabilities.streaks.parts import State, part
 from threadline.capabilities.streaks.projection import NAME
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.told import AMNESTY, HOPS, MILESTONES
 from threadline.capabilities.streaks.whereabouts import (
     CHANGES,
@@ -53,7 +53,7 @@ def _react(watched: Sequence[Watched], recorded: Recorded, known: Known) -> Sequ
     if event.type in _LENGTHENING:
         return _told(watched, [wish for each in watched for wish in _reached(each.streak, known, event)], known)
     state: State = known[NAME]
-    head = part(state, HEAD) or empty_head(0)
+    head = state.get(HEAD) or empty_head(0)
     wishes: list[Wish] = []
     if len(head[CHANGES]) > 2 * HOPS_MAX and named_zone(event) and event.occurred_at in head[CHANGES]:
         wishes += _hopping(head, state, event)
@@ -73,7 +73,7 @@ def _told(watched: Sequence[Watched], wishes: list[Wish], known: Known) -> Seque
 
 
 def _hopping(head: Head, state: State, event: Event) -> Iterator[Wish]:
-    told_at = part(state, HOPS)
+    told_at = state.get(HOPS)
     # An event that arrives late may be the one too many for a change that came up to a day after it.
     for at in changes_within_a_day(head, event.occurred_at):
         zones = hops_within_a_day(head, at)
@@ -99,7 +99,7 @@ class Watched:
 
     def may_have_reached(self, state: State, head: Head, at: int) -> bool:
         """Whether the event may have made a run as long as a milestone that was not told in it."""
-        sets = part(state, self.name)
+        sets = state.get(self.name)
         if sets is None:
             return False
         done = sets[self.top]
@@ -108,7 +108,7 @@ class Watched:
         # Wherever the person is, it is at most a day later there.
         if not done or done[-1] - done[-2] + 1 < self.least or done[-1] < at // DAY - 2:
             return False
-        told = (part(state, MILESTONES) or {}).get(self.streak.name, {})
+        told = (state.get(MILESTONES) or {}).get(self.streak.name, {})
         lengths = (length for length in self.streak.milestones if length <= done[-1] - done[-2] + 1)
         return any(told.get(str(length), done[-2] - 1) < done[-2] for length in lengths)
 
@@ -119,7 +119,7 @@ def _reached(streak: Streak, known: Known, event: Event) -> Iterator[Wish]:
         return
     begun, day = view["run"]["from"], view["run"]["to"]
     # Of the state, not of the view: an event that lies further ahead may have told it already.
-    told = (part(known[NAME], MILESTONES) or {}).get(streak.name, {})
+    told = (known[NAME].get(MILESTONES) or {}).get(streak.name, {})
     for length in streak.milestones:
         # Once in each run: what was told on a day of this one is not told again, however the run has grown together.
         if length <= view["current"] and (str(length) not in told or date_of(told[str(length)]) < begun):

@@ -8,7 +8,7 @@ from typing import Any
 from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.fold import Plan
 from threadline.capabilities.streaks.merging import merge
-from threadline.capabilities.streaks.parts import State
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.told import HOPS, MILESTONES
 from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.projection import Projection
@@ -32,7 +32,6 @@ def projection(streaks: StreakSet) -> Projection:
         in_place=plan.in_place,
         fingerprint=streaks.fingerprint,
         merge=partial(merge, streaks),
-        parts=True,
         timeless=_timeless,
         feeds=reader.feeds,
         compile=plan.compile,

@@ -18,7 +18,7 @@ from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 from threadline.capabilities.streaks.done import reckon_done
 from threadline.capabilities.streaks.fold import HEAD, Plan
-from threadline.capabilities.streaks.parts import State, part
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.told import AMNESTY, FREEZES, MILESTONES, UNDATED
 from threadline.capabilities.streaks.whereabouts import CHANGES, LEAPS, ZONES, Head, empty_head, zone_at
 from threadline.kernel.event import Recorded
@@ -81,7 +81,7 @@ class Reader:
 
     def zone(self, state: State, now: int) -> str:
         """The zone in which the person is, as far as is known."""
-        head = part(state, HEAD)
+        head = state.get(HEAD)
         return self.calendar.timezone if head is None else zone_at(head, now, self.calendar.timezone)
 
     def today(self, state: State, now: int) -> int:
@@ -106,7 +106,7 @@ class Reader:
     def sets(self, streak: Streak, state: State) -> list[Ranges]:
         """The sets of the tally that a streak is computed from."""
         name, tally = self.plan.streaks.parts[streak.name]
-        kept = part(state, name)
+        kept = state.get(name)
         return kept or [[] for _ in range(tally.sets)]
 
     def _running(self, streak: Streak, zone: str, now: int) -> int:
@@ -121,8 +121,8 @@ class Reader:
     def _granted(self, streak: Streak, state: State) -> list[tuple[int, int]]:
         """Freezes that were granted, each with the period of its local day."""
         calendar, names = self.calendar, ("", streak.name)
-        known = [each for name in names for each in pairs((part(state, FREEZES) or {}).get(name, []))]
-        undated = part(state, UNDATED) or {}
+        known = [each for name in names for each in pairs((state.get(FREEZES) or {}).get(name, []))]
+        undated = state.get(UNDATED) or {}
         for name in names:
             for at, count in pairs(undated.get(name, [])):
                 known.append((local_day(self.zone(state, at), at, calendar.day_start), count))
@@ -130,8 +130,8 @@ class Reader:
 
     def _excused(self, streak: Streak, state: State) -> Ranges:
         """The periods that nobody could be asked to do."""
-        forgiven = part(state, AMNESTY) or {}
-        head = part(state, HEAD) or empty_head(0)
+        forgiven = state.get(AMNESTY) or {}
+        head = state.get(HEAD) or empty_head(0)
         declared = (
             (each.first, each.last) for each in self.calendar.amnesty if not each.streaks or streak.name in each.streaks
         )
@@ -214,5 +214,5 @@ class Reader:
         }
 
     def _milestones(self, streak: Streak, state: State) -> list[dict[str, Any]]:
-        told = (part(state, MILESTONES) or {}).get(streak.name, {})
+        told = (state.get(MILESTONES) or {}).get(streak.name, {})
         return [{"length": int(length), "day": date_of(told[length])} for length in sorted(told, key=int)]
