@@ -43,7 +43,8 @@ class _Watch:
         self._touched: set[tuple[str, str]] = set()
         self._reacting = False
         self._timers: list[int] = []
-        """When the timers are due that were wished for because of the same cause: they are not committed yet."""
+        """When the timers are due that were wished for in the same call: they are not committed yet."""
+        self._call = 0
 
     def projection(self, projection: Projection) -> Projection:
         """A projection whose folds are watched."""
@@ -84,8 +85,9 @@ class _Watch:
         react: Callable[[Recorded, Known], Sequence[Wish]] = policy.react
 
         def watching(recorded: Recorded, known: Known) -> Sequence[Wish]:
-            if not recorded.cause:
+            if recorded.recorded_at != self._call:
                 self._timers.clear()
+                self._call = recorded.recorded_at
             touched = any((read.projection, recorded.id) in self._touched for read in policy.reads)
             self._reacting = True
             try:
