@@ -22,7 +22,7 @@ def projection(streaks: StreakSet) -> Projection:
     reader = Reader(plan)
     return Projection(
         name=NAME,
-        version=2,
+        version=3,
         handles=None,
         empty=dict,
         fold=plan.fold,
@@ -31,7 +31,7 @@ def projection(streaks: StreakSet) -> Projection:
         ordered=True,
         in_place=plan.in_place,
         fingerprint=streaks.fingerprint,
-        merge=partial(merge, streaks),
+        merge=partial(merge, plan),
         timeless=_timeless,
         feeds=reader.feeds,
         compile=plan.compile,
