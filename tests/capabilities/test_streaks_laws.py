@@ -16,6 +16,8 @@ from tests.laws import staging
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.streaks import StreakSet, days, projection, read_streaks
 from threadline.capabilities.streaks.civil import date_of
+from threadline.capabilities.streaks.course import run_course
+from threadline.capabilities.streaks.definition import Freezes
 from threadline.capabilities.streaks.events import STREAK_MILESTONE_REACHED
 from threadline.capabilities.streaks.fold import Plan
 from threadline.capabilities.streaks.policy import Watched, policy
@@ -261,6 +263,18 @@ def test_no_milestone_is_missed_by_the_glance_that_comes_first(history: list[Eve
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Watched, "may_have_reached", lambda self, life, at: True)
         assert told_milestones(history, size) == told
+
+
+numbers = st.lists(st.integers(0, 60), max_size=40).map(lambda found: days.union((each, each) for each in found))
+
+
+@given(done=numbers, excused=numbers, closed=st.integers(-5, 80), running=st.integers(0, 2))
+def test_a_course_without_freezes_is_that_of_a_walk_with_none(
+    done: days.Ranges, excused: days.Ranges, closed: int, running: int
+) -> None:
+    # Freezes that nobody is ever given: the walk is the same.
+    slow = run_course(done, excused, Freezes(max=1), (), closed, closed + running)
+    assert run_course(done, excused, Freezes(), (), closed, closed + running) == slow
 
 
 @given(

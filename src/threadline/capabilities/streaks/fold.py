@@ -81,6 +81,8 @@ class Plan:
             )
             for place, tally in enumerate(streaks.tallies)
         )  # fmt: skip
+        self.plain = tuple(each for each in self.tallies if each.tally.sets == 1 and each.tally.unit == "day")
+        """The tallies that are sets of days."""
         self.width = len(sources) + len(graced)
         """How many counts a group has."""
         self.counting = frozenset(each.column for each in self.tallies if each.tally.levels > 1 or each.tally.grace)
@@ -268,27 +270,39 @@ class Plan:
         journey = self.journey(state)
         return journey, list(journey.go(state.get(NAMED, {}), state.get(BARE, ())))
 
-    def sets(self, state: State, window: Iterable[Dated]) -> dict[str, list[days.Ranges]]:
-        """The sets of each tally, by its part: of all the person's life."""
+    def seen(self, state: State) -> tuple[Journey, dict[str, list[days.Ranges]]]:
+        """The journey up to the newest event, and of each tally, by its part, the sets of all the person's life."""
+        journey = self.journey(state)
+        named, bare = state.get(NAMED, {}), state.get(BARE, ())
+        stays, window = journey.stays(named, bare), list[Dated]()
+        if not stays or len(self.plain) < len(self.tallies):
+            window = list(journey.go(named, bare))
         found = {}
         for each in self.tallies:
             kept = state.get(each.part)
-            sets = [[*each] for each in kept] if kept else [[] for _ in range(each.tally.sets)]
-            units: dict[int, list[int]] = {}
-            for dated in window:
-                own, early = self._counted(each, dated)
-                if own or early:
-                    unit = units.setdefault(period_of(each.tally.unit, dated.day, self.calendar.week_start), [0, 0])
-                    unit[0] += own
-                    unit[1] += early
-            for number in sorted(units):
-                for levels, times in zip(
-                    (sets[: each.tally.levels], sets[each.tally.levels :]), units[number], strict=True
-                ):
-                    if times:
-                        add_to_levels(levels, number, times)
-            found[each.part] = sets
-        return found
+            sets = found[each.part] = [[*level] for level in kept] if kept else [[] for _ in range(each.tally.sets)]
+            if each in self.plain:
+                travelled = sorted({dated.day for dated in window if dated.counts[each.column]})
+                add_days(sets[0], journey.days(named, bare, each.column) if stays else travelled)
+            else:
+                self._count_in(sets, each, window)
+        if stays:
+            journey.arrive(named)
+        return journey, found
+
+    def _count_in(self, sets: list[days.Ranges], count: _Count, window: Iterable[Dated]) -> None:
+        levels = count.tally.levels
+        units: dict[int, list[int]] = {}
+        for dated in window:
+            own, early = self._counted(count, dated)
+            if own or early:
+                unit = units.setdefault(period_of(count.tally.unit, dated.day, self.calendar.week_start), [0, 0])
+                unit[0] += own
+                unit[1] += early
+        for number in sorted(units):
+            for chosen, times in zip((sets[:levels], sets[levels:]), units[number], strict=True):
+                if times:
+                    add_to_levels(chosen, number, times)
 
     def records(self, state: State, since: int, until: int) -> Iterator[tuple[int, int, int]]:
         """(day, first instant, events) of the days from one to another on which the person was active."""
@@ -387,6 +401,19 @@ def add_to_levels(levels: list[days.Ranges], unit: int, times: int) -> bool:
     for level in levels[1:]:
         days.forget(level, levels[0][-1] - days.SPAN_MAX)
     return shows
+
+
+def add_days(ranges: days.Ranges, numbers: Iterable[int]) -> None:
+    """Put days into a set, in ascending order."""
+    for number in numbers:
+        if ranges and number == ranges[-1] + 1:
+            ranges[-1] = number
+        elif not ranges or number > ranges[-1]:
+            ranges += (number, number)
+        else:
+            days.add(ranges, number)
+    if ranges:
+        days.forget(ranges, ranges[-1] - days.SPAN_MAX)
 
 
 def _crowd(named: dict[str, list[Group]], zone: str, day: int, new: Group) -> Group:

@@ -166,7 +166,7 @@ def _first_event(plan: Plan, engine: Any, person: Any, at: int) -> tuple[str, in
 
 def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, until: int) -> dict[int, int]:
     """Points earned by local day: that of the event that earned them."""
-    calendar, journey = plan.calendar, plan.window(state)[0]
+    calendar, journey = plan.calendar, plan.seen(state)[0]
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
     earned = [
         each

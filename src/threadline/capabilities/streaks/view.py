@@ -13,7 +13,7 @@ from threadline.capabilities.streaks.civil import (
     local_day,
     period_of,
 )
-from threadline.capabilities.streaks.course import Course, Run, Walk, run_course
+from threadline.capabilities.streaks.course import RUNS_SHOWN, Course, Run, Walk, run_course
 from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 from threadline.capabilities.streaks.done import reckon_done
@@ -23,9 +23,6 @@ from threadline.capabilities.streaks.told import AMNESTY, FREEZES, MILESTONES, U
 from threadline.capabilities.streaks.whereabouts import Journey
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import LATEST, format_time
-
-HISTORY_SHOWN = 20
-"""Runs that ended, the newest."""
 
 _BEFORE_ALL, _AFTER_ALL = -(10**7), 10**7
 
@@ -73,8 +70,7 @@ class Reader:
 
     def life(self, state: State) -> Life:
         """What a state says up to the newest event."""
-        journey, window = self.plan.window(state)
-        return Life(state, journey, self.plan.sets(state, window))
+        return Life(state, *self.plan.seen(state))
 
     def due(self, state: State, now: int) -> int | None:
         """The next instant at which a streak changes by time alone: while something can end, at the ends of periods."""
@@ -97,7 +93,7 @@ class Reader:
 
     def zone(self, state: State, now: int) -> str:
         """The zone in which the person is, as far as is known."""
-        return self.plan.window(state)[0].zone_at(now)
+        return self.plan.seen(state)[0].zone_at(now)
 
     def today(self, state: State, now: int) -> int:
         """The local day at an instant."""
@@ -183,7 +179,7 @@ class Reader:
     def _shown(self, streak: Streak, life: Life, now: int) -> dict[str, Any]:
         standing = self.standing(streak, life, now)
         course, current = standing.course, standing.current
-        longest = max(course.runs, key=lambda run: (run.length, run.last), default=None)
+        longest = course.longest
         expires_at = None
         if course.ends is not None and current:
             at = self._ends(streak, life.journey.zone_at(now), course.ends, 1)
@@ -203,7 +199,7 @@ class Reader:
             "freezes": course.held,
             "run": self._run(streak, course.runs[-1]) if course.alive else None,
             "longest_run": self._run(streak, longest) if longest else None,
-            "history": [self._run(streak, run) for run in reversed(ended[-HISTORY_SHOWN:])],
+            "history": [self._run(streak, run) for run in reversed(ended[1 - RUNS_SHOWN :])],
             "milestones": self._milestones(streak, life.state),
         }
 

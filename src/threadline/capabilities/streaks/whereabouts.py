@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from threadline.capabilities.streaks.civil import local_day, offset
+from threadline.capabilities.streaks.civil import day_offset, local_day, offset
 from threadline.capabilities.streaks.state import BLOCK_DAYS, COUNTS, FIRST, FIRST_DAY, LAST, QUARTER, Group
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR
@@ -93,19 +93,40 @@ class Journey:
             return not bare and len(named) == 1 and zone in (None, here) and settled
         return True
 
+    def days(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group], column: int) -> Iterator[int]:
+        """The days on which somebody who stays has events of one source, in order."""
+        for groups in named.values():
+            yield from (group[FIRST_DAY] for group in groups if group[COUNTS + column])
+        size, last = 1 + self.sources, None
+        for entry in bare:
+            slots = [slot for slot, count in zip(entry[2::size], entry[3 + column :: size], strict=True) if count]
+            for slot in (slots[0], slots[-1]) if slots else ():
+                instant = entry[0] * DAY + slot * QUARTER + self.day_start
+                day = (instant + offset(self.default, instant) - self.day_start) // DAY
+                if day != last:
+                    yield day
+                last = day
+
+    def arrive(self, named: Mapping[str, Sequence[Group]]) -> None:
+        """Note the zone that somebody who stays has named, if it is the first."""
+        for zone, groups in named.items() if not self.changes else ():
+            self.changes += (zone, groups[0][FIRST])
+
     def go(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
         """Go through groups and slots and give out their days, in no particular order."""
         if not self.stays(named, bare):
             yield from self._travel(named, bare)
             return
-        for zone, groups in named.items():
+        self.arrive(named)
+        for groups in named.values():
             for group in groups:
-                if not self.changes:
-                    self.changes += (zone, group[FIRST])
                 touch(self.recent, group[FIRST_DAY], group[LAST])
                 yield Dated(group[FIRST_DAY], group[FIRST], group[COUNTS:])
         for _, at, day, slot, counts in self._slots(bare):
-            yield self._slot(day, slot, at, counts)
+            instant = day * DAY + slot * QUARTER + self.day_start
+            own, into = divmod(instant + offset(self.default, instant) - self.day_start, DAY)
+            touch(self.recent, own, at)
+            yield Dated(own, instant, counts, into)
 
     def _travel(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
         # Blocks one after the other: so they are gone through when they are settled, each for itself.
@@ -113,24 +134,50 @@ class Journey:
         for zone, groups in named.items():
             for group in groups:
                 block = group[FIRST_DAY] // BLOCK_DAYS
-                stops += ((block, at, zone, 0, group) for at in (group[FIRST], group[LAST]))
-        stops += ((block, at, "", slot, (day, counts)) for block, at, day, slot, counts in self._slots(bare))
+                stops += ((block, group[FIRST], zone, 0, group), (block, group[LAST], zone, 0, group))
+        stops += [(block, at, "", slot, (day, counts)) for block, at, day, slot, counts in self._slots(bare)]
         stops.sort(key=itemgetter(0, 1, 2, 3))
         firsts: dict[int, int] = {}
         """By identity of a group: the day for which its first event counts."""
+        here, day_start, changes, recent = self.zone, self.day_start, self.changes, self.recent
+        known: tuple[str | None, int] = (None, 0)
+        ahead: int | None = 0
+        # All in one loop, for whoever changes zones all the time has many stops.
         for _, at, zone, slot, group in stops:
+            if zone:
+                if zone != here:
+                    self._name(zone, at)
+                    here = zone
+                own = group[FIRST_DAY]
+            else:
+                instant = group[0] * DAY + slot * QUARTER + day_start
+                if known != (here, instant // DAY):
+                    known = (here, instant // DAY)
+                    ahead = day_offset(here or self.default, instant // DAY)
+                shift = offset(here or self.default, instant) if ahead is None else ahead
+                own, into = divmod(instant + shift - day_start, DAY)
+            day = own
+            if (
+                len(changes) > 2
+                and len(recent) == 4
+                and 0 <= at - changes[-1] < DAY
+                and recent[3] > at - DAY
+                and own != recent[0]
+                and own != recent[2]
+            ):
+                day = recent[0]  # held back from a third day
+            if recent and recent[0] == day and at >= recent[1]:
+                recent[1] = at
+            else:
+                touch(recent, day, at)
             if not zone:
-                yield self._slot(group[0], slot, at, group[1])
-                continue
-            if zone != self.zone:
-                self._name(zone, at)
-            own, day = group[FIRST_DAY], self._enter(at, group[FIRST_DAY])
-            if id(group) not in firsts:
+                yield Dated(day, instant, group[1], into if day == own else -1, day != own)
+            elif id(group) not in firsts:
                 firsts[id(group)] = day
             else:
                 # It counts for its own day if its first or its last event does.
-                held = own not in (day, firsts[id(group)])
-                yield Dated(day if held else own, group[FIRST], group[COUNTS:], held=held)
+                held = own != day and own != firsts[id(group)]
+                yield Dated(day if held else own, group[FIRST], group[COUNTS:], -1, held)
 
     def _slots(self, bare: Sequence[Group]) -> Iterator[tuple[int, int, int, int, list[int]]]:
         """(block, instant, day of UTC, slot, counts) of each slot. A zone that is named in the slot holds for it."""
@@ -140,12 +187,6 @@ class Journey:
                 slot = entry[place]
                 at = day * DAY + (slot + width) * QUARTER + self.day_start - 1
                 yield day // BLOCK_DAYS, at, day, slot, entry[place + 1 : place + 1 + self.sources]
-
-    def _slot(self, day: int, slot: int, at: int, counts: list[int]) -> Dated:
-        instant = day * DAY + slot * QUARTER + self.day_start
-        own, into = divmod(instant + offset(self.zone or self.default, instant) - self.day_start, DAY)
-        day = self._enter(at, own)
-        return Dated(day, instant, counts, into if day == own else -1, held=day != own)
 
     def _name(self, zone: str, at: int) -> None:
         """Go to another zone."""
@@ -164,28 +205,17 @@ class Journey:
             self.leaps.append(day)
             del self.leaps[:-LEAPS_MAX]
 
-    def _enter(self, at: int, day: int) -> int:
-        """Be active at an instant that is on a local day; answers the day for which that counts."""
-        recent = self.recent
-        if len(self.changes) > 2 and 0 <= at - self.changes[-1] < DAY and self._is_third(day, at):
-            day = recent[0]
-        if recent and recent[0] == day and at >= recent[1]:
-            recent[1] = at
-        else:
-            touch(recent, day, at)
-        return day
-
-    def _is_third(self, day: int, at: int) -> bool:
-        recent = self.recent
-        return len(recent) == 4 and recent[3] > at - DAY and day not in (recent[0], recent[2])
-
 
 def touch(recent: list[int], day: int, at: int) -> None:
     """Note that a day was touched."""
-    known = dict(zip(recent[::2], recent[1::2], strict=True))
-    known[day] = max(at, known.get(day, at))
-    newest = sorted(known.items(), key=lambda each: (each[1], each[0]), reverse=True)[:2]
-    recent[:] = [number for each in newest for number in each]
+    if not recent:
+        recent += (day, at)
+    elif day == recent[0]:
+        recent[1] = max(at, recent[1])
+    elif (at, day) > (recent[1], recent[0]):
+        recent[:] = [day, at, *recent[:2]]
+    elif len(recent) == 2 or (at, day) > (recent[3], recent[2]):
+        recent[2:] = (day, at)
 
 
 def changes_near(changes: list[Any], at: int) -> list[int]:
