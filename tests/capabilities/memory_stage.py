@@ -22,7 +22,7 @@ def record(at: int, type: str, properties: dict[str, Any], source: str = "shop",
 
 
 def fold(events: list[Recorded]) -> Any:
-    """The state as the engine comes to it: with the compiled fold, from parts that stay packed."""
+    """The state as the engine comes to it: with the compiled fold."""
     state: dict[str, Any] = {}
     assert MEMORY.compile is not None
     for each in events:

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 
 from tests.capabilities.leaderboards_stage import BOARDS, FEATURES, STREAKS, board, competition, staged, standing, text
 from tests.capabilities.points_stage import STARTS_AT, Stage
-from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED
 from threadline.engine.reading.ranks import Ranks
 from threadline.kernel.event import Identifier
 from threadline.kernel.ranking import TABLE, Board, board_of, place_of
@@ -150,16 +149,6 @@ def test_a_streak_leaves_the_board_at_the_instant_at_which_it_dies() -> None:
         assert standing(stage, "ada", "streak")["rank"] == (1 if there else None)
         assert standing(stage, "ada", "streak")["total"] == (2 if there and before > 1 else 0)
     assert board(stage, "longest") == [(1, "user_id:ada", 3), (2, "user_id:bob", 1)]
-
-
-def test_boards_remember_the_zone_of_an_event_by_the_name_that_it_goes_by_and_no_other_text() -> None:
-    stage = staged("leaderboards:\n" + "".join(f"  s{n}: {{score: streaks.daily.current}}\n" for n in range(16)))
-    for zone, kept in (("z" * 30_000, None), ("Asia/Calcutta", "Asia/Kolkata")):
-        stage.now += DAY
-        stage.tell("page", "ada", context={"timezone": zone})
-        person = stage.engine.person("default", "user_id:ada")
-        scored = stage.engine.events(person, types=frozenset({LEADERBOARD_SCORED}), reverse=True, limit=16)
-        assert [each.event.properties.get("zone") for each in scored] == [kept] * 16
 
 
 def test_the_departed_cost_readers_nothing() -> None:

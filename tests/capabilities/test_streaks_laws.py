@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from tests.laws import staging
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.streaks import days, projection, read_streaks
+from threadline.capabilities.streaks import StreakSet, days, projection, read_streaks
 from threadline.capabilities.streaks.civil import date_of
+from threadline.capabilities.streaks.course import run_course
+from threadline.capabilities.streaks.definition import Freezes
 from threadline.capabilities.streaks.events import STREAK_MILESTONE_REACHED
-from threadline.capabilities.streaks.fold import RECORD_SIZE
+from threadline.capabilities.streaks.fold import Plan
 from threadline.capabilities.streaks.policy import Watched, policy
-from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, MINUTE, parse_time
 from threadline.testing import scenarios
@@ -44,12 +46,16 @@ ZONES = (
 TYPES = ("page", "page", "lesson_done", "lesson_done", "tag_added", "streak_freeze_granted", "streak_amnesty_granted")
 
 
+def read(text: str = "") -> StreakSet:
+    return read_streaks(Definitions([("threadline.yaml", text)] if text else []))
+
+
 def declared(text: str = "") -> Projection:
-    return projection(read_streaks(Definitions([("threadline.yaml", text)] if text else [])))
+    return projection(read(text))
 
 
-SHIPPED, MANY = declared(), declared(DEFINITIONS)
-EARLY_RISERS = declared('calendar: {day_start: "04:00"}')
+EARLY = 'calendar: {day_start: "04:00"}'
+SHIPPED, MANY, EARLY_RISERS = declared(), declared(DEFINITIONS), declared(EARLY)
 
 
 def journeys(random: Random, count: int) -> list[Event]:
@@ -87,6 +93,46 @@ def test_projection_laws(known: Projection, history: list[Event], random: Random
         law(known, scenarios.recorded(history), random)
 
 
+def lives(random: Random, count: int) -> list[Recorded]:
+    """One person over some months, whose events become known when they occur or up to ten weeks later."""
+    events = [
+        msgspec.structs.replace(
+            event, occurred_at=event.occurred_at - random.choice((0, 0, random.randrange(200))) * DAY
+        )
+        for event in journeys(random, count)
+    ]
+    late = (0, 0, HOUR, 3 * DAY, 31 * DAY, 32 * DAY, 32 * DAY + 1, 70 * DAY, -DAY)
+    return [
+        Recorded(event, event_id("", "", event.key), "t", number, event.occurred_at + random.choice(late))
+        for number, event in enumerate(events, 1)
+    ]
+
+
+@pytest.mark.parametrize("known", [SHIPPED, MANY], ids=["shipped", "many"])
+@settings(max_examples=200)
+@given(random=scenarios.randoms, count=st.integers(1, 80))
+def test_projection_laws_over_months(known: Projection, random: Random, count: int) -> None:
+    recorded = lives(random, count)
+    for law in LAWS:
+        law(known, recorded, random)
+
+
+@pytest.mark.parametrize("known", [SHIPPED, MANY], ids=["shipped", "many"])
+@settings(max_examples=200)
+@given(random=scenarios.randoms, count=st.integers(1, 80))
+def test_what_becomes_known_in_time_never_has_the_log_read(known: Projection, random: Random, count: int) -> None:
+    """Folded as it became known it comes to the same as in the order in which it occurred."""
+    arrived = sorted(lives(random, count), key=lambda each: each.recorded_at)
+    states = [known.empty(), known.empty()]
+    assert known.in_place is not None
+    for recorded in arrived:
+        assert known.in_place(states[0], recorded)
+        states[0] = known.after(states[0], recorded)
+    for recorded in sorted(arrived, key=lambda each: (each.event.occurred_at, each.id)):
+        states[1] = known.after(states[1], recorded)
+    assert msgspec.msgpack.encode(states[0], order="sorted") == msgspec.msgpack.encode(states[1], order="sorted")
+
+
 @given(
     instants=st.lists(st.sampled_from([EARLIEST, EARLIEST + DAY, 0, LATEST - DAY, LATEST]), max_size=5),
     zones=st.lists(st.sampled_from(ZONES), min_size=5, max_size=5),
@@ -115,9 +161,10 @@ def test_nothing_changes_before_it_is_due(known: Projection, history: list[Event
     assert known.view(state, until, []) == known.view(state, now, [])
 
 
-@pytest.mark.parametrize(("known", "hours"), [(SHIPPED, 0), (EARLY_RISERS, 4)], ids=["midnight", "four"])
+@pytest.mark.parametrize(("text", "hours"), [("", 0), (EARLY, 4)], ids=["midnight", "four"])
 @given(history=histories, before=st.integers(-10 * DAY, 10 * DAY))
-def test_the_auditor_says_the_same(known: Projection, hours: int, history: list[Event], before: int) -> None:
+def test_the_auditor_says_the_same(text: str, hours: int, history: list[Event], before: int) -> None:
+    known, plan = declared(text), Plan(read(text))
     day_start = timedelta(hours=hours)
     now = scenarios.NOW - 20 * DAY + before
     told = sorted(scenarios.recorded(history), key=lambda each: (each.event.occurred_at, each.id))
@@ -126,12 +173,11 @@ def test_the_auditor_says_the_same(known: Projection, hours: int, history: list[
     for recorded in told:
         state = known.after(state, recorded)
     plain = [scenarios.plain(each.event) for each in told if each.event.source_type != "internal"]
-    expected = audited.streaks(plain, now, day_start)
+    expected = audited.streaks(plain, now, day_start, scenarios.NOW)
     shown = known.view(state, now, [])["daily"]
     assert {name: shown[name] for name in audited.FIELDS} == expected
-    parts = [part for name, part in state.items() if name.startswith("d")]
-    counted = {date_of(part[place]): part[place + 2] for part in parts for place in range(0, len(part), RECORD_SIZE)}
-    assert counted == audited.days(plain, day_start)
+    counted = {date_of(day): events for day, _, events in plan.records(state, now // DAY - 300, now // DAY + 2)}
+    assert counted == audited.days(plain, scenarios.NOW, day_start)
 
 
 @pytest.mark.parametrize(("naming", "reads_max"), [(1, 0), (1_000, 0), (3, 8)])
@@ -215,8 +261,20 @@ def told_milestones(history: list[Event], size: int) -> list[tuple[int, str, int
 def test_no_milestone_is_missed_by_the_glance_that_comes_first(history: list[Event], size: int) -> None:
     told = told_milestones(history, size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Watched, "may_have_reached", lambda self, state, head, at: True)
+        patch.setattr(Watched, "may_have_reached", lambda self, life, at: True)
         assert told_milestones(history, size) == told
+
+
+numbers = st.lists(st.integers(0, 60), max_size=40).map(lambda found: days.union((each, each) for each in found))
+
+
+@given(done=numbers, excused=numbers, closed=st.integers(-5, 80), running=st.integers(0, 2))
+def test_a_course_without_freezes_is_that_of_a_walk_with_none(
+    done: days.Ranges, excused: days.Ranges, closed: int, running: int
+) -> None:
+    # Freezes that nobody is ever given: the walk is the same.
+    slow = run_course(done, excused, Freezes(max=1), (), closed, closed + running)
+    assert run_course(done, excused, Freezes(), (), closed, closed + running) == slow
 
 
 @given(

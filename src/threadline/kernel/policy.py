@@ -115,11 +115,6 @@ class Known(Protocol):
         """The state of a projection, or ``default`` if there is none of that name."""
         ...
 
-    def opened(self, name: str) -> Any:
-        """Like `[]`, but parts that the event has not touched stay packed (`Projection.parts`): a look that costs
-        nothing, for a policy that has to see every event."""
-        ...
-
     def view(self, name: str, at: int | None = None) -> Any:
         """A projection's view at `at`, exact, with the events of the same commit; None if there is no such projection.
 
@@ -220,19 +215,30 @@ class Policy:
 
     `react` sees the event, and its person as `Known` after the event was folded. It is pure: the ids of its wishes
     derive from the cause.
+
+    A policy that names its types, by `handles` or by a `Shared` that heeds them, is asked about each of their events.
+    One that names none is asked about events of the types in `also`, and about others only if they have touched a
+    projection that it `reads`: the fold did not return None, or is done again from the log. (While events lie ahead of
+    the clock, there are states with and without these; either may be touched.) It is not asked about what it has added
+    itself. So `react` need not look whether there is anything to do, and asking it all the same must lead to nothing,
+    timers that find nothing apart. What time alone changes is for timers.
     """
 
     name: str
     handles: frozenset[str] | None
-    """Event types reacted to; None for every type that is not Threadline's own.
+    """Event types reacted to; None for every type that is not Threadline's own and touches what it `reads`.
 
     `TIMER_FIRED` events, where named, reach only the policy that set the timer.
     """
     react: Callable[[Recorded, Known], Sequence[Wish]]
     also: frozenset[str] = frozenset()
-    """Threadline's own types that it reacts to besides all others, if `handles` is None."""
+    """If `handles` is None: types about whose events it is asked whatever they touch, Threadline's own among them."""
     reads: tuple[Read, ...] = ()
-    """The parts of views that it depends on."""
+    """The parts of views and states that it depends on. If it names no types these must be all of them; with none it is
+    asked about every event."""
+    unsettled: Callable[[Recorded, Known], bool] | None = None
+    """If `handles` is None: whether it must be asked about an event that has touched nothing that it reads, such as a
+    person's first. Called for nearly every event, so it must cost next to nothing."""
     shared: Shared | None = None
     """What it reads besides the person; `Known.shared` gives it by its name."""
 
@@ -240,3 +246,18 @@ class Policy:
     def names_types(self) -> bool:
         """Whether it sees only events of types that somebody has named, and not every type."""
         return self.handles is not None or self.shared is not None
+
+    def goes_by_touch(self, event_type: str) -> bool:
+        """Whether what an event of this type touches decides if it is asked."""
+        return not self.names_types and bool(self.reads) and event_type not in self.also
+
+    def is_asked(self, recorded: Recorded, known: Known, touched: bool) -> bool:
+        """Whether it is asked about an event of a type that it reacts to; ``touched``: something that it reads was."""
+        event = recorded.event
+        if event.type == TIMER_FIRED:
+            return bool(event.properties.get("policy") == self.name)
+        if not self.goes_by_touch(event.type):
+            return True
+        if event.source == source_of(self.name):
+            return False
+        return touched or (self.unsettled is not None and self.unsettled(recorded, known))

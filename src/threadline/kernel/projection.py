@@ -87,12 +87,9 @@ class Projection:
     ordered: bool = False
     in_place: Callable[[State, Recorded], bool] | None = None
     """For an `ordered` one: whether a late event may be folded into this state as it is, because the result is the
-    same as in occurred order. It saves reading the log. With `parts`, values of the state may still be packed."""
+    same as in occurred order. It saves reading the log."""
     fingerprint: str = ""
     """A hash of whatever definitions shape the fold; states of another fingerprint are folded again."""
-    parts: bool = False
-    """True: the state is a dict whose values may still be packed (`msgspec.Raw`) when a fold from `compile` gets them;
-    it unpacks those that it touches. For states of many parts of which an event touches only a few."""
     timeless: Callable[[State], State] | None = None
     """A state without what depends on the order of arrival on purpose (times of recording); None: nothing does."""
     feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from threadline.capabilities.conditions import Path
 from threadline.capabilities.features.cells import add_key, add_money, add_range, add_units
 from threadline.capabilities.features.definition import ANY, Feed
@@ -47,9 +45,7 @@ class _Writer:
             "add_units": add_units,
             "dig": dig,
             "read_currency": read_currency,
-            "Raw": msgspec.Raw,
             "timezone": timezone,
-            "unpack": msgspec.msgpack.Decoder().decode,
             "week_hour": week_hour,
         }
         self.reads: list[str] = []
@@ -169,7 +165,6 @@ def _slot_lines(writer: _Writer, slot: Slot, value: str, code: str, entry: str) 
         f"x = s.get({name})",
         f"if x is None: s[{name}] = {writer.name(slot.open, 'open')}(at, t, {entry})",
         "else:",
-        f"    if x.__class__ is Raw: x = s[{name}] = unpack(x)",
         "    if at > x[0]: x[0] = at",
         "    if t > x[1]: x[1] = t",
     ]

@@ -27,7 +27,6 @@ def projection(features: FeatureSet) -> Projection:
         edges=reader.edges,
         due=reader.due,
         fingerprint=plan.fingerprint,
-        parts=True,
         compile=fuser(plan),
         merge=plan.merge,
         timeless=_timeless,

@@ -11,8 +11,6 @@ import hashlib
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from threadline.capabilities.interests.actions import cell_of, reader_of
 from threadline.capabilities.interests.definition import Interests, Source
 from threadline.capabilities.interests.ranking import rank, shown_ranking
@@ -37,7 +35,6 @@ from threadline.kernel.time import DAY
 _BLOCK = BLOCK_DAYS * DAY
 _CELLS_THAT_FIT = BLOCK_BYTES_MAX // (CELL_BYTES + NAME_BYTES_MAX)
 """So many cells have room however long their names are."""
-_unpack = msgspec.msgpack.Decoder().decode
 
 
 def interests_projection(interests: Interests) -> Projection:
@@ -52,7 +49,6 @@ def interests_projection(interests: Interests) -> Projection:
         view=lambda state, now, events: shown_ranking(rank(interests, state, now)),
         due=lambda state, now: (now // DAY + 1) * DAY if rank(interests, state, now) else None,
         fingerprint=interests.fingerprint,
-        parts=True,
         compile=folds.get,
         merge=partial(_merge, interests),
     )
@@ -91,8 +87,6 @@ def _part(state: State, name: str) -> dict[str, Any]:
     part = state.get(name)
     if part is None:
         part = state[name] = {}
-    elif part.__class__ is msgspec.Raw:
-        part = state[name] = _unpack(part)
     found: dict[str, Any] = part
     return found
 

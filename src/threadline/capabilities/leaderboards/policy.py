@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import msgspec
-
 from threadline.capabilities.leaderboards.definition import BoardDefinition, Boards
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
-from threadline.capabilities.leaderboards.projection import AT, END, NAME, SCORE, TURN, ZONE, State
-from threadline.capabilities.points.events import LEDGER
-from threadline.capabilities.streaks.whereabouts import named_zone
+from threadline.capabilities.leaderboards.projection import AT, END, NAME, SCORE, TURN, State
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import to_fixed
@@ -24,8 +19,6 @@ from threadline.kernel.time import parse_time
 
 _ALWAYS = frozenset({MERGED, SPLIT, TIMER_FIRED, LEADERBOARDS_REFRESHED})
 """After these any score may be another one."""
-_COUNTS_ONLY = re.compile(r"head|d-?[0-9]+")
-"""Parts of the state of streaks that say where the person was and how much was done on a day, not which days count."""
 TIMER = "look"
 """One timer per person: the next instant at which any of the numbers may be another one."""
 AHEAD_MAX = 16
@@ -49,7 +42,7 @@ def boards_policy(boards: Boards) -> Policy | None:
     return Policy(
         name=NAME,
         handles=None,
-        also=frozenset({MERGED, SPLIT, TIMER_FIRED}),
+        also=_ALWAYS,
         reads=tuple(Read(board.path[0], board.path[1:], board.place) for board in watched),
         react=partial(_react, watched),
     )
@@ -57,8 +50,6 @@ def boards_policy(boards: Boards) -> Policy | None:
 
 def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Known) -> Sequence[Wish]:
     type = recorded.event.type
-    if type == LEADERBOARD_SCORED:
-        return ()
     ahead = recorded.event.occurred_at > recorded.recorded_at
     looked: list[BoardDefinition] = []
     for board in watched:
@@ -68,26 +59,8 @@ def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Known)
             if ahead:
                 # From a clock that runs fast: it counts from its own time on.
                 return [Timer(key=TIMER, due_at=recorded.event.occurred_at + 1, unless_earlier=True)]
-            if _may_differ(board, recorded, known):
-                looked.append(board)
+            looked.append(board)
     return _told(looked, recorded, known)
-
-
-def _may_differ(board: BoardDefinition, recorded: Recorded, known: Known) -> bool:
-    """Whether it is worth looking: most days are active days already, and a view of streaks is no trifle."""
-    if board.path[0] != "streaks":
-        return True
-    event = recorded.event
-    if event.type in LEDGER and event.source_type == "internal":
-        return False  # what Threadline adds to the ledger is no activity; what somebody tells is
-    if known.ahead() is not None:
-        return True  # what lies ahead is in these sets of days already, and says nothing of today
-    touched = (name for name, part in known.opened("streaks").items() if part.__class__ is not msgspec.Raw)
-    if not all(_COUNTS_ONLY.fullmatch(name) for name in touched):
-        return True
-    # The sets of days are as they were. The end of a streak may still move with the person's zone.
-    held = known[NAME]["scores"].get(board.name)
-    return held is None or named_zone(event) not in (None, held[ZONE])
 
 
 def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: Known) -> list[Wish]:
@@ -97,7 +70,7 @@ def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: Known) -
     again: list[int] = []
     for board in looked:
         found = measured(board, known.view(board.path[0]))
-        said = _said(board, found, recorded, known)
+        said = _said(board, found, known)
         if said and len(wishes) == most:
             again.append(known.at)  # the rest have their turn at once, of another cause
             break
@@ -111,18 +84,18 @@ def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: Known) -
     return [*wishes, Timer(key=TIMER, due_at=min(again), unless_earlier=True)] if again else wishes
 
 
-def _said(board: BoardDefinition, found: Measured, recorded: Recorded, known: Known) -> dict[str, Any]:
+def _said(board: BoardDefinition, found: Measured, known: Known) -> dict[str, Any]:
     """What is to be told of a board; nothing if its score and its end are those that were told."""
     state: State = known[NAME]
     held = state["scores"].get(board.name)
     turn, at, score, end = (held[TURN], held[AT], held[SCORE], held[END]) if held else (0, 0, 0, None)
+    if end is not None and end <= known.at:
+        score, end = 0, None  # time has ended it, and nobody has to be told
     # An end that is too far ahead was cut when it was told; it is told again only with another score.
     same_end = found.end == end or (found.end is not None and end == at + LIFE_MAX <= found.end)
     if score == found.score and (not score or same_end):
         return {}
-    zone = named_zone(recorded.event)
-    zoned = {"zone": zone} if board.expiring and zone is not None else {}
-    return {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end, **zoned}
+    return {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end}
 
 
 def _look_at(board: BoardDefinition, found: Measured, known: Known, looks: int) -> int | None:

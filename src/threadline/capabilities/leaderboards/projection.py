@@ -30,10 +30,10 @@ SEGMENT_EVENTS = frozenset({SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT})
 
 State = dict[str, Any]
 """``sums``: kind of period -> number -> points earned; ``balance``: the sum of the ledger; ``scores``: board -> [turn,
-occurred_at, id, score, end, zone]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest; where a board
+occurred_at, id, score, end]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest; where a board
 is ranked among any, ``segments``: as the projection of that name keeps them."""
 
-TURN, AT, ID, SCORE, END, ZONE = range(6)
+TURN, AT, ID, SCORE, END = range(5)
 
 
 def boards_projection(boards: Boards) -> Projection:
@@ -41,7 +41,7 @@ def boards_projection(boards: Boards) -> Projection:
     plan = _Plan(boards)
     return Projection(
         name=NAME,
-        version=1,
+        version=2,
         handles=plan.handles,
         empty=plan.empty,
         fold=plan.fold,
@@ -127,8 +127,7 @@ class _Plan:
         held = state["scores"].get(board)
         if held is not None and (held[TURN], held[AT], held[ID]) >= (turn, at, recorded.id):
             return False
-        zone = said.get("zone")
-        state["scores"][board] = [turn, at, recorded.id, score, until, zone if isinstance(zone, str) else None]
+        state["scores"][board] = [turn, at, recorded.id, score, until]
         return True
 
     def merge(self, one: State, other: State) -> State:

@@ -1,13 +1,12 @@
 """Folding: what an event adds to the pieces of the facts that it makes.
 
-The state is a dict of parts, so that an event unpacks only what it touches:
+The state is a dict of parts:
 
     "<code>"  of a derivation that makes one fact its piece, see `pieces`; of one that makes many {key: piece}
     "!"       {type/key: retractions} of the facts that were taken back
     "~"       {code: when pieces were last sorted out} of the derivations with facts that expire, see `sorting`
 
-Codes stand for derivations. The parts that are dicts are packed again as soon as an event is folded into them: what it
-did not touch is not worth unpacking for the next one either.
+Codes stand for derivations. A part that holds nothing is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 from threadline.capabilities.memory.definition import CERTAINTY, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_RESTORED
 from threadline.capabilities.memory.making import Maker
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, Pieces, State, close, hash_of, opened, piece_of
+from threadline.capabilities.memory.parts import RETRACTED_FACTS, Pieces, State, hash_of
 from threadline.capabilities.memory.paths import Element, keep
 from threadline.capabilities.memory.pieces import (
     CELLS,
@@ -26,6 +25,7 @@ from threadline.capabilities.memory.pieces import (
     RETRACTED,
     WORDS,
     Piece,
+    Retractions,
     add_retraction,
     add_to_cell,
     add_word,
@@ -40,12 +40,9 @@ from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACT_RETRACTIONS_MAX, 
 from threadline.kernel.time import parse_time
 
 
-def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = False, sorting: bool = True) -> bool:
-    """Add an event to the pieces of the facts that it makes; answers whether it makes any. ``packed``: parts may be
-    met, and are left, packed.
-
-    ``sorting``: whether too many facts that expire are sorted out.
-    """
+def fold_maker(maker: Maker, state: State, recorded: Recorded, *, sorting: bool = True) -> bool:
+    """Add an event to the pieces of the facts that it makes; answers whether it makes any. ``sorting``: whether too
+    many facts that expire are sorted out."""
     event = recorded.event
     if not maker.where.test(event):
         return False
@@ -58,7 +55,7 @@ def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = Fa
     made = maker.made(event)
     if not made:
         return False
-    pieces = opened(state, maker.code)
+    pieces: Pieces = state.get(maker.code, {})
     # Several lines of one event that make the same fact are one event: all add to the sums, the first is the word.
     seen: set[str] = set()
     for part, element in made:
@@ -66,7 +63,10 @@ def fold_maker(maker: Maker, state: State, recorded: Recorded, packed: bool = Fa
             seen.add(part)
     if sorting and maker.room and len(pieces) > maker.room:
         sort_out(maker, state, pieces, event.occurred_at)
-    close(state, maker.code, pieces, packed)
+    if pieces:
+        state[maker.code] = pieces
+    else:
+        state.pop(maker.code, None)
     return bool(seen)
 
 
@@ -92,7 +92,7 @@ def _add_made(maker: Maker, pieces: Pieces, recorded: Recorded, part: str, eleme
             words.append(_confidence(maker, element, event))
         if maker.expires_at is not None:
             words.append(_instant(maker.expires_at(element, event)))
-    piece = piece_of(pieces, part)
+    piece = pieces.get(part)
     if piece is None:
         if not again:
             opened = [open_cell(aggregate, at, id, found) for aggregate, found in cells]
@@ -125,7 +125,7 @@ def _add_said(maker: Maker, pieces: Pieces, recorded: Recorded, part: str, eleme
     # What a person says of themselves is one voice, whichever application it was said to.
     voice = "" if maker.derivation.source == USER_DECLARED else event.source
     word = [at, id, value, confidence, until, premises]
-    piece = piece_of(pieces, part)
+    piece = pieces.get(part)
     if piece is None:
         _keep(maker, pieces, part, [1, at, [at, id], {voice: word}])
     else:
@@ -169,26 +169,21 @@ def _keep(maker: Maker, pieces: Pieces, part: str, piece: Piece) -> None:
         del pieces[max(pieces, key=hash_of)]
 
 
-def fold_retraction(state: State, recorded: Recorded, packed: bool = False) -> bool:
-    """Note a retraction, or its undoing; answers whether it names a fact."""
+def fold_retraction(state: State, recorded: Recorded) -> State | None:
+    """Note a retraction, or its undoing, if it names a fact."""
     properties = recorded.event.properties
     type_, key = properties.get("type"), properties.get("key")
     if type_ not in TYPES or type(key) is not str or not 0 < len(key) <= FACT_KEY_LENGTH_MAX:
-        return False
+        return None
     at: Any = recorded.event.occurred_at
     id: Any = recorded.id
     bit = RETRACTED
     if recorded.event.type == FACT_RESTORED:
         at, id, bit = properties.get("retracted_at"), properties.get("retraction"), RESTORED
         if type(at) is not int or not -(2**63) <= at < 2**63 or type(id) is not str or len(id) != len(recorded.id):
-            return False
-    facts = opened(state, RETRACTED_FACTS)
-    fact = f"{type_}/{key}"
-    kept = piece_of(facts, fact)
-    if kept is None:
-        kept = facts[fact] = []
-    add_retraction(kept, at, id, bit, FACT_RETRACTIONS_MAX)
+            return None
+    facts: dict[str, Retractions] = state.setdefault(RETRACTED_FACTS, {})
+    add_retraction(facts.setdefault(f"{type_}/{key}", []), at, id, bit, FACT_RETRACTIONS_MAX)
     if len(facts) > FACTS_RETRACTED_MAX:
         del facts[max(facts, key=hash_of)]
-    close(state, RETRACTED_FACTS, facts, packed)
-    return True
+    return state

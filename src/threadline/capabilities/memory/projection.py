@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from threadline.capabilities.memory.definition import TYPES, DerivationSet
 from threadline.capabilities.memory.folding import facts_made, fold_maker, fold_retraction
@@ -44,14 +43,12 @@ def projection(derivations: DerivationSet) -> Projection:
     reader = Reader(makers)
     types = frozenset(makers) | RETRACTIONS
 
-    def folder(packed: bool) -> dict[str, Fold]:
-        folds = {type: _fold_of(listed, packed) for type, listed in makers.items()}
-        return folds | dict.fromkeys(RETRACTIONS, _retraction_fold(packed))
+    folds: dict[str, Fold] = {type: _fold_of(listed) for type, listed in makers.items()}
+    folds |= dict.fromkeys(RETRACTIONS, fold_retraction)
 
-    plain, compiled = folder(packed=False), folder(packed=False)
-
-    def fold(state: Any, recorded: Recorded) -> Any:
-        return plain[recorded.event.type](state, recorded) if recorded.event.type in types else None
+    def fold(state: State, recorded: Recorded) -> State | None:
+        step = folds.get(recorded.event.type)
+        return None if step is None else step(state, recorded)
 
     return Projection(
         name="memory",
@@ -66,9 +63,8 @@ def projection(derivations: DerivationSet) -> Projection:
         in_place=partial(in_place, makers),
         fingerprint=derivations.fingerprint,
         merge=partial(merge, {maker.code: maker for listed in makers.values() for maker in listed}),
-        parts=True,
         feeds=partial(_feeds, derivations),
-        compile=compiled.get,
+        compile=folds.get,
     )
 
 
@@ -81,20 +77,13 @@ def _feeds(derivations: DerivationSet, path: tuple[str, ...]) -> frozenset[str] 
     return frozenset(types | RETRACTIONS) if types and path[0] in (*TYPES, "retracted") else frozenset()
 
 
-def _fold_of(makers: list[Maker], packed: bool) -> Fold:
+def _fold_of(makers: list[Maker]) -> Fold:
     def fold(state: State, recorded: Recorded) -> State | None:
         touched = None
         for maker in makers:
-            if fold_maker(maker, state, recorded, packed):
+            if fold_maker(maker, state, recorded):
                 touched = state
         return touched
-
-    return fold
-
-
-def _retraction_fold(packed: bool) -> Fold:
-    def fold(state: State, recorded: Recorded) -> State | None:
-        return state if fold_retraction(state, recorded, packed) else None
 
     return fold
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
 from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import (
@@ -19,9 +17,6 @@ from threadline.capabilities.memory.parts import (
     Pieces,
     State,
     hash_of,
-    opened,
-    piece_of,
-    unpack,
 )
 from threadline.capabilities.memory.pieces import TAIL, standing
 from threadline.kernel.event import Recorded
@@ -36,15 +31,14 @@ def sort_out(maker: Maker, state: State, pieces: Pieces, at: int) -> None:
     case, so that a retraction can be undone.
     """
     most = maker.derivation.most
-    told = opened(state, RETRACTED_FACTS)
+    told = state.get(RETRACTED_FACTS, {})
     living: list[str] = []
     taken_back: list[str] = []
     for name in sorted(pieces, key=hash_of):
-        piece = piece_of(pieces, name)
-        assert piece is not None
+        piece = pieces[name]
         if all(claim.expires_at is not None and claim.expires_at <= at for claim in maker.claims(piece)):
             continue
-        retraction = standing(piece_of(told, "/".join(maker.fact(name))) or [])
+        retraction = standing(told.get("/".join(maker.fact(name)), []))
         gone = retraction is not None and retraction[0] >= piece[TAIL][0]
         (taken_back if gone else living).append(name)
     kept = {*living[:most], *taken_back[: max(most - len(living), most // 8)]}
@@ -64,7 +58,7 @@ def in_place(makers: Mapping[str, list[Maker]], state: State, recorded: Recorded
         made = {part for part, _ in maker.made(event)}
         if made and event.occurred_at <= sorted_at.get(maker.code, event.occurred_at - 1):
             return False
-        pieces = opened(state, maker.code)
+        pieces = state.get(maker.code, {})
         if len(pieces) + len(made - pieces.keys()) > maker.room:
             return False
     return True
@@ -72,6 +66,5 @@ def in_place(makers: Mapping[str, list[Maker]], state: State, recorded: Recorded
 
 def _sorted_at(state: State) -> dict[str, int]:
     """By derivation, when its facts were sorted out last."""
-    part = state.get(SORTED_OUT, {})
-    sorted_at: dict[str, int] = unpack(part) if part.__class__ is msgspec.Raw else part
+    sorted_at: dict[str, int] = state.get(SORTED_OUT, {})
     return sorted_at

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from threadline.capabilities.events.forms import instant
 from threadline.capabilities.memory.claims import (
     Claim,
@@ -20,7 +18,7 @@ from threadline.capabilities.memory.claims import (
 from threadline.capabilities.memory.definition import SOURCES
 from threadline.capabilities.memory.folding import fold_maker
 from threadline.capabilities.memory.making import Maker
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of, opened, unpack
+from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
 from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FACT_EVENTS_MAX
@@ -87,9 +85,7 @@ class Reader:
         """The pieces by fact, and of each fact with a standing retraction its newest one."""
         pieces: Pieces = {}
         retracted: dict[FactId, list[Any]] = {}
-        for code, kept in state.items():
-            # Where an instant of the past is folded from the log, parts come as the folds left them.
-            part = unpack(kept) if kept.__class__ is msgspec.Raw else kept
+        for code, part in state.items():
             if code == RETRACTED_FACTS:
                 told = {split_id(id): standing(entries) for id, entries in part.items()}
                 retracted = {fact: last for fact, last in told.items() if last is not None}
@@ -108,7 +104,7 @@ class Reader:
         """Leave as many facts as may be told where more are kept: of those that live, by the hashes of their keys."""
         for maker in self._by_code.values():
             most = maker.derivation.most
-            if not maker.room or len(opened(state, maker.code)) <= most:
+            if not maker.room or len(state.get(maker.code, ())) <= most:
                 continue
             of_maker = [
                 (name, fact)

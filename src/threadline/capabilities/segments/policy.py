@@ -11,7 +11,7 @@ from threadline.capabilities.segments.projection import SEGMENTS, Kept, State, n
 from threadline.capabilities.segments.standing import STEPS_MAX, Moment, next_turn
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Timer, Wish, turns_max
+from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish, turns_max
 
 TIMER = "turn"
 """One timer per person: the next instant at which any of their segments may turn by time alone, or go on turning: of
@@ -25,12 +25,14 @@ _TYPES_MAX = 10_000
 
 def segments_policy(segments: Sequence[Segment]) -> Policy:
     """The policy for these segments. It needs the projection ``segments`` and those that their conditions read."""
+    reaction = _Reaction(segments)
     return Policy(
         name=SEGMENTS.name,
         handles=None,
-        react=_Reaction(segments).react,
+        react=reaction.react,
         also=_ALL | {TIMER_FIRED},
-        reads=tuple(read for segment in segments for read in segment.reads),
+        reads=tuple(read for segment in segments for read in segment.reads) or (Read(SEGMENTS.name),),
+        unsettled=lambda recorded, known: bool(reaction.others(recorded, known)),
     )
 
 
@@ -46,24 +48,24 @@ class _Reaction:
     def react(self, recorded: Recorded, known: Known) -> Sequence[Wish]:
         """Turn what has to turn, and set the timer for what time alone will turn."""
         event = recorded.event
-        if event.type in SEGMENTS.handles and event.source_type == "internal":  # type: ignore[operator]  # it names them
-            return ()
         if event.type == TIMER_FIRED:
             return self._fired(event.occurred_at, known)
         state: State = known.get(SEGMENTS.name, {})
         now = recorded.recorded_at + 1
         if event.type in _ALL:
             return self._judged(self._segments, state, known, now)
-        chosen = self._chosen(event.type, known)
-        others = self._outdated(state)
-        if recorded.sequence == 1:
-            others += self._of_nobody(known)
+        chosen, others = self._chosen(event.type, known), self.others(recorded, known)
         if event.occurred_at <= recorded.recorded_at:
             chosen = tuple(dict.fromkeys((*chosen, *others)))
             return self._judged(chosen, state, known, now) if chosen else ()
         # It lies ahead, from a clock that runs fast, and counts from its own time on. Until then it turns nothing.
         judged = self._judged(others, state, known, now) if others else ()
         return [*judged, Timer(key=TIMER, due_at=event.occurred_at + 1, unless_earlier=True)] if chosen else judged
+
+    def others(self, recorded: Recorded, known: Known) -> list[Segment]:
+        """The segments that have to be looked at whatever the event can turn."""
+        outdated = self._outdated(known.get(SEGMENTS.name, {}))
+        return [*outdated, *self._of_nobody(known)] if recorded.sequence == 1 else outdated
 
     def _chosen(self, event_type: str, known: Known) -> tuple[Segment, ...]:
         """The segments that an event of this type can turn. It depends on nothing else, so it is kept."""

@@ -17,12 +17,12 @@ _YEARS = range(1970, 2038)
 
 def offset(zone: str, at: int) -> int:
     """How far local time is ahead of UTC at an instant, microseconds."""
-    known = _day_offset(zone, at // DAY)
+    known = day_offset(zone, at // DAY)
     return _offset(zone, at) if known is None else known
 
 
 @lru_cache(maxsize=65_536)
-def _day_offset(zone: str, day: int) -> int | None:
+def day_offset(zone: str, day: int) -> int | None:
     """The offset all through one UTC day; None on a day with a transition, when the instant decides."""
     first = _offset(zone, day * DAY)
     return first if first == _offset(zone, (day + 1) * DAY - 1) else None

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import repeat
+from operator import sub
 from typing import NamedTuple
 
 from threadline.capabilities.streaks.days import Ranges, gaps, holds, pairs
 from threadline.capabilities.streaks.definition import Freezes
+
+RUNS_SHOWN = 21
+"""The run that may be alive, and those before it that are shown."""
 
 
 class Run(NamedTuple):
@@ -22,7 +28,8 @@ class Course(NamedTuple):
     """A whole life."""
 
     runs: list[Run]
-    """In order; the last one may still go on."""
+    """The newest of them, in order; the last one may still go on."""
+    longest: Run | None
     alive: bool
     """Whether the last run does."""
     held: int
@@ -133,6 +140,8 @@ def run_course(
     ``running`` is the period that it is now; during a grace the one before it can still be done as well. The rest is as
     a `Walk` has it.
     """
+    if not rules.max:
+        return _course_without_freezes(done, excused, closed)
     walk = Walk(excused, rules, granted)
     for first, last in pairs(done):
         walk.enter(first, last)
@@ -140,7 +149,31 @@ def run_course(
     runs, freezes = walk.runs, walk.freezes
     ends = _end(max(runs[-1].last, closed) + 1, freezes.copy(), excused) if walk.alive else None
     freezes.grant(max(running, done[-1] if done else running))
-    return Course(runs, walk.alive, freezes.held, ends)
+    longest = max(runs, key=lambda run: (run.length, run.last), default=None)
+    return Course(runs[-RUNS_SHOWN:], longest, walk.alive, freezes.held, ends)
+
+
+def _course_without_freezes(done: Ranges, excused: Ranges, closed: int) -> Course:
+    """The same where nothing but what is excused bridges what was missed: also of lives of thousands of runs."""
+    firsts, lasts = done[::2], done[1::2]
+    bridged = set[int]()
+    for first, last in pairs(excused):
+        place = bisect_left(lasts, first - 1)
+        while place + 1 < len(firsts) and firsts[place + 1] <= last + 1:
+            bridged.add(place)
+            place += 1
+    lengths = [length + 1 for length in map(sub, lasts, firsts)]
+    for place in sorted(bridged, reverse=True):
+        lengths[place] += lengths.pop(place + 1)
+        lasts[place] = lasts.pop(place + 1)
+        del firsts[place + 1]
+    runs = list(map(Run, firsts[-RUNS_SHOWN:], lasts[-RUNS_SHOWN:], lengths[-RUNS_SHOWN:], repeat(0)))
+    longest = max(zip(lengths, lasts, firsts, strict=True), default=None)
+    alive = bool(runs) and not any(gaps(excused, lasts[-1] + 1, closed))
+    ends = max(lasts[-1], closed) + 1 if alive else None
+    while ends is not None and holds(excused, ends):
+        ends += 1
+    return Course(runs, longest and Run(longest[2], longest[1], longest[0], 0), alive, 0, ends)
 
 
 def _end(period: int, freezes: _Freezes, excused: Ranges) -> int:

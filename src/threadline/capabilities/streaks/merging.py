@@ -1,21 +1,37 @@
 """The state of the union of two people's events, made of their two states; None where only the events can tell.
 
-The day that an event counts for depends on the zones named before it. States can be merged where every event stays on
-its day: all events of one person lie within a period in which the other was in the same zone, and a day away from the
-changes of zone around that period.
+What lies in the windows of both can be put together, for its days are given out later. What is settled of one cannot be
+changed by what came before it of the other: so nothing may have, unless neither has ever been in another zone.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from threadline.capabilities.streaks import days
-from threadline.capabilities.streaks.definition import StreakSet, Tally
-from threadline.capabilities.streaks.fold import HEAD, RECORD_SIZE, RECORDED_PARTS_MAX
-from threadline.capabilities.streaks.parts import State
+from threadline.capabilities.streaks.definition import Tally
+from threadline.capabilities.streaks.fold import Plan, part_crowds, widen
+from threadline.capabilities.streaks.state import (
+    BARE,
+    BLOCK,
+    BLOCK_DAYS,
+    CHANGES,
+    COUNTS,
+    FIRST,
+    FIRST_DAY,
+    HEAD,
+    LAST,
+    NAMED,
+    RECENT,
+    RECORD_SIZE,
+    RECORDED_PARTS_MAX,
+    SLOTS_MAX,
+    UNNAMED,
+    Group,
+    State,
+)
 from threadline.capabilities.streaks.told import (
     AMNESTY,
     FREEZES,
@@ -25,78 +41,110 @@ from threadline.capabilities.streaks.told import (
     MILESTONES,
     UNDATED,
 )
-from threadline.capabilities.streaks.whereabouts import BARE, CHANGES, CHANGES_MAX, NEWEST, RECENT, ZONES, Head
+from threadline.capabilities.streaks.whereabouts import touch
 from threadline.kernel.limits import STREAK_MILESTONES_MAX
 from threadline.kernel.merging import Entries, merge_entries
-from threadline.kernel.time import DAY
 
 
-def merge(streaks: StreakSet, one: State, other: State) -> State | None:
+def merge(plan: Plan, one: State, other: State) -> State | None:
     """The state of both together, or None; it reuses both."""
-    head = _merge_heads(one[HEAD], other[HEAD]) if HEAD in one and HEAD in other else one.get(HEAD, other.get(HEAD))
-    if head is None and (HEAD in one or HEAD in other):
-        return None
+    head: list[Any] | None = one.get(HEAD, other.get(HEAD))
+    if HEAD in one and HEAD in other:
+        head = _merge_heads(plan, one, other)
+        if head is None:
+            return None
+    block = max((state[HEAD][BLOCK] for state in (one, other) if HEAD in state), default=0)
     merges = {
         FREEZES: _merge_grants, UNDATED: _merge_grants, AMNESTY: _merge_amnesty, MILESTONES: _merge_milestones,
-        HOPS: max, **{f"t{place}": _sets_merger(tally) for place, tally in enumerate(streaks.tallies)},
+        HOPS: max, NAMED: _merge_named, BARE: lambda one, other: _merge_bare(len(plan.sources), one, other),
+        **{each.part: _sets_merger(each.tally) for each in plan.tallies},
     }  # fmt: skip
     merged: State = {}
-    for name in one.keys() | other.keys():
+    for name in one.keys() | other.keys() - {HEAD}:
         if name not in one or name not in other:
             merged[name] = one[name] if name in one else other[name]
         elif name != HEAD:
             merged[name] = merges.get(name, _merge_records)(one[name], other[name])
+    if head is not None:
+        merged[HEAD] = head
+        part_crowds(merged[NAMED])
+        plan.settle_before(merged, block)
     records = sorted(int(name[1:]) for name in merged if name[0] == "d")
     for number in records:
         if number <= records[-1] - RECORDED_PARTS_MAX:
             del merged[f"d{number}"]
-    if head is not None:
-        merged[HEAD] = head
-        head[NEWEST] = [
-            newest
-            for place, tally in enumerate(streaks.tallies)
-            for newest in _newest(tally, merged.get(f"t{place}", ()))
-        ]
     return merged
 
 
-def _merge_heads(one: Head, other: Head) -> Head | None:
-    many, few = sorted((one, other), key=lambda head: len(head[CHANGES]), reverse=True)
-    changes, bare, last = [*many[CHANGES]], few[BARE], few[RECENT][1]
-    if len(few[CHANGES]) > 2:
+def _merge_heads(plan: Plan, one: State, other: State) -> list[Any] | None:
+    """Where the two were as one person before the window of the one whose window begins first; None if that cannot be
+    told."""
+    heads = one[HEAD], other[HEAD]
+    block = min(head[BLOCK] for head in heads)
+    unnamed = int(any(head[UNNAMED] for head in heads))
+    zones = {zone for state in (one, other) for zone in (*state[NAMED], *state[HEAD][CHANGES][::2])}
+    bare = unnamed or BARE in one or BARE in other
+    if not zones or (len(zones) == 1 and (not bare or zones == {plan.calendar.timezone})):
+        recent = [*heads[0][RECENT]]
+        for day, at in days.pairs(heads[1][RECENT]):
+            touch(recent, day, at)
+        firsts = [head[CHANGES][1] for head in heads if head[CHANGES]]
+        if firsts:
+            until = max(head[BLOCK] for head in heads) * BLOCK_DAYS
+            firsts += (group[FIRST] for group in _groups(one, other) if group[FIRST_DAY] < until)
+        return [block, [*zones, min(firsts)] if firsts else [], recent, [], unnamed]
+    before, after = sorted((one, other), key=lambda state: not state[HEAD][RECENT])
+    head = before[HEAD]
+    if after[HEAD][RECENT]:
         return None
-    if changes:
-        first = few[CHANGES][1] if few[CHANGES] else None
-        # Where in the list of changes the period ends that all events of the one with fewer changes lie in.
-        end = 2 if bare is not None else max(2, 2 * bisect_right(changes[1::2], first))
-        if first is not None and many[ZONES][changes[end - 2]] != few[ZONES][0]:
-            return None
-        if end < len(changes) and last > changes[end + 1] - DAY:
-            return None
-        if end > 2:
-            if first < changes[end - 1] + DAY:
-                return None
-        else:
-            # Events that named no zone must stay before the first that did, and what is forgotten has no first.
-            if len(changes) >= 2 * CHANGES_MAX or (bare is not None and bare >= changes[1]):
-                return None
-            if first is not None:
-                if many[BARE] is not None and many[BARE] >= first:
-                    return None
-                changes[1] = min(changes[1], first)
-    newest_bare = max((at for at in (many[BARE], bare) if at is not None), default=None)
-    recent = _merge_recent(many[RECENT], few[RECENT])
-    head = [*many]
-    head[CHANGES], head[BARE], head[RECENT] = changes, newest_bare, recent
-    return head
+    if head[RECENT]:
+        start = head[BLOCK] * BLOCK_DAYS
+        first = min((each[0] for each in (*_groups(after), *after.get(BARE, ()))), default=start)
+        return [*head] if first >= start else None
+    return [block, [], [], [], unnamed]
 
 
-def _merge_recent(one: list[int], other: list[int]) -> list[int]:
-    touched: dict[int, int] = {}
-    for day, at in (*days.pairs(one), *days.pairs(other)):
-        touched[day] = max(at, touched.get(day, at))
-    newest = sorted(touched.items(), key=lambda each: (each[1], each[0]), reverse=True)[:2]
-    return [number for each in newest for number in each]
+def _groups(*states: State) -> Iterator[Group]:
+    return (group for state in states for groups in state[NAMED].values() for group in groups)
+
+
+def _merge_named(one: Entries, other: Entries) -> Entries:
+    return merge_entries(one, other, _merge_groups)
+
+
+def _merge_groups(one: list[Group], other: list[Group]) -> list[Group]:
+    groups = {group[FIRST_DAY]: group for group in one}
+    for group in other:
+        known = groups.setdefault(group[FIRST_DAY], group)
+        if known is not group:
+            sums = (a + b for a, b in zip(known[COUNTS:], group[COUNTS:], strict=True))
+            groups[group[FIRST_DAY]] = [
+                group[FIRST_DAY], min(known[FIRST], group[FIRST]), max(known[LAST], group[LAST]), *sums
+            ]  # fmt: skip
+    return [groups[day] for day in sorted(groups)]
+
+
+def _merge_bare(sources: int, one: list[Group], other: list[Group]) -> list[Group]:
+    entries = {entry[0]: entry for entry in one}
+    for entry in other:
+        known = entries.setdefault(entry[0], entry)
+        if known is not entry:
+            entries[entry[0]] = _merge_slots(sources, known, entry)
+    return [entries[day] for day in sorted(entries)]
+
+
+def _merge_slots(sources: int, one: Group, other: Group) -> Group:
+    size, width = 1 + sources, max(one[1], other[1])
+    counted: dict[int, list[int]] = {}
+    for entry in (one, other):
+        for place in range(2, len(entry), size):
+            slot = counted.setdefault(entry[place] - entry[place] % width, [0] * sources)
+            for column in range(sources):
+                slot[column] += entry[place + 1 + column]
+    merged = [one[0], width, *(number for slot in sorted(counted) for number in (slot, *counted[slot]))]
+    if width == 1 and len(counted) > SLOTS_MAX:
+        widen(merged, size)
+    return merged
 
 
 def _merge_records(one: list[int], other: list[int]) -> list[int]:
@@ -141,12 +189,6 @@ def _merge_levels(one: list[days.Ranges], other: list[days.Ranges]) -> list[days
     for level in merged:
         days.forget(level, merged[0][-1] - days.SPAN_MAX if merged[0] else 0)
     return merged
-
-
-def _newest(tally: Tally, sets: Iterable[days.Ranges]) -> tuple[int | None, int | None]:
-    levels = list(sets)
-    late, early = levels[: tally.levels], levels[tally.levels :]
-    return (late[-1][-1] if late and late[-1] else None), (early[-1][-1] if early and early[-1] else None)
 
 
 # --- what others have told ----------------------------------------------------------------------

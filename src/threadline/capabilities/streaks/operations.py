@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,19 +13,20 @@ from threadline.capabilities.events.instants import AsOf, Known, then
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
-from threadline.capabilities.streaks.fold import DAYS_PER_PART, HEAD, RECORD_SIZE, Plan
-from threadline.capabilities.streaks.parts import State, part
+from threadline.capabilities.streaks.fold import Plan
 from threadline.capabilities.streaks.projection import NAME
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
-from threadline.capabilities.streaks.whereabouts import Head, empty_head, enter, head_before, held_within, zone_at
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import DAY
 
 DAYS_USUAL = 30
 DAYS_MAX = 400
 """Days of one answer."""
+
+_FIRST_EVENTS = 10
+"""Events read at a time to find the first activity of a day."""
 
 Day = Annotated[str, Meta(description="A local date, such as 2026-03-01.")]
 
@@ -131,13 +131,14 @@ def _days(plan: Plan, context: Context, params: DaysParams) -> DaysResult:
     if not 0 <= until - since < DAYS_MAX:
         raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `since` to `until`")
     points = _points(plan, engine, person, state, since, until)
-    shown = [
-        DayView(
-            date=date_of(day), events=events, first_event=_first_event(plan, engine, person, first_at),
-            first_at=instant(first_at), points=points.get(day, 0),
-        )
-        for day, first_at, events in _records(state, since, until)
-    ]  # fmt: skip
+    shown = []
+    for day, first_at, events in plan.records(state, since, until):
+        first, at = _first_event(plan, engine, person, first_at)
+        shown.append(
+            DayView(
+                date=date_of(day), events=events, first_event=first, first_at=instant(at), points=points.get(day, 0)
+            )
+        )  # fmt: skip
     return DaysResult(
         person=person.id, position=person.position, zone=reader.zone(state, context.now), today=date_of(today),
         days=shown,
@@ -153,55 +154,36 @@ def _day(text: str, name: str, otherwise: int) -> int:
     return day
 
 
-def _records(state: State, since: int, until: int) -> Iterator[tuple[int, int, int]]:
-    for number in range(since // DAYS_PER_PART, until // DAYS_PER_PART + 1):
-        records = part(state, f"d{number}") or []
-        for place in range(0, len(records), RECORD_SIZE):
-            if since <= records[place] <= until:
-                yield tuple(records[place : place + RECORD_SIZE])
-
-
-def _first_event(plan: Plan, engine: Any, person: Any, at: int) -> str:
-    # The state keeps the instant only: 16 bytes a day less, and the log finds it at once.
-    found = engine.events(person, start=at, stop=at + 1, limit=EVENTS_PAGE_MAX)
-    return min((each.id for each in found if plan.is_active(each.event)), default="")
+def _first_event(plan: Plan, engine: Any, person: Any, at: int) -> tuple[str, int]:
+    """Id and instant of the first activity of a day."""
+    # The state keeps an instant only: 16 bytes a day less, and the log finds it at once. Of what named no zone that is
+    # the quarter of an hour, and what counts for other streaks alone is no activity.
+    for each in engine.all_events(person, start=at, stop=at + DAY, size=_FIRST_EVENTS):
+        if plan.is_active(each.event):
+            return each.id, each.event.occurred_at
+    return "", at
 
 
 def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, until: int) -> dict[int, int]:
     """Points earned by local day: that of the event that earned them."""
-    calendar, head = plan.calendar, part(state, HEAD) or empty_head(0)
+    calendar, journey = plan.calendar, plan.seen(state)[0]
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
     earned = [
-        (each.event.occurred_at, amount_of(each.event) or 0)
+        each
         for each in engine.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
         if is_trusted(each.event)
     ]
-    held = _held_back(plan, engine, person, head, [at for at, _ in earned])
+    days: dict[str, int] = {}
+    if earned and (len(journey.changes) > 2 or any(plan.is_alone(each) for each in earned)):
+        days = plan.days_of(journey, engine.all_events(person, start=start, stop=stop))
     points: dict[int, int] = {}
-    for at, amount in earned:
-        day = held.get(at)
+    for each in earned:
+        at = each.event.occurred_at
+        day = days.get(each.cause)
         if day is None:
-            day = local_day(zone_at(head, at, calendar.timezone), at, calendar.day_start)
-        points[day] = points.get(day, 0) + amount
+            day = local_day(journey.zone_at(at), at, calendar.day_start)
+        points[day] = points.get(day, 0) + (amount_of(each.event) or 0)
     return points
-
-
-def _held_back(plan: Plan, engine: Any, person: Any, head: Head, instants: list[int]) -> dict[int, int]:
-    """The instants at which something was held back from a third day, and the day that it counts for.
-
-    The state keeps what each day came to, not which events were held back, so those around a change of zone that
-    matters for the ``instants`` are entered once more.
-    """
-    calendar, held = plan.calendar, dict[int, int]()
-    for first, stop in held_within(head):
-        if any(first <= at < stop for at in instants):
-            known = head_before(head, first)
-            for recorded in engine.all_events(person, start=first - DAY, stop=stop):
-                if plan.counts(recorded.event):
-                    day, into = enter(known, recorded.event, calendar.timezone, calendar.day_start)
-                    if into < 0:
-                        held[recorded.event.occurred_at] = day
-    return held
 
 
 def operations(streaks: StreakSet) -> list[Operation]:

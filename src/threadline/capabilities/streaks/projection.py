@@ -8,7 +8,7 @@ from typing import Any
 from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.fold import Plan
 from threadline.capabilities.streaks.merging import merge
-from threadline.capabilities.streaks.parts import State
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.told import HOPS, MILESTONES
 from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.projection import Projection
@@ -22,7 +22,7 @@ def projection(streaks: StreakSet) -> Projection:
     reader = Reader(plan)
     return Projection(
         name=NAME,
-        version=2,
+        version=3,
         handles=None,
         empty=dict,
         fold=plan.fold,
@@ -31,8 +31,7 @@ def projection(streaks: StreakSet) -> Projection:
         ordered=True,
         in_place=plan.in_place,
         fingerprint=streaks.fingerprint,
-        merge=partial(merge, streaks),
-        parts=True,
+        merge=partial(merge, plan),
         timeless=_timeless,
         feeds=reader.feeds,
         compile=plan.compile,

@@ -10,7 +10,7 @@ from threadline.capabilities.streaks.events import (
     STREAK_FREEZE_GRANTED,
     STREAK_MILESTONE_REACHED,
 )
-from threadline.capabilities.streaks.parts import State, part
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.whereabouts import named_zone
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAK_MILESTONES_MAX
@@ -37,7 +37,7 @@ def fold(streaks: StreakSet, state: State, recorded: Recorded) -> State | None:
         if event.type == STREAK_MILESTONE_REACHED:
             _add_milestone(state, event)
         else:
-            before = part(state, HOPS)
+            before = state.get(HOPS)
             state[HOPS] = event.occurred_at if before is None else max(event.occurred_at, before)
     else:
         return None
@@ -60,7 +60,7 @@ def _add_freezes(streaks: StreakSet, state: State, event: Event) -> None:
     if zone is not None:
         when, name = local_day(zone, when, streaks.calendar.day_start), FREEZES
     # Which zone was in force then is told when it is read, so that nothing here depends on what else is known.
-    granted = part(state, name)
+    granted = state.get(name)
     if granted is None:
         granted = state[name] = {}
     known = granted.get(streak, [])
@@ -76,7 +76,7 @@ def _add_amnesty(streaks: StreakSet, state: State, event: Event) -> None:
         return
     if not -AMNESTY_DAYS_MAX <= first - local_day("UTC", event.occurred_at) <= AMNESTY_DAYS_MAX:
         return
-    amnesty = part(state, AMNESTY)
+    amnesty = state.get(AMNESTY)
     if amnesty is None:
         amnesty = state[AMNESTY] = {}
     forgiven = amnesty.setdefault(streak, [])
@@ -89,7 +89,7 @@ def _add_milestone(state: State, event: Event) -> None:
     number = day_of(day)
     if type(streak) is not str or type(length) is not int or number is None:
         return
-    milestones = part(state, MILESTONES)
+    milestones = state.get(MILESTONES)
     if milestones is None:
         milestones = state[MILESTONES] = {}
     told = milestones.setdefault(streak, {})

@@ -13,19 +13,16 @@ from threadline.capabilities.streaks.civil import (
     local_day,
     period_of,
 )
-from threadline.capabilities.streaks.course import Course, Run, Walk, run_course
+from threadline.capabilities.streaks.course import RUNS_SHOWN, Course, Run, Walk, run_course
 from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 from threadline.capabilities.streaks.done import reckon_done
-from threadline.capabilities.streaks.fold import HEAD, Plan
-from threadline.capabilities.streaks.parts import State, part
+from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.told import AMNESTY, FREEZES, MILESTONES, UNDATED
-from threadline.capabilities.streaks.whereabouts import CHANGES, LEAPS, ZONES, Head, empty_head, zone_at
+from threadline.capabilities.streaks.whereabouts import Journey
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import LATEST, format_time
-
-HISTORY_SHOWN = 20
-"""Runs that ended, the newest."""
 
 _BEFORE_ALL, _AFTER_ALL = -(10**7), 10**7
 
@@ -50,6 +47,15 @@ class Standing(NamedTuple):
         return self.course.runs[-1].length if self.course.alive else 0
 
 
+class Life(NamedTuple):
+    """What a state says of a person up to their newest event."""
+
+    state: State
+    journey: Journey
+    sets: dict[str, list[Ranges]]
+    """The sets of each tally, by the part that holds what is settled of it."""
+
+
 class Reader:
     """Reads states under one set of declarations."""
 
@@ -59,14 +65,20 @@ class Reader:
 
     def view(self, state: State, now: int, edges: Sequence[Recorded] = ()) -> dict[str, Any]:
         """Every streak by name."""
-        return {streak.name: self._shown(streak, state, now) for streak in self.plan.streaks.streaks}
+        life = self.life(state)
+        return {streak.name: self._shown(streak, life, now) for streak in self.plan.streaks.streaks}
+
+    def life(self, state: State) -> Life:
+        """What a state says up to the newest event."""
+        return Life(state, *self.plan.seen(state))
 
     def due(self, state: State, now: int) -> int | None:
         """The next instant at which a streak changes by time alone: while something can end, at the ends of periods."""
-        zone = self.zone(state, now)
+        life = self.life(state)
+        zone = life.journey.zone_at(now)
         instants = []
         for streak in self.plan.streaks.streaks:
-            standing = self.standing(streak, state, now)
+            standing = self.standing(streak, life, now)
             running = standing.running
             if standing.current or standing.progress or standing.to_come:
                 ends = (self._ends(streak, zone, each, late) for each in (running - 1, running) for late in (0, 1))
@@ -76,25 +88,24 @@ class Reader:
     def feeds(self, path: tuple[str, ...]) -> frozenset[str] | None:
         """None: any event may change any part, since it may change the zone; no type where there is no such part."""
         streak = self.plan.streaks.by_name.get(path[0])
-        known = streak is not None and (len(path) < 2 or path[1] in self._shown(streak, {}, 0))
+        known = streak is not None and (len(path) < 2 or path[1] in self._shown(streak, self.life({}), 0))
         return None if known else frozenset()
 
     def zone(self, state: State, now: int) -> str:
         """The zone in which the person is, as far as is known."""
-        head = part(state, HEAD)
-        return self.calendar.timezone if head is None else zone_at(head, now, self.calendar.timezone)
+        return self.plan.seen(state)[0].zone_at(now)
 
     def today(self, state: State, now: int) -> int:
         """The local day at an instant."""
         return local_day(self.zone(state, now), now, self.calendar.day_start)
 
-    def standing(self, streak: Streak, state: State, now: int) -> Standing:
+    def standing(self, streak: Streak, life: Life, now: int) -> Standing:
         """How a streak stands."""
-        zone, week_start = self.zone(state, now), self.calendar.week_start
-        sets = self.sets(streak, state)
-        excused = self._excused(streak, state)
+        zone, week_start = life.journey.zone_at(now), self.calendar.week_start
+        sets = life.sets[self.plan.streaks.parts[streak.name][0]]
+        excused = self._excused(streak, life)
         running = self._running(streak, zone, now)
-        granted = self._granted(streak, state)
+        granted = self._granted(streak, life)
         done, progress = reckon_done(streak, sets, running, week_start, Walk(excused, streak.freezes, granted))
         closed = running - 1 if now >= self._ends(streak, zone, running - 1, 1) else running - 2
         course = run_course(done, excused, streak.freezes, granted, closed, running)
@@ -102,12 +113,6 @@ class Reader:
         settled = all(holds(done, each) or holds(excused, each) for each in open_periods)
         to_come = bool(granted) and granted[-1][0] > running
         return Standing(course, sets, running, progress, settled, to_come)
-
-    def sets(self, streak: Streak, state: State) -> list[Ranges]:
-        """The sets of the tally that a streak is computed from."""
-        name, tally = self.plan.streaks.parts[streak.name]
-        kept = part(state, name)
-        return kept or [[] for _ in range(tally.sets)]
 
     def _running(self, streak: Streak, zone: str, now: int) -> int:
         today = local_day(zone, now, self.calendar.day_start)
@@ -118,32 +123,31 @@ class Reader:
         following = first_day(streak.cadence, period + 1, self.calendar.week_start)
         return day_begins(zone, following, self.calendar.day_start + (streak.grace if late else 0))
 
-    def _granted(self, streak: Streak, state: State) -> list[tuple[int, int]]:
+    def _granted(self, streak: Streak, life: Life) -> list[tuple[int, int]]:
         """Freezes that were granted, each with the period of its local day."""
         calendar, names = self.calendar, ("", streak.name)
-        known = [each for name in names for each in pairs((part(state, FREEZES) or {}).get(name, []))]
-        undated = part(state, UNDATED) or {}
+        known = [each for name in names for each in pairs(life.state.get(FREEZES, {}).get(name, []))]
+        undated = life.state.get(UNDATED, {})
         for name in names:
             for at, count in pairs(undated.get(name, [])):
-                known.append((local_day(self.zone(state, at), at, calendar.day_start), count))
+                known.append((local_day(life.journey.zone_at(at), at, calendar.day_start), count))
         return sorted((period_of(streak.cadence, day, calendar.week_start), count) for day, count in known)
 
-    def _excused(self, streak: Streak, state: State) -> Ranges:
+    def _excused(self, streak: Streak, life: Life) -> Ranges:
         """The periods that nobody could be asked to do."""
-        forgiven = part(state, AMNESTY) or {}
-        head = part(state, HEAD) or empty_head(0)
+        forgiven = life.state.get(AMNESTY, {})
         declared = (
             (each.first, each.last) for each in self.calendar.amnesty if not each.streaks or streak.name in each.streaks
         )
         told = (pairs(forgiven.get(name, [])) for name in ("", streak.name))
-        leaps = ((day, day) for day in (*head[LEAPS], *self._left_out(head)))
+        leaps = ((day, day) for day in (*life.journey.leaps, *self._left_out(life.journey.changes)))
         excused = union(declared, *told, leaps)
         return excused if streak.cadence == "day" else self._excused_periods(streak, excused)
 
-    def _left_out(self, head: Head) -> Iterator[int]:
+    def _left_out(self, changes: Sequence[Any]) -> Iterator[int]:
         """Days that the zones in which the person was have never had."""
-        calendar, changes = self.calendar, head[CHANGES]
-        zones = [calendar.timezone, *(head[ZONES][each] for each in changes[::2])]
+        calendar = self.calendar
+        zones = [calendar.timezone, *changes[::2]]
         bounds = [
             _BEFORE_ALL,
             *(local_day(zone, at, calendar.day_start) for zone, at in zip(zones[1:], changes[1::2], strict=True)),
@@ -172,13 +176,13 @@ class Reader:
 
     # --- as it is shown -----------------------------------------------------------------------
 
-    def _shown(self, streak: Streak, state: State, now: int) -> dict[str, Any]:
-        standing = self.standing(streak, state, now)
+    def _shown(self, streak: Streak, life: Life, now: int) -> dict[str, Any]:
+        standing = self.standing(streak, life, now)
         course, current = standing.course, standing.current
-        longest = max(course.runs, key=lambda run: (run.length, run.last), default=None)
+        longest = course.longest
         expires_at = None
         if course.ends is not None and current:
-            at = self._ends(streak, self.zone(state, now), course.ends, 1)
+            at = self._ends(streak, life.journey.zone_at(now), course.ends, 1)
             expires_at = format_time(min(at, LATEST))
         sets = standing.sets
         ended = course.runs[:-1] if course.alive else course.runs
@@ -195,8 +199,8 @@ class Reader:
             "freezes": course.held,
             "run": self._run(streak, course.runs[-1]) if course.alive else None,
             "longest_run": self._run(streak, longest) if longest else None,
-            "history": [self._run(streak, run) for run in reversed(ended[-HISTORY_SHOWN:])],
-            "milestones": self._milestones(streak, state),
+            "history": [self._run(streak, run) for run in reversed(ended[1 - RUNS_SHOWN :])],
+            "milestones": self._milestones(streak, life.state),
         }
 
     def _last_active(self, streak: Streak, newest: int) -> str:
@@ -214,5 +218,5 @@ class Reader:
         }
 
     def _milestones(self, streak: Streak, state: State) -> list[dict[str, Any]]:
-        told = (part(state, MILESTONES) or {}).get(streak.name, {})
+        told = state.get(MILESTONES, {}).get(streak.name, {})
         return [{"length": int(length), "day": date_of(told[length])} for length in sorted(told, key=int)]

@@ -5,39 +5,31 @@ before any was named that of the definitions. Its local day is the date in that 
 hours after a change of zone no event counts for a third day within 24 hours. It then counts for the day that the event
 before it counted for, because somebody who stays at home cannot touch three days in that time either.
 
-This depends on the order in which events occurred, so the projection is declared as ordered. `settled` says of a late
-event that it changes nothing for others, which is so for nearly all: then nothing has to be read again.
+This depends on the order in which events occurred, and an event may come late. So days are given out when somebody
+looks. Of the events of the window, see `state`, no more is kept than that takes: of those of one local day in one zone
+the first and the last, and of those that name no zone the quarters of an hour. Only who changes zones back and forth on
+one day could tell the difference, and a person whose events alternate between zones costs little more than another.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from threadline.capabilities.streaks.civil import local_day, offset
+from threadline.capabilities.streaks.civil import day_offset, local_day, offset
+from threadline.capabilities.streaks.state import BLOCK_DAYS, COUNTS, FIRST, FIRST_DAY, LAST, QUARTER, Group
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR
 from threadline.kernel.zones import canonical_zone
 
-Head = list[Any]
-"""Part of the state: the lists and values that stand at the places below."""
-
-ZONES, CHANGES, BARE, RECENT, LEAPS, NEWEST = range(6)
-"""Names of zones; [zone's place, instant from which it holds, …] in order; the newest event before any zone was named;
-[day, newest event, …] of the two days touched last, newest first; days leapt over by a change of zone; for each set of
-a tally its largest member (see `fold.py`)."""
-
 CHANGES_MAX = 32
-"""Changes of zone that are remembered, the newest; a late event from before them has the log read again."""
+"""Changes of zone that are remembered, the newest."""
 LEAPS_MAX = 32
 LEAP_FROM = 12 * HOUR
 """How far a change of zone must put the clock forward to leap over a day."""
 LEAP_EVERY_DAYS = 7
 """A day that was leapt over is forgiven once in so many days: crossing the date line is not something done daily."""
-
-
-def empty_head(sets: int) -> Head:
-    """Of a person of whom nothing is known, with room for this many sets of tallies."""
-    return [[], [], None, [], [], [None] * sets]
 
 
 def named_zone(event: Event) -> str | None:
@@ -46,144 +38,194 @@ def named_zone(event: Event) -> str | None:
     return canonical_zone(name) if type(name) is str else None
 
 
-def zone_at(head: Head, at: int, default: str) -> str:
-    """The zone in force at an instant, by what is known so far."""
-    changes = head[CHANGES]
-    place = _place(changes, at)
-    return head[ZONES][changes[place - 2]] if place else default
+class Dated(NamedTuple):
+    """Events that count for one day: a group, or a slot of those that named no zone."""
+
+    day: int
+    first: int
+    """The instant of the first of them."""
+    counts: list[int]
+    into: int = -1
+    """How far into the day a slot is, microseconds; -1 for a group, which knows itself, and for what is held back."""
+    held: bool = False
+    """Whether they are held back from a third day."""
 
 
-def _place(changes: list[int], at: int) -> int:
-    """Where in the list of changes those begin that come after an instant."""
-    place = len(changes)
-    while place and changes[place - 1] > at:
-        place -= 2
-    return place
+class Journey:
+    """Where a person is while their events are gone through in order."""
 
+    __slots__ = ("changes", "day_start", "default", "leaps", "recent", "sources")
 
-def enter(head: Head, event: Event, default: str, day_start: int) -> tuple[int, int]:
-    """Take in an event that counts; answers the day it counts for, and how far into that day it was by the clock.
+    def __init__(
+        self, default: str, day_start: int, sources: int, changes: list[Any], recent: list[int], leaps: list[int]
+    ) -> None:
+        self.default = default
+        self.day_start = day_start
+        self.sources = sources
+        """How many counts a slot has."""
+        self.changes = changes
+        """Zone and instant from which it holds, zone and instant, … in order; the first is no change."""
+        self.recent = recent
+        """[day, newest event, …] of the two days touched last, newest first."""
+        self.leaps = leaps
+        """Days leapt over by a change of zone."""
 
-    The second is -1 where the event was held back from a third day.
-    """
-    at, changes = event.occurred_at, head[CHANGES]
-    zone: str = head[ZONES][changes[-2]] if changes else default
-    named = event.context.get("timezone")
-    if not changes or (named is not None and named != zone) or at < changes[-1]:
-        zone = _zone_of_event(head, event, default, day_start)
-    local = at + offset(zone, at) - day_start
-    day, into = divmod(local, DAY)
-    recent = head[RECENT]
-    if len(changes) > 2 and 0 <= at - changes[-1] < DAY and _is_third(recent, day, at):
-        day, into = recent[0], -1
-    if recent and recent[0] == day and at >= recent[1]:
-        recent[1] = at
-    else:
-        _touch(recent, day, at)
-    return day, into
+    @property
+    def zone(self) -> str | None:
+        """The zone named last; None before any was."""
+        return self.changes[-2] if self.changes else None
 
+    def zone_at(self, at: int) -> str:
+        """The zone in force at an instant."""
+        place = len(self.changes)
+        while place and self.changes[place - 1] > at:
+            place -= 2
+        zone: str = self.changes[place - 2] if place else self.default
+        return zone
 
-def _zone_of_event(head: Head, event: Event, default: str, day_start: int) -> str:
-    """The zone of an event that is not simply in the zone in force, noting what it changes."""
-    at, zones, changes = event.occurred_at, head[ZONES], head[CHANGES]
-    name, place = named_zone(event), _place(changes, at)
-    current = zones[changes[place - 2]] if place else None
-    if name is None:
-        if current is None:
-            head[BARE] = at if head[BARE] is None else max(at, head[BARE])
-        return current or default
-    if name == current:
-        return name
-    if current is None and changes and zones[changes[0]] == name:
-        changes[1] = at
-        return name
-    if name not in zones:
-        zones.append(name)
-    changes[place:place] = (zones.index(name), at)
-    if current is not None:
-        _note_leap(head[LEAPS], current, name, at, day_start)
-    if len(changes) > 2 * CHANGES_MAX:
-        _forget_oldest(head)
-    return name
-
-
-def _note_leap(leaps: list[int], before: str, after: str, at: int, day_start: int) -> None:
-    # Whoever flies from Los Angeles to Auckland has most of a date less in their life: the one before they land.
-    if offset(after, at) - offset(before, at) < LEAP_FROM:
-        return
-    day = local_day(after, at, day_start) - 1
-    if day >= local_day(before, at, day_start) and all(abs(day - other) >= LEAP_EVERY_DAYS for other in leaps):
-        leaps.append(day)
-        del leaps[:-LEAPS_MAX]
-
-
-def _forget_oldest(head: Head) -> None:
-    zones, kept = head[ZONES], head[CHANGES][2:]
-    used = [name for place, name in enumerate(zones) if place in kept[::2]]
-    head[CHANGES] = [used.index(zones[each]) if not place & 1 else each for place, each in enumerate(kept)]
-    head[ZONES] = used
-
-
-def _is_third(recent: list[int], day: int, at: int) -> bool:
-    return len(recent) == 4 and recent[3] > at - DAY and day not in (recent[0], recent[2])
-
-
-def _touch(recent: list[int], day: int, at: int) -> None:
-    known = dict(zip(recent[::2], recent[1::2], strict=True))
-    known[day] = max(at, known.get(day, at))
-    newest = sorted(known.items(), key=lambda each: (each[1], each[0]), reverse=True)[:2]
-    recent[:] = [number for each in newest for number in each]
-
-
-def settled(head: Head, event: Event) -> bool:
-    """Whether folding this event now gives what folding it in its place would give."""
-    at, changes, recent, bare = event.occurred_at, head[CHANGES], head[RECENT], head[BARE]
-    if not recent or at > recent[1]:
+    def stays(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> bool:
+        """Whether these groups and slots are of somebody who is in one zone all the time, and so all on their days."""
+        zone, changes = self.zone, self.changes
+        if not named:
+            return not changes
+        for here, groups in named.items():
+            settled = len(changes) <= 2 or groups[0][FIRST] - changes[-1] >= DAY
+            return not bare and len(named) == 1 and zone in (None, here) and settled
         return True
-    # What a change of zone brings about ends with the day after it, and looks back a day.
-    if any(abs(at - change) < DAY for change in changes[3::2]):
-        return False
-    if len(changes) >= 2 * CHANGES_MAX and at < changes[1]:
-        return False
-    name = named_zone(event)
-    if changes and at == changes[1] and (name is None or bare == at):
-        return False  # of what occurred at one instant, ids decide which comes first
-    if name is None:
-        return True
-    place = _place(changes, at)
-    if place:
-        return bool(name == head[ZONES][changes[place - 2]])
-    # Before the first zone: it would now hold earlier, also for what had none.
-    return (not changes or name == head[ZONES][changes[0]]) and (bare is None or bare < at)
+
+    def days(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group], column: int) -> Iterator[int]:
+        """The days on which somebody who stays has events of one source, in order."""
+        for groups in named.values():
+            yield from (group[FIRST_DAY] for group in groups if group[COUNTS + column])
+        size, last = 1 + self.sources, None
+        for entry in bare:
+            slots = [slot for slot, count in zip(entry[2::size], entry[3 + column :: size], strict=True) if count]
+            for slot in (slots[0], slots[-1]) if slots else ():
+                instant = entry[0] * DAY + slot * QUARTER + self.day_start
+                day = (instant + offset(self.default, instant) - self.day_start) // DAY
+                if day != last:
+                    yield day
+                last = day
+
+    def arrive(self, named: Mapping[str, Sequence[Group]]) -> None:
+        """Note the zone that somebody who stays has named, if it is the first."""
+        for zone, groups in named.items() if not self.changes else ():
+            self.changes += (zone, groups[0][FIRST])
+
+    def go(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
+        """Go through groups and slots and give out their days, in no particular order."""
+        if not self.stays(named, bare):
+            yield from self._travel(named, bare)
+            return
+        self.arrive(named)
+        for groups in named.values():
+            for group in groups:
+                touch(self.recent, group[FIRST_DAY], group[LAST])
+                yield Dated(group[FIRST_DAY], group[FIRST], group[COUNTS:])
+        for _, at, day, slot, counts in self._slots(bare):
+            instant = day * DAY + slot * QUARTER + self.day_start
+            own, into = divmod(instant + offset(self.default, instant) - self.day_start, DAY)
+            touch(self.recent, own, at)
+            yield Dated(own, instant, counts, into)
+
+    def _travel(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
+        # Blocks one after the other: so they are gone through when they are settled, each for itself.
+        stops: list[tuple[int, int, str, int, Any]] = []
+        for zone, groups in named.items():
+            for group in groups:
+                block = group[FIRST_DAY] // BLOCK_DAYS
+                stops += ((block, group[FIRST], zone, 0, group), (block, group[LAST], zone, 0, group))
+        stops += [(block, at, "", slot, (day, counts)) for block, at, day, slot, counts in self._slots(bare)]
+        stops.sort(key=itemgetter(0, 1, 2, 3))
+        firsts: dict[int, int] = {}
+        """By identity of a group: the day for which its first event counts."""
+        here, day_start, changes, recent = self.zone, self.day_start, self.changes, self.recent
+        known: tuple[str | None, int] = (None, 0)
+        ahead: int | None = 0
+        # All in one loop, for whoever changes zones all the time has many stops.
+        for _, at, zone, slot, group in stops:
+            if zone:
+                if zone != here:
+                    self._name(zone, at)
+                    here = zone
+                own = group[FIRST_DAY]
+            else:
+                instant = group[0] * DAY + slot * QUARTER + day_start
+                if known != (here, instant // DAY):
+                    known = (here, instant // DAY)
+                    ahead = day_offset(here or self.default, instant // DAY)
+                shift = offset(here or self.default, instant) if ahead is None else ahead
+                own, into = divmod(instant + shift - day_start, DAY)
+            day = own
+            if (
+                len(changes) > 2
+                and len(recent) == 4
+                and 0 <= at - changes[-1] < DAY
+                and recent[3] > at - DAY
+                and own != recent[0]
+                and own != recent[2]
+            ):
+                day = recent[0]  # held back from a third day
+            if recent and recent[0] == day and at >= recent[1]:
+                recent[1] = at
+            else:
+                touch(recent, day, at)
+            if not zone:
+                yield Dated(day, instant, group[1], into if day == own else -1, day != own)
+            elif id(group) not in firsts:
+                firsts[id(group)] = day
+            else:
+                # It counts for its own day if its first or its last event does.
+                held = own != day and own != firsts[id(group)]
+                yield Dated(day if held else own, group[FIRST], group[COUNTS:], -1, held)
+
+    def _slots(self, bare: Sequence[Group]) -> Iterator[tuple[int, int, int, int, list[int]]]:
+        """(block, instant, day of UTC, slot, counts) of each slot. A zone that is named in the slot holds for it."""
+        for entry in bare:
+            day, width = entry[0], entry[1]
+            for place in range(2, len(entry), 1 + self.sources):
+                slot = entry[place]
+                at = day * DAY + (slot + width) * QUARTER + self.day_start - 1
+                yield day // BLOCK_DAYS, at, day, slot, entry[place + 1 : place + 1 + self.sources]
+
+    def _name(self, zone: str, at: int) -> None:
+        """Go to another zone."""
+        if self.changes:
+            self._note_leap(self.changes[-2], zone, at)
+        self.changes += (zone, at)
+        del self.changes[: -2 * CHANGES_MAX]
+
+    def _note_leap(self, before: str, after: str, at: int) -> None:
+        # Whoever flies from Los Angeles to Auckland has most of a date less in their life: the one before they land.
+        if offset(after, at) - offset(before, at) < LEAP_FROM:
+            return
+        day = local_day(after, at, self.day_start) - 1
+        far = all(abs(day - other) >= LEAP_EVERY_DAYS for other in self.leaps)
+        if far and day >= local_day(before, at, self.day_start):
+            self.leaps.append(day)
+            del self.leaps[:-LEAPS_MAX]
 
 
-def hops_within_a_day(head: Head, at: int) -> list[str]:
+def touch(recent: list[int], day: int, at: int) -> None:
+    """Note that a day was touched."""
+    if not recent:
+        recent += (day, at)
+    elif day == recent[0]:
+        recent[1] = max(at, recent[1])
+    elif (at, day) > (recent[1], recent[0]):
+        recent[:] = [day, at, *recent[:2]]
+    elif len(recent) == 2 or (at, day) > (recent[3], recent[2]):
+        recent[2:] = (day, at)
+
+
+def changes_near(changes: list[Any], at: int) -> list[int]:
+    """The changes of zone whose last 24 hours may be others because of an event at an instant: those in the 24 hours
+    from it, and from the change that follows it."""
+    instants: list[int] = changes[3::2]
+    following = next((each for each in instants if each > at), at)
+    return [each for each in instants if at <= each < at + DAY or following <= each < following + DAY]
+
+
+def hops_within_a_day(changes: list[Any], at: int) -> list[str]:
     """The zones that were changed to in the 24 hours up to an instant, in order."""
-    changes = head[CHANGES]
-    return [head[ZONES][changes[i]] for i in range(2, len(changes), 2) if at - DAY < changes[i + 1] <= at]
-
-
-def changes_within_a_day(head: Head, at: int) -> list[int]:
-    """When the zone was changed in the 24 hours from an instant on, in order."""
-    return [each for each in head[CHANGES][3::2] if at <= each < at + DAY]
-
-
-def held_within(head: Head) -> list[tuple[int, int]]:
-    """From when to when an event may have been held back from a third day, in order.
-
-    Times that lie less than a day apart are one: what is held back in the later one may depend on the earlier.
-    """
-    spans: list[tuple[int, int]] = []
-    for at in head[CHANGES][3::2]:
-        if spans and at - DAY < spans[-1][1]:
-            spans[-1] = (spans[-1][0], at + DAY)
-        else:
-            spans.append((at, at + DAY))
-    return spans
-
-
-def head_before(head: Head, at: int) -> Head:
-    """What was known of a person's whereabouts before an instant, to enter the events of the day before it anew."""
-    before = empty_head(0)
-    before[ZONES], before[CHANGES] = list(head[ZONES]), head[CHANGES][: _place(head[CHANGES], at - 1)]
-    return before
+    return [zone for zone, when in zip(changes[2::2], changes[3::2], strict=True) if at - DAY < when <= at]

@@ -30,7 +30,6 @@ _SHAPES: Mapping[str, frozenset[str]] = {
 _LOOKS_AT: Mapping[str, frozenset[str]] = {
     CAMPAIGN_IGNORED: frozenset({"campaigns"}),
     "points": frozenset({"points", "streaks"}),
-    "streaks": frozenset({"streaks"}),
 }
 """Policy -> the projections that it goes by, where it does not declare what it reads."""
 

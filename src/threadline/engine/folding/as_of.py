@@ -72,18 +72,23 @@ def take_in(
     latest = (recorded.event.occurred_at, recorded.id)
     late = latest < person.latest
     had_provisional = person.provisional is not None
+    touched = 0
     if person.latest[0] > now or latest[0] > now:
-        _keep_up(scene, person, recorded, now + 1)
+        touched = _keep_up(scene, person, recorded, steps, now + 1)
     else:
         person.provisional = None
     refolded = person.states.take(recorded, steps, (lambda index: again(person, index)) if late else None)
+    person.states.touched |= touched
     if not late:
         person.latest = latest
     return not (refolded or had_provisional or person.provisional is not None)
 
 
-def _keep_up(scene: Scene, person: Person, recorded: Recorded, now: int) -> None:
-    """Bring what is so now up to an event that the person's states are about to take in."""
+def _keep_up(
+    scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int
+) -> int:  # fmt: skip
+    """Bring what is so now up to an event that the person's states are about to take in; answers the projections that
+    it touches, as bits."""
     # What policies add occurs now, and has happened for whoever asks later: it is no reason to begin.
     folding, history, kept = person.states.folding, scene.history(person), person.provisional
 
@@ -98,7 +103,11 @@ def _keep_up(scene: Scene, person: Person, recorded: Recorded, now: int) -> None
     elif 2 * person.size <= VALUE_BYTES_MAX:
         kept = ProvisionalStates(States(folding), NOTHING, now)
         kept.advance(now, others(None))
-    if kept is not None and recorded.event.occurred_at < kept.until:
-        until = kept.until
-        kept.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
     person.provisional = kept
+    if kept is None:
+        return sum(1 << index for index, _ in steps)
+    if recorded.event.occurred_at >= kept.until:
+        return 0
+    until = kept.until
+    kept.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
+    return kept.states.touched

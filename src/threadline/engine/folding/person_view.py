@@ -92,10 +92,6 @@ class KnownPerson:
         index = self._scene.index.get(name)
         return default if index is None else self._person.states[index]
 
-    def opened(self, name: str) -> State:
-        """The state of a projection; `KeyError` if there is none of that name."""
-        return self[name]
-
     def view(self, name: str, at: int | None = None) -> Any:
         """What a projection says at `at`, or at another instant; None if there is none of that name."""
         if at is not None and at != self.at:

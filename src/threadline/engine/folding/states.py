@@ -24,7 +24,7 @@ class States(Sequence[State]):
     of the tail are folded into it at that moment, in the order in which they were recorded.
     """
 
-    __slots__ = ("_again", "_tail", "folding", "outdated", "values")
+    __slots__ = ("_again", "_tail", "folding", "outdated", "touched", "values")
 
     def __init__(self, folding: Folding, values: list[Any] | None = None) -> None:
         self.folding = folding
@@ -33,6 +33,8 @@ class States(Sequence[State]):
         self._tail: Callable[[], Sequence[Recorded]] | Sequence[Recorded] = ()
         self.outdated: set[int] = set()
         """States that a late event has made wrong; they are folded from the log when they are next asked for."""
+        self.touched = 0
+        """The projections that the event taken last has touched, as bits."""
         self._again: Again | None = None
 
     def follow(self, tail: Callable[[], Sequence[Recorded]]) -> None:
@@ -53,18 +55,22 @@ class States(Sequence[State]):
         this, when it is next asked for. So many late events at once cost one refold.
         """
         values, projections = self.values, self.folding.projections
+        self.touched = 0
         for index, fold in steps:
             if index in self.outdated:
+                self.touched |= 1 << index
                 continue
             if again is not None and projections[index].ordered:
                 in_place = projections[index].in_place
                 if in_place is None or not in_place(self[index], recorded):
                     self.outdated.add(index)
                     self._again = again
+                    self.touched |= 1 << index
                     continue
             state = fold(self[index], recorded)
             if state is not None:
                 values[index] = state
+                self.touched |= 1 << index
         return bool(self.outdated)
 
     def __getitem__(self, index: Any) -> Any:

@@ -61,6 +61,8 @@ class Attempt:
         """Position of the request at work: every change that it touches decides on it."""
         self._open: dict[str, Change] = {}
         """The open change of each person, by person id."""
+        self._touched: dict[str, int] = {}
+        """By id of an event of this attempt: the projections that it has touched, as bits."""
         self._sealed_last: dict[str, int] = {}
         """Person id -> the place of the last batch that was sealed with this person in it."""
 
@@ -105,12 +107,15 @@ class Attempt:
             # Late, or ahead of the clock.
             if not instants.take_in(self, person, recorded, plan.steps, self.now, self._refolded):
                 person.tail = None
+            self._touched[recorded.id] = states.touched
         else:
-            values = states.values
+            values, touched = states.values, 0
             for index, fold in plan.steps:
                 state = fold(values[index], recorded)
                 if state is not None:
                     values[index] = state
+                    touched |= 1 << index
+            self._touched[recorded.id] = touched
             person.latest = latest
         if plan.rows:
             change.count_rows(self.catalogue)
@@ -140,9 +145,15 @@ class Attempt:
         if self.plans.of(person.workspace, recorded.event.type).policies:
             cascade(self, person, recorded)
 
-    def reacting(self, event: Event) -> tuple[Policy, ...]:
-        """The policies that want to see an event."""
-        return self.plans.of(event.workspace, event.type).policies
+    def reacting(self, recorded: Recorded) -> list[tuple[Policy, bool]]:
+        """The policies that may be asked about an event, each with whether it has touched what the policy reads."""
+        plan = self.plans.of(recorded.event.workspace, recorded.event.type)
+        touched = self._touched.get(recorded.id, 0)
+        return [
+            (policy, bool(reads & touched))
+            for policy, reads in zip(plan.policies, plan.reads, strict=True)
+            if not reads or reads & touched or policy.unsettled is not None
+        ]
 
     def known(self, person: Person, recorded: Recorded) -> KnownPerson:
         """A person right after an event, as policies see them."""

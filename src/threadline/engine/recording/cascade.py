@@ -9,9 +9,9 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_view import KnownPerson
 from threadline.engine.recording import emission
-from threadline.kernel.event import Event, Recorded
+from threadline.kernel.event import Recorded
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
-from threadline.kernel.policy import TIMER_FIRED, Policy, Wish
+from threadline.kernel.policy import Policy, Wish
 
 
 class Stage(Protocol):
@@ -22,8 +22,8 @@ class Stage(Protocol):
         """What is folded; it says how many writes a wish takes."""
         ...
 
-    def reacting(self, event: Event) -> Sequence[Policy]:
-        """The policies that want to see an event."""
+    def reacting(self, recorded: Recorded) -> Sequence[tuple[Policy, bool]]:
+        """The policies that may be asked about an event, each with whether it has touched what the policy reads."""
         ...
 
     def known(self, person: Person, recorded: Recorded) -> KnownPerson:
@@ -60,14 +60,13 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
         return _room(added, writes, stage.free(person))
 
     for recorded in queue:
-        policies = stage.reacting(recorded.event)
+        policies = stage.reacting(recorded)
         if not policies:
             continue
         known = stage.known(person, recorded)
         known.room_left = room
-        is_timer = recorded.event.type == TIMER_FIRED
-        for policy in policies:
-            if is_timer and not emission.concerns(policy, recorded):
+        for policy, touched in policies:
+            if not policy.is_asked(recorded, known, touched):
                 continue
             for wish in policy.react(recorded, known):
                 if stage.idle(person, policy.name, wish):

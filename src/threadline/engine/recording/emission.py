@@ -10,19 +10,13 @@ from threadline.engine.folding.packing import time_key
 from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.policy import CancelTimer, Effect, Emit, Timer, Wish
 from threadline.kernel.store import Delete, Key, Put
 
 _LANE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 CASCADE_CUT = "threadline.cascade_cut"
 """Type of the event that says a policy wished for more events than one cause may have."""
-
-
-def concerns(policy: Policy, recorded: Recorded) -> bool:
-    """Whether a policy is to see this event: a fired timer is only for the policy that set it."""
-    event = recorded.event
-    return event.type != TIMER_FIRED or event.properties.get("policy") == policy.name
 
 
 def writes_of(catalogue: Catalogue, wish: Wish) -> int:

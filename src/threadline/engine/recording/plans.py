@@ -23,7 +23,9 @@ class EventPlan(NamedTuple):
     marks: tuple[Callable[[Recorded], Iterable[Row]], ...]
     """What makes the rows of the event itself."""
     policies: tuple[Policy, ...]
-    """The policies that are asked."""
+    """The policies that may be asked."""
+    reads: tuple[int, ...]
+    """Of each the projections one of which the event must touch, as bits; 0 if the policy is asked in any case."""
     room: int
     """Writes to keep free for what these policies may add: an event and its consequences commit together."""
 
@@ -70,7 +72,12 @@ class Plans:
             for policy in self._catalogue.reactors(event_type)
             if policy.shared is None or policy.shared.heeds(self.shared(workspace, policy.shared.name), event_type)
         )
-        return EventPlan(plan.steps, plan.rows, plan.marks, policies, 2 * CASCADE_EVENTS_MAX if policies else 0)
+        reads = tuple(self._reads(policy) if policy.goes_by_touch(event_type) else 0 for policy in policies)
+        room = 2 * CASCADE_EVENTS_MAX if policies else 0
+        return EventPlan(plan.steps, plan.rows, plan.marks, policies, reads, room)
+
+    def _reads(self, policy: Policy) -> int:
+        return sum({1 << self._catalogue.index[read.projection] for read in policy.reads})
 
     def shared(self, workspace: str, name: str) -> Any:
         """The value of a policy's `Shared`: one and the same for a whole attempt."""

@@ -15,7 +15,7 @@ from threadline.engine.folding.states import States
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
 from threadline.engine.simulation.variant import Folded, Side, Verdicts
-from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.event import Identifier, Recorded, event_id
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish, source_of
 from threadline.kernel.projection import Edge, Look, State
@@ -115,10 +115,14 @@ class Life:
 
     # --- a stage for the cascade --------------------------------------------------------------
 
-    def reacting(self, event: Event) -> list[Policy]:
-        """The policies that live again and want to see an event, and the judges among them."""
-        found = self._side.step(event.type).reactors
-        return [self._judges if policy is None else policy for policy in found if policy is not None or self.judging]
+    def reacting(self, recorded: Recorded) -> list[tuple[Policy, bool]]:
+        """The policies that live again and want to see an event, and the judges among them.
+
+        Whatever it touches: a projection that nobody has asked for yet is not folded here.
+        """
+        found = self._side.step(recorded.event.type).reactors
+        asked = (self._judges if policy is None else policy for policy in found if policy is not None or self.judging)
+        return [(policy, True) for policy in asked]
 
     def known(self, person: Person, recorded: Recorded) -> KnownPerson:
         """The person right after an event, which may be of imported history that was known when it occurred."""

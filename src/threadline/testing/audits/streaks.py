@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import zoneinfo
+from collections import Counter
 from typing import Any
 
 from threadline.testing.audits.told import PASSIVE, Told
@@ -19,12 +21,18 @@ _OTHER_NAMES = {"Etc/UTC": "UTC", "GMT": "UTC", "+00:00": "UTC", "Asia/Katmandu"
 FIELDS = ("current", "longest", "at_risk", "expires_at", "last_active_on", "run", "longest_run", "history")
 """What is audited of the view."""
 
-Dated = list[tuple[int, dt.date]]
-"""Instants of events and the local days they count for, in order."""
+_LATE = 32 * _HOURS_24
+_QUARTER = 15 * 60 * 1_000_000
+_BLOCK_DAYS = 32
+_ZONES_PER_DAY = 4
+_QUARTERS_PER_DAY = 24
 
 
-def streaks(events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT) -> dict[str, Any]:
-    """The view of the streak ``daily``. ``events`` are one person's in occurred order; from ``now`` on none counts."""
+def streaks(
+    events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT, known_at: int | None = None
+) -> dict[str, Any]:
+    """The view of the streak ``daily``. ``events`` are one person's; from ``now`` on none counts. They became known at
+    ``known_at``, which is ``now`` if nothing else is said."""
     active = [
         event
         for event in events
@@ -33,8 +41,8 @@ def streaks(events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT) -
         and not event["type"].startswith("threadline.")
         and event.get("source_type") != "internal"
     ]
-    dated, zone, leapt = _dated(active, day_start)
-    days = sorted({day for _, day in dated})
+    dated, zone, leapt = _dated(active, day_start, now if known_at is None else known_at)
+    days = sorted(dated)
     runs: list[list[dt.date]] = []
     for day in days:
         if runs and _bridged(runs[-1][-1], day, leapt):
@@ -57,39 +65,106 @@ def streaks(events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT) -
     }
 
 
-def days(events: list[Told], day_start: dt.timedelta = _MIDNIGHT) -> dict[str, int]:
+def days(events: list[Told], known_at: int, day_start: dt.timedelta = _MIDNIGHT) -> dict[str, int]:
     """How many active events each local day has."""
-    counts: dict[str, int] = {}
     active = [event for event in events if event["type"] not in (*PASSIVE, *_OWN)]
-    for _, day in _dated(active, day_start)[0]:
-        counts[day.isoformat()] = counts.get(day.isoformat(), 0) + 1
-    return counts
+    return {day.isoformat(): count for day, count in _dated(active, day_start, known_at)[0].items()}
 
 
-def _dated(events: list[Told], day_start: dt.timedelta) -> tuple[Dated, dt.tzinfo, set[dt.date]]:
-    """The local day of every event; the zone at the end; the days that changes of zone have leapt over."""
-    dated: Dated = []
-    leapt: set[dt.date] = set()
-    name, changed_at = None, None
+@dataclasses.dataclass
+class _Group:
+    """Events that stay together: of one day in one zone, or of one quarter of an hour and no zone."""
+
+    zone: str
+    """Empty for none."""
+    stops: list[int]
+    """The instants at which they decide where the person was: of the first and of the last."""
+    count: int
+    day: dt.date
+    """In their own zone; of those without one, that of UTC."""
+    found: list[dt.date] = dataclasses.field(default_factory=list)
+    """The days for which the events at the stops count."""
+
+    @property
+    def block(self) -> int:
+        return (self.day - _EPOCH.date()).days // _BLOCK_DAYS
+
+
+def _dated(
+    events: list[Told], day_start: dt.timedelta, known_at: int
+) -> tuple[dict[dt.date, int], dt.tzinfo, set[dt.date]]:
+    """How many events count for each local day; the zone at the end; the days that changes of zone have leapt over."""
+    counts: Counter[dt.date] = Counter()
+    timely = []
     for event in events:
-        at, named = event["occurred_at"], event["context"].get("timezone")
-        named = _OTHER_NAMES.get(named, named)
-        if _zone(named) is not None and named != name:
-            if name is not None:
+        if known_at - event["occurred_at"] <= _LATE:
+            timely.append(event)
+        else:
+            counts[_date(event["occurred_at"], _zone(_named(event)) or dt.UTC, day_start)] += 1
+    groups = _groups(timely, day_start)
+    stops = sorted(
+        (group.block, at, group.zone, place, number)
+        for place, group in enumerate(groups)
+        for number, at in enumerate(group.stops)
+    )
+    leapt: set[dt.date] = set()
+    name, changed_at = "", None
+    been: list[tuple[int, dt.date]] = []
+    for _, at, zone, place, _ in stops:
+        group = groups[place]
+        if zone and zone != name:
+            if name:
                 changed_at = at
-                old, new = (_zone(each) or dt.UTC for each in (name, named))
-                cut = _date(at, new, day_start) - _ONE
-                ahead = (_clock(at, new).utcoffset() or _MIDNIGHT) - (_clock(at, old).utcoffset() or _MIDNIGHT)
-                forward = ahead >= dt.timedelta(hours=12) and cut >= _date(at, old, day_start)
-                if forward and all(abs((cut - other).days) >= 7 for other in leapt):
-                    leapt.add(cut)
-            name = named
-        day = _date(at, _zone(name) or dt.UTC, day_start)
-        lately = {other for when, other in dated if when > at - _HOURS_24}
-        if changed_at is not None and at - changed_at < _HOURS_24 and len(lately) > 1 and day not in lately:
-            day = max(dated)[1]
-        dated.append((at, day))
-    return dated, _zone(name) or dt.UTC, leapt
+                leapt |= _leap(name, zone, at, day_start, leapt)
+            name = zone
+        day = group.day if zone else _date(at - _QUARTER + 1, _zone(name) or dt.UTC, day_start)
+        lately = {other for when, other in been if when > at - _HOURS_24}
+        if changed_at is not None and 0 <= at - changed_at < _HOURS_24 and len(lately) > 1 and day not in lately:
+            day = max(been)[1]
+        been.append((at, day))
+        group.found.append(day)
+    for group in groups:
+        counts[group.day if group.zone and group.day in group.found else group.found[-1]] += group.count
+    return dict(counts), _zone(name) or dt.UTC, leapt
+
+
+def _groups(events: list[Told], day_start: dt.timedelta) -> list[_Group]:
+    named: dict[tuple[dt.date, str], _Group] = {}
+    bare: dict[int, _Group] = {}
+    for event in events:
+        at, zone = event["occurred_at"], _named(event)
+        tz = _zone(zone)
+        if tz is None:
+            shift = day_start // dt.timedelta(microseconds=1)
+            quarter = (at - shift) // _QUARTER
+            ends = (quarter + 1) * _QUARTER + shift - 1
+            group = bare.setdefault(quarter, _Group("", [ends], 0, _date(at, dt.UTC, day_start)))
+        else:
+            day = _date(at, tz, day_start)
+            group = named.setdefault((day, zone), _Group(zone, [at, at], 0, day))
+            group.stops = [min(at, group.stops[0]), max(at, group.stops[1])]
+        group.count += 1
+    for day in {day for day, _ in named}:
+        zones = sorted(zone for other, zone in named if other == day)
+        for zone in zones[_ZONES_PER_DAY:]:
+            named[day, zones[_ZONES_PER_DAY - 1]].count += named.pop((day, zone)).count
+    quarters = Counter(group.day for group in bare.values())
+    assert max(quarters.values(), default=0) <= _QUARTERS_PER_DAY, "this is not audited"
+    return [*named.values(), *bare.values()]
+
+
+def _leap(old: str, new: str, at: int, day_start: dt.timedelta, leapt: set[dt.date]) -> set[dt.date]:
+    """The date that a change of zone puts the clock over, unless another one was forgiven within seven days."""
+    before, after = (_zone(each) or dt.UTC for each in (old, new))
+    cut = _date(at, after, day_start) - _ONE
+    ahead = (_clock(at, after).utcoffset() or _MIDNIGHT) - (_clock(at, before).utcoffset() or _MIDNIGHT)
+    forward = ahead >= dt.timedelta(hours=12) and cut >= _date(at, before, day_start)
+    return {cut} if forward and all(abs((cut - other).days) >= 7 for other in leapt) else set()
+
+
+def _named(event: Told) -> str:
+    name = event["context"].get("timezone")
+    return _OTHER_NAMES.get(name, name) if isinstance(name, str) else ""
 
 
 def _zone(name: Any) -> dt.tzinfo | None:
