@@ -48,7 +48,7 @@ class Engine:
         self.catalogue = catalogue
         self.clock = clock
         self.recorder = Recorder(store, catalogue, clock)
-        self.asker = Asker(store, catalogue)
+        self.asker = Asker(store, catalogue, self.recorder.recent)
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
         indexing.prepare(store, catalogue)

@@ -35,9 +35,9 @@ WHOLE_BYTES_MAX = 1_000
 """States of up to so many bytes are written whole: reading a tail for them costs more than it saves."""
 SNAPSHOT_BYTES_MAX = VALUE_BYTES_MAX // 2
 """Larger states are written whole as well, so that the first event that makes a person too large is the one refused."""
-TAIL_EVENTS_MAX = 8
+TAIL_EVENTS_MAX = 16
 """Readers fold the tail, so it is short."""
-TAIL_EVENT_BYTES = 500
+TAIL_EVENT_BYTES = 250
 """One event of tail for so many bytes of states: the larger a snapshot, the seldomer it is written."""
 PAGE_PEOPLE = 200
 _READINGS_MAX = 64
@@ -350,7 +350,7 @@ def read_people(store: Store, catalogue: Catalogue, ids: Iterable[str]) -> list[
     else writes."""
     chosen = list(ids)
     found = store.get([*map(person_key, chosen), *map(snapshot_key, chosen)]) if chosen else []
-    people = _assembled(store, catalogue, found[: len(chosen)], found[len(chosen) :])
+    people = assembled(store, catalogue, found[: len(chosen)], found[len(chosen) :])
     for person, snapshot in zip(people, found[len(chosen) :], strict=True):
         if snapshot is None and isinstance(person, Person) and not person.snapshot_version:
             person.snapshot_item = 0
@@ -365,7 +365,7 @@ def people_of(
     chosen = list(items)
     keys = [snapshot_key(item.key.partition) for item in chosen if item.value.startswith(_HEAD_START)]
     snapshots = {item.key.partition: item for item in (store.get(keys) if keys else ()) if item is not None}
-    people = _assembled(store, catalogue, chosen, [snapshots.get(item.key.partition) for item in chosen])
+    people = assembled(store, catalogue, chosen, [snapshots.get(item.key.partition) for item in chosen])
     if tails:
         _read_tails(store, [each for each in people if isinstance(each, Person) and each.tail])
     return people
@@ -391,9 +391,10 @@ def pages_of_people(store: Store, catalogue: Catalogue) -> Iterator[tuple[Item, 
                 yield item, person
 
 
-def _assembled(
+def assembled(
     store: Store, catalogue: Catalogue, items: Sequence[Item | None], snapshots: Sequence[Item | None]
 ) -> list[Person | str | None]:
+    """The people of these items and the snapshots read with them, which are read again where a commit came between."""
     found: list[Person | str | None] = []
     for item, snapshot in zip(items, snapshots, strict=True):
         for _ in range(_READINGS_MAX):

@@ -140,6 +140,10 @@ class Recorder:
         thread = one.names[0].thread
         return self._cache.owners.peek(thread) or thread
 
+    def recent(self, id: str) -> Recorded | None:
+        """An event of a person's tail by its id, if this process has recorded it lately."""
+        return self._cache.events.peek(id)
+
     def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
         """Record what `check` has made of requests, in one call. See `record`."""
         with seldom_collected():
@@ -342,7 +346,7 @@ class Recorder:
     def _forget(self, attempt: Attempt) -> None:
         """Drop from the cache whom an attempt has changed that did not work with it."""
         for id, person in attempt.people.touched.items():
-            self._cache.forget(id)
+            self._cache.people.forget(id)
             for thread in person.heads:
                 self._cache.owners.forget(thread)
 
