@@ -172,12 +172,16 @@ def test_the_auditor_says_the_same(text: str, hours: int, history: list[Event], 
     state = known.empty()
     for recorded in told:
         state = known.after(state, recorded)
-    plain = [scenarios.plain(each.event) for each in told if each.event.source_type != "internal"]
-    expected = audited.streaks(plain, now, day_start, scenarios.NOW)
+    plain = [
+        {**scenarios.plain(each.event), "recorded_at": each.recorded_at}
+        for each in told
+        if each.event.source_type != "internal"
+    ]
+    expected = audited.streaks(plain, now, day_start)
     shown = known.view(state, now, [])["daily"]
     assert {name: shown[name] for name in audited.FIELDS} == expected
     counted = {date_of(day): events for day, _, events in plan.records(state, now // DAY - 300, now // DAY + 2)}
-    assert counted == audited.days(plain, scenarios.NOW, day_start)
+    assert counted == audited.days(plain, now, day_start)
 
 
 @pytest.mark.parametrize(("naming", "reads_max"), [(1, 0), (1_000, 0), (3, 8)])

@@ -28,11 +28,9 @@ _ZONES_PER_DAY = 4
 _QUARTERS_PER_DAY = 24
 
 
-def streaks(
-    events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT, known_at: int | None = None
-) -> dict[str, Any]:
-    """The view of the streak ``daily``. ``events`` are one person's; from ``now`` on none counts. They became known at
-    ``known_at``, which is ``now`` if nothing else is said."""
+def streaks(events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT) -> dict[str, Any]:
+    """The view of the streak ``daily``. ``events`` are one person's; from ``now`` on none counts. Each became known at
+    its ``recorded_at``, or at ``now`` if it has none."""
     active = [
         event
         for event in events
@@ -41,7 +39,7 @@ def streaks(
         and not event["type"].startswith("threadline.")
         and event.get("source_type") != "internal"
     ]
-    dated, zone, leapt = _dated(active, day_start, now if known_at is None else known_at)
+    dated, zone, leapt = _dated(active, day_start, now)
     days = sorted(dated)
     runs: list[list[dt.date]] = []
     for day in days:
@@ -65,10 +63,10 @@ def streaks(
     }
 
 
-def days(events: list[Told], known_at: int, day_start: dt.timedelta = _MIDNIGHT) -> dict[str, int]:
+def days(events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT) -> dict[str, int]:
     """How many active events each local day has."""
     active = [event for event in events if event["type"] not in (*PASSIVE, *_OWN)]
-    return {day.isoformat(): count for day, count in _dated(active, day_start, known_at)[0].items()}
+    return {day.isoformat(): count for day, count in _dated(active, day_start, now)[0].items()}
 
 
 @dataclasses.dataclass
@@ -90,14 +88,12 @@ class _Group:
         return (self.day - _EPOCH.date()).days // _BLOCK_DAYS
 
 
-def _dated(
-    events: list[Told], day_start: dt.timedelta, known_at: int
-) -> tuple[dict[dt.date, int], dt.tzinfo, set[dt.date]]:
+def _dated(events: list[Told], day_start: dt.timedelta, now: int) -> tuple[dict[dt.date, int], dt.tzinfo, set[dt.date]]:
     """How many events count for each local day; the zone at the end; the days that changes of zone have leapt over."""
     counts: Counter[dt.date] = Counter()
     timely = []
     for event in events:
-        if known_at - event["occurred_at"] <= _LATE:
+        if event.get("recorded_at", now) - event["occurred_at"] <= _LATE:
             timely.append(event)
         else:
             counts[_date(event["occurred_at"], _zone(_named(event)) or dt.UTC, day_start)] += 1
