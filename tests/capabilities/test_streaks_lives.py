@@ -1,0 +1,152 @@
+"""Streaks against the auditor: lives of late and early events from many zones, of people who are joined and split."""
+
+from __future__ import annotations
+
+import datetime as dt
+import zoneinfo
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.event import Recorded
+from threadline.kernel.identity import MERGED
+from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
+from threadline.testing import scenarios
+from threadline.testing.audits import streaks as audited
+
+UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
+"""A life takes half a second, so that shrinking one would take minutes; the failure prints it as it is."""
+
+EARLY_RISERS = """
+timezone: America/New_York
+calendar: {day_start: "04:00"}
+"""
+LATE = 32 * DAY
+LATENESS = (
+    0, 0, 0, 1, 10 * MINUTE, 3 * HOUR, 20 * HOUR, -HOUR, -23 * HOUR, 2 * DAY, 30 * DAY, 31 * DAY, LATE - HOUR, LATE - 1,
+    LATE, LATE + 1, LATE + HOUR, 33 * DAY, 40 * DAY, 70 * DAY, 200 * DAY,
+)  # fmt: skip
+"""How long after it occurs an event becomes known."""
+PAUSES = (0, 1, 10 * MINUTE, 10 * MINUTE, HOUR, 7 * HOUR, DAY - 1, DAY, 2 * DAY, 33 * DAY)
+ZONES = (
+    "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "+05:30", "No/Where", None,
+)  # fmt: skip
+WHO = ("a", "b", "c")
+
+
+class Lived:
+    """Three people whose events become known when the clock has reached that instant; some are joined for a while."""
+
+    def __init__(self, random: Random, definitions: str) -> None:
+        self.random = random
+        self.asked = Asked(definitions=definitions)
+        self.on = self.asked.engine
+        self.zones = random.sample(ZONES, random.choice((1, 2, 3, len(ZONES))))
+        self.lateness = random.choice((LATENESS[:3], LATENESS[:10], LATENESS))
+        self.pauses = random.choice((PAUSES[:4], PAUSES[:7], PAUSES))
+        self.zone: str | None = None
+        for name in WHO:
+            self.asked.tell("page", anonymous_id=name)
+
+    def go_on(self) -> None:
+        """Let time pass, and one thing happen."""
+        self.asked.now += self.random.choice(self.pauses) + self.random.randrange(MINUTE)
+        if self.random.random() < 0.05:
+            self._join_or_split()
+        else:
+            self._record()
+
+    def _record(self) -> None:
+        if self.random.random() < 0.4:
+            self.zone = self.random.choice(self.zones)
+        named = self.zone is not None and self.random.random() < 0.8
+        self.asked.tell(
+            self.random.choice(("page", "page", "tool_used", "tag_added")),
+            at=self.asked.now - self.random.choice(self.lateness),
+            context={"timezone": self.zone} if named else {},
+            anonymous_id=self.random.choice(WHO),
+        )
+
+    def _join_or_split(self) -> None:
+        one, other = self.random.sample(WHO, 2)
+        joins = [each.id for each in self.log(self.person(one)) if each.event.type == MERGED]
+        try:
+            if joins:
+                self.on.unmerge("default", self.random.choice(joins), request=f"{self.asked.now}")
+            else:
+                self.on.merge("default", f"anonymous_id:{one}", f"anonymous_id:{other}", request=f"{self.asked.now}")
+        except (Conflict, InvalidValue):
+            pass  # they are one already, or others have been joined to them since
+
+    def person(self, name: str) -> Any:
+        """Whoever has this identifier now."""
+        return self.on.person("default", f"anonymous_id:{name}")
+
+    def log(self, person: Any) -> list[Recorded]:
+        """Every event of a person."""
+        found: list[Recorded] = self.on.events(person, limit=1_000)
+        assert len(found) < 1_000
+        return found
+
+
+def told(log: Iterable[Recorded]) -> list[dict[str, Any]]:
+    """Events as the auditor reads them."""
+    return [
+        {
+            **scenarios.plain(each.event),
+            "source_type": each.event.source_type,
+            "recorded_at": each.recorded_at,
+            "id": each.id,
+        }
+        for each in log
+    ]
+
+
+@pytest.mark.parametrize(
+    ("definitions", "calendar"),
+    [("", {}), (EARLY_RISERS, {"day_start": dt.timedelta(hours=4), "default": zoneinfo.ZoneInfo("America/New_York")})],
+    ids=["shipped", "early"],
+)
+@settings(phases=UNSHRUNK)
+@given(random=scenarios.randoms, count=st.integers(1, 120))
+def test_streaks_and_days_are_what_the_auditor_reckons_from_the_log(
+    definitions: str, calendar: dict[str, Any], random: Random, count: int
+) -> None:
+    lived = Lived(random, definitions)
+    for _ in range(count):
+        lived.go_on()
+    for name in WHO:
+        _check(lived, name, calendar, random)
+
+
+def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) -> None:
+    asked, who = lived.asked, f"anonymous_id:{name}"
+    log = told(lived.log(lived.person(name)))
+    asked.now += random.choice(PAUSES) + DAY  # so that nothing lies ahead
+    answer = asked.ask("daily_activity", id=who, since=format_time(asked.now - 300 * DAY)[:10])
+    expected = {
+        day: events
+        for day, events in audited.days(log, asked.now, **calendar).items()
+        if answer["today"] >= day >= format_time(asked.now - 300 * DAY)[:10]
+    }
+    assert {day["date"]: day["events"] for day in answer["days"]} == {day: len(es) for day, es in expected.items()}
+    shown = asked.ask("streaks", id=who)["streaks"]["daily"]
+    assert _audited(shown) == audited.streaks(log, asked.now, **calendar)
+    for _ in range(3):
+        at = asked.now - random.randrange(asked.now - STARTS_AT + 1)
+        shown = asked.ask("streaks", id=who, as_of=format_time(at), known="now")["streaks"]["daily"]
+        assert _audited(shown) == audited.streaks(log, at, **calendar)
+        then = lived.on.asker.past("default", who).at(at)
+        known = [each for each in told(lived.log(then)) if each["recorded_at"] <= at]
+        shown = asked.ask("streaks", id=who, as_of=format_time(at))["streaks"]["daily"]
+        assert _audited(shown) == audited.streaks(known, at, **calendar)
+
+
+def _audited(shown: dict[str, Any]) -> dict[str, Any]:
+    return {name: shown[name] for name in audited.FIELDS}
