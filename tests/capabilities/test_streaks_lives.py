@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 import zoneinfo
+from collections import Counter
 from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.streaks import read_streaks
+from threadline.capabilities.streaks.civil import date_of
+from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.state import ZONES_PER_DAY_MAX, State
 from threadline.kernel.errors import Conflict, InvalidValue
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
 from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
 from threadline.testing import scenarios
@@ -150,3 +156,67 @@ def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) ->
 
 def _audited(shown: dict[str, Any]) -> dict[str, Any]:
     return {name: shown[name] for name in audited.FIELDS}
+
+
+# --- travellers ---------------------------------------------------------------------------------
+
+STATES = Plan(read_streaks(Definitions([])))
+DESTINATIONS = (
+    "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "Europe/Rome", "Pacific/Auckland",
+    "Australia/Lord_Howe", "America/Los_Angeles", "Asia/Tokyo",
+)  # fmt: skip
+QUARTER = 15 * MINUTE
+
+
+def journeys(random: Random) -> list[tuple[int, str]]:
+    """Instants, and the zone that is named or none, of somebody who stays in each zone for eight hours or longer."""
+    begins = random.randrange(600, 620) * 32 * DAY + 2 * DAY  # a month whose days are settled together
+    at, leaves, stay = begins, begins, random.choice((1, 24, 60))
+    destinations = random.sample(DESTINATIONS, random.randrange(1, len(DESTINATIONS)))
+    zone, found = "", list[tuple[int, str]]()
+    while at < begins + 28 * DAY and (destinations or at < leaves):
+        arrives = at >= leaves
+        if arrives:
+            # What names no zone is dated by quarters of an hour; so none lies in that of a change of zone.
+            at = at // QUARTER * QUARTER + QUARTER
+            zone, leaves = destinations.pop(), at + 8 * HOUR + random.randrange(stay) * HOUR
+        found.append((at + random.randrange(QUARTER), zone if arrives or random.random() < 0.6 else ""))
+        at = (at if not arrives else at // QUARTER * QUARTER) + random.choice((QUARTER, HOUR, 5 * HOUR, 11 * HOUR))
+    return sorted(found)
+
+
+def own_days(journey: list[tuple[int, str]]) -> Counter[str] | None:
+    """How many events each local day has, one event after the other; None where one may be held back from its day, or a
+    day is in more zones than are told apart."""
+    counted: Counter[str] = Counter()
+    zones: dict[str, set[str]] = {}
+    zone, changed_at, been = "", None, list[tuple[int, str]]()
+    for at, named in journey:
+        if named and named != zone:
+            zone, changed_at = named, at if zone else None
+        moment = dt.datetime.fromtimestamp(at // 1_000_000, zoneinfo.ZoneInfo(zone or "UTC"))
+        day = moment.date().isoformat()
+        lately = {other for when, other in been if when > at - DAY - QUARTER} | {day}
+        if changed_at is not None and at - changed_at < DAY + QUARTER and len(lately) > 2:
+            return None
+        if named:
+            zones.setdefault(day, set()).add(named)
+        been.append((at, day))
+        counted[day] += 1
+    return counted if max(map(len, zones.values())) <= ZONES_PER_DAY_MAX else None
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.filter_too_much])
+@given(random=scenarios.randoms)
+def test_where_nothing_is_held_back_each_event_counts_for_its_own_local_day(random: Random) -> None:
+    journey = journeys(random)
+    expected = own_days(journey)
+    unnamed = Counter(at // DAY for at, zone in journey if not zone)
+    assume(expected is not None and max(unnamed.values(), default=0) <= 24)
+    state: State = {}
+    for number, (at, zone) in random.sample([*enumerate(journey)], len(journey)):
+        context = {"timezone": zone} if zone else {}
+        event = Event(type="page", identifiers=(), occurred_at=at, key=str(number), context=context)
+        STATES.fold(state, Recorded(event, f"{number:032x}", "t", 1, at + random.randrange(LATE)))
+    first, last = journey[0][0] // DAY - 1, journey[-1][0] // DAY + 1
+    assert {date_of(day): events for day, _, events in STATES.records(state, first, last)} == expected
