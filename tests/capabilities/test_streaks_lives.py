@@ -17,7 +17,9 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.streaks import read_streaks
 from threadline.capabilities.streaks.civil import date_of
-from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.dating import day_records
+from threadline.capabilities.streaks.fold import fold
+from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.state import ZONES_PER_DAY_MAX, State
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.event import Event, Recorded
@@ -160,7 +162,7 @@ def _audited(shown: dict[str, Any]) -> dict[str, Any]:
 
 # --- travellers ---------------------------------------------------------------------------------
 
-STATES = Plan(read_streaks(Definitions([])))
+PLAN = Plan(read_streaks(Definitions([])))
 DESTINATIONS = (
     "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "Europe/Rome", "Pacific/Auckland",
     "Australia/Lord_Howe", "America/Los_Angeles", "Asia/Tokyo",
@@ -217,6 +219,6 @@ def test_where_nothing_is_held_back_each_event_counts_for_its_own_local_day(rand
     for number, (at, zone) in random.sample([*enumerate(journey)], len(journey)):
         context = {"timezone": zone} if zone else {}
         event = Event(type="page", identifiers=(), occurred_at=at, key=str(number), context=context)
-        STATES.fold(state, Recorded(event, f"{number:032x}", "t", 1, at + random.randrange(LATE)))
+        fold(PLAN, state, Recorded(event, f"{number:032x}", "t", 1, at + random.randrange(LATE)))
     first, last = journey[0][0] // DAY - 1, journey[-1][0] // DAY + 1
-    assert {date_of(day): events for day, _, events in STATES.records(state, first, last)} == expected
+    assert {date_of(day): events for day, _, events in day_records(PLAN, state, first, last)} == expected
