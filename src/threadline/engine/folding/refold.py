@@ -13,7 +13,7 @@ from threadline.engine.folding.packing import unpack_event, unpack_events
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import State
+from threadline.kernel.projection import Fold, State
 from threadline.kernel.store import Store
 
 NOTHING = (-(1 << 63), "")
@@ -62,22 +62,34 @@ def fold_events(
     folding: Folding, events: Iterable[Recorded], states: list[State], only: Sequence[int] | None = None
 ) -> tuple[int, str]:
     """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
-    latest = NOTHING
-    plans: dict[str, tuple[tuple[int, object], ...]] = {}
+    at, id = NOTHING
+    plans = _Steps(folding, only)
     for recorded in events:
         event = recorded.event
-        plan = plans.get(event.type)
-        if plan is None:
-            plan = plans[event.type] = tuple(
-                step for step in folding.plan(event.type).steps if only is None or step[0] in only
-            )
-        for index, fold in plan:
-            state = fold(states[index], recorded)  # type: ignore[operator]
+        steps = plans[event.type]
+        for index, fold in steps:
+            state = fold(states[index], recorded)
             if state is not None:
                 states[index] = state
-        if plan and event.occurred_at >= latest[0]:
-            latest = max(latest, (event.occurred_at, recorded.id))
-    return latest
+        if steps and event.occurred_at >= at and (event.occurred_at > at or recorded.id > id):
+            at, id = event.occurred_at, recorded.id
+    return at, id
+
+
+class _Steps(dict[str, tuple[tuple[int, Fold], ...]]):
+    """By event type, the folds of some projections and where their states are."""
+
+    def __init__(self, folding: Folding, only: Sequence[int] | None) -> None:
+        super().__init__()
+        self._folding = folding
+        self._only = only
+
+    def __missing__(self, event_type: str) -> tuple[tuple[int, Fold], ...]:
+        steps = self._folding.plan(event_type).steps
+        if self._only is not None:
+            steps = tuple(step for step in steps if step[0] in self._only)
+        self[event_type] = steps
+        return steps
 
 
 def person_events(

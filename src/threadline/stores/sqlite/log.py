@@ -173,7 +173,10 @@ class EventLog:
 
     def _entries(self, ask: Ask, rows: Sequence[Row]) -> list[LogEntry]:
         types = self._names.texts(ask, {row[3] for row in rows})
-        return [LogEntry(r[0].hex(), r[1], r[2], types[r[3]], r[4].hex(), r[5], r[6]) for r in rows]
+        return [
+            LogEntry(thread.hex(), sequence, at, types[type], id.hex(), digest, body)
+            for thread, sequence, at, type, id, digest, body, _ in rows
+        ]
 
     # --- writing --------------------------------------------------------------------------------
 
