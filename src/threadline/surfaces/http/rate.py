@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
@@ -125,7 +125,8 @@ class RateLimits:
     """What every way in of events is counted under: its source, the address it comes from, and each event's person.
 
     A person is known here by the thread in which the event would stand, for which the store need not be asked.
-    ``tokens`` says whether people are limited in what comes with an API token, too.
+    ``tokens`` says whether people are limited in what comes with an API token, too. In ``thread`` whoever is near a
+    limit waits for the store, and nobody else should.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class RateLimits:
         by_person: Buckets,
         shared: SharedLimits | None = None,
         *,
+        thread: Executor,
         tokens: bool = False,
     ) -> None:
         self._engine = engine
@@ -146,8 +148,7 @@ class RateLimits:
         self._by_person = by_person
         self._shared = shared
         self._tokens = tokens
-        # One thread of its own: whoever is near a limit waits there for the store, and nobody else does.
-        self._thread = ThreadPoolExecutor(1, "threadline-limits")
+        self._thread = thread
 
     def concern(self, credential: Credential) -> bool:
         """Whether anything that comes with a credential is limited at all."""
@@ -187,10 +188,6 @@ class RateLimits:
         """
         if self._limits_people(credential):
             await self._charge([], 0, _counts(await self._fresh(checked), _people(checked)))
-
-    def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown()
 
     def _limits_people(self, credential: Credential) -> bool:
         return self._by_person.on and (self._tokens or credential.kind != "token")
