@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.limits import IDENTIFIERS_PER_EVENT_MAX
+from threadline.kernel.limits import EVENT_BYTES_MAX, IDENTIFIERS_PER_EVENT_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND
 
 ZONES = ("Pacific/Kiritimati", "Pacific/Pago_Pago")
@@ -50,7 +50,7 @@ def attacks(who: Identifier, types: Sequence[str], now: int) -> dict[str, Attack
         "every type in reverse": lambda n: event(n, types[n % len(types)], now - n * HOUR, zoned=True),
         "ahead of the clock": lambda n: event(n, at=now + (n * 7_919 % 3_000) * SECOND),
         "as many identifiers as may be": named,
-        "as large as may be": lambda n: _with(event(n), properties={"title": "Home", "text": "x" * 60_000}),
+        "as large as may be": lambda n: _with(event(n), properties={"title": "Home", "text": "x" * (EVENT_BYTES_MAX - 1_000)}),
         "as many traits as may be": lambda n: _with(
             event(n, "identify"), properties={f"t{n}-{i}": "y" for i in range(200)}
         ),

@@ -103,7 +103,7 @@ class Ingest:
         try:
             if rejections:
                 entries = self._entries(rejections, credential, form, secrets)
-                await self.writer.run(lambda: self.engine.reject(entries))
+                await self.writer.reject(entries)
             receipts = await self.writer.record(admitted(checked, charge.refused))
         except Exception:
             charge.settle(None)
@@ -136,7 +136,7 @@ class Ingest:
         await self._limits.charge((), credential, address, rejected=1)
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
         entries = self._entries([rejection], credential, "text", secrets)
-        await self.writer.run(lambda: self.engine.reject(entries))
+        await self.writer.reject(entries)
         self.metrics.events.add((credential.workspace, credential.name, "rejected"))
 
     def _entries(
