@@ -66,6 +66,9 @@ class Application:
         self._threads = ThreadPoolExecutor(settings.read_threads, "threadline-read")
         # Of its own, so that no key waits to be looked up until reads have ended that may take minutes.
         self._looks = ThreadPoolExecutor(LOOK_THREADS, "threadline-look")
+        self._limiting = ThreadPoolExecutor(1, "threadline-limit")
+        # One thread: what large requests take of the interpreter, all of them together, is one share beside the others.
+        self._decoding = ThreadPoolExecutor(1, "threadline-decode")
         self._client_address = ClientAddress(settings.forwarded_allow_ips)
         self._log_line = (log_line or _to_stderr) if settings.access_log else None
         self.router = Router(self._routes(settings))
@@ -75,11 +78,11 @@ class Application:
         by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
         by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
         by_person = Buckets(settings.person_events_per_second, settings.person_burst_events)
-        limits = self.rate_limits = RateLimits(
-            self.engine, self.writer, by_source, by_address, by_person, self._limits,
+        limits = RateLimits(
+            self.engine, self.writer, by_source, by_address, by_person, self._limits, thread=self._limiting,
             tokens=settings.person_limit_tokens,
         )  # fmt: skip
-        ingest = Ingest(self.engine, self.writer, self.metrics, limits)
+        ingest = Ingest(self.engine, self.writer, self.metrics, limits, self._decoding)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
@@ -91,9 +94,8 @@ class Application:
     async def close(self) -> None:
         """Wait for what is being written and read."""
         await self.writer.close()
-        self.rate_limits.close()
-        self._threads.shutdown()
-        self._looks.shutdown()
+        for threads in (self._threads, self._looks, self._limiting, self._decoding):
+            threads.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the life of the server."""

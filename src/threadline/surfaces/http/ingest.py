@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,11 +29,20 @@ REPEATS_PER_SECOND = 0.1
 """Messages without a key, of one source, each of which has an entry of its own, though it may be the same text as one
 before: so many at once, and then so many a second. Of what comes beyond that, the same text is one entry."""
 
+DECODED_ASIDE_BYTES = 128 * 1_024
+DECODED_ASIDE_COMMAS = 4_096
+"""A body with more is decoded beside the event loop, so that reads do not wait for it.
+
+There is a comma between messages, and each that is none takes longer than its few bytes would tell.
+"""
 CHECKED_ASIDE_EVENTS = 20
-"""More events than that of one request are validated in a thread beside the event loop."""
+"""More events than that of one request are validated beside the event loop."""
 
 SECRET_LENGTH_MIN = 8
 """A secret that is shorter is a name in a test, and may stand anywhere in a text that says nothing of it."""
+
+
+T = TypeVar("T")
 
 
 class RejectedMessage(msgspec.Struct, rename="camel"):
@@ -59,11 +70,14 @@ class Outcome(msgspec.Struct):
 class Ingest:
     """Takes decoded messages to the log."""
 
-    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, limits: RateLimits) -> None:
+    def __init__(
+        self, engine: Engine, writer: Writer, metrics: Metrics, limits: RateLimits, decoding: Executor
+    ) -> None:
         self.engine = engine
         self.writer = writer
         self.metrics = metrics
         self._limits = limits
+        self._decoding = decoding
         self._repeats = Buckets(REPEATS_PER_SECOND, REPEATS_AT_ONCE_MAX)
 
     async def take(
@@ -89,7 +103,7 @@ class Ingest:
         try:
             if rejections:
                 entries = self._entries(rejections, credential, form, secrets)
-                await self.writer.run(lambda: self.engine.reject(entries))
+                await self.writer.reject(entries)
             receipts = await self.writer.record(admitted(checked, charge.refused))
         except Exception:
             charge.settle(None)
@@ -103,7 +117,14 @@ class Ingest:
         """Validate events beside the commit of others, and many of them beside the event loop."""
         if len(events) <= CHECKED_ASIDE_EVENTS:
             return self.engine.check(events)
-        return await asyncio.to_thread(self.engine.check, events)
+        return await self._aside(partial(self.engine.check, events))
+
+    async def decode(self, body: bytes, work: Callable[[], T]) -> T:
+        """What ``work`` makes of a body; beside the event loop unless the body is short."""
+        return work() if is_short(body) else await self._aside(work)
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._decoding, work)
 
     async def refuse_body(
         self, body: bytes, credential: Credential, address: str, error: MalformedBody, secrets: Sequence[str]
@@ -115,7 +136,7 @@ class Ingest:
         await self._limits.charge((), credential, address, rejected=1)
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
         entries = self._entries([rejection], credential, "text", secrets)
-        await self.writer.run(lambda: self.engine.reject(entries))
+        await self.writer.reject(entries)
         self.metrics.events.add((credential.workspace, credential.name, "rejected"))
 
     def _entries(
@@ -158,6 +179,11 @@ class Ingest:
             credential.workspace, credential.name, accepted=outcome.accepted, duplicates=outcome.duplicates,
             conflicts=outcome.conflicts, rejected=len(outcome.rejected),
         )  # fmt: skip
+
+
+def is_short(body: bytes) -> bool:
+    """Whether a body is decoded sooner than a thread is asked to."""
+    return len(body) <= DECODED_ASIDE_BYTES and body.count(b",") <= DECODED_ASIDE_COMMAS
 
 
 def _claimed(result: Event | Rejection) -> Event | Rejection:

@@ -7,8 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import Executor
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -18,7 +17,7 @@ from threadline.engine.recording.fresh import distinct
 from threadline.engine.recording.rejected_log import entry_of
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import EventRejected
-from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event import Receipt
 from threadline.surfaces.http.client_address import limited_name
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.writer import Writer
@@ -27,8 +26,6 @@ T = TypeVar("T")
 
 NAMES_MAX = 20_000
 """Names that are remembered; beyond it those that have not sent for longest start afresh."""
-ENTRIES_AT_ONCE = 300
-"""Refused events that the writer keeps in one go; between two of them the commits of others have their turn."""
 ALONE_SHARE = 0.1
 """Of a person's burst: for less than that a process does not ask the others, or each request would cost a round trip
 and a look at the store for people who are nowhere near their limit."""
@@ -125,7 +122,8 @@ class RateLimits:
     """What every way in of events is counted under: its source, the address it comes from, and each event's person.
 
     A person is known here by the thread in which the event would stand, for which the store need not be asked.
-    ``tokens`` says whether people are limited in what comes with an API token, too.
+    ``tokens`` says whether people are limited in what comes with an API token, too. In ``thread`` whoever is near a
+    limit waits for the store, and nobody else should.
     """
 
     def __init__(
@@ -137,6 +135,7 @@ class RateLimits:
         by_person: Buckets,
         shared: SharedLimits | None = None,
         *,
+        thread: Executor,
         tokens: bool = False,
     ) -> None:
         self._engine = engine
@@ -146,8 +145,7 @@ class RateLimits:
         self._by_person = by_person
         self._shared = shared
         self._tokens = tokens
-        # One thread of its own: whoever is near a limit waits there for the store, and nobody else does.
-        self._thread = ThreadPoolExecutor(1, "threadline-limits")
+        self._thread = thread
 
     def concern(self, credential: Credential) -> bool:
         """Whether anything that comes with a credential is limited at all."""
@@ -187,10 +185,6 @@ class RateLimits:
         """
         if self._limits_people(credential):
             await self._charge([], 0, _counts(await self._fresh(checked), _people(checked)))
-
-    def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown()
 
     def _limits_people(self, credential: Credential) -> bool:
         return self._by_person.on and (self._tokens or credential.kind != "token")
@@ -259,14 +253,9 @@ class RateLimits:
 
     async def _refuse(self, checked: Sequence[Checked], places: Sequence[int]) -> dict[int, Receipt]:
         error = EventRejected(PERSON_RATE_LIMITED, "too many new events of this person; what others did was taken")
-        for start in range(0, len(places), ENTRIES_AT_ONCE):
-            some = [checked[place].request.event for place in places[start : start + ENTRIES_AT_ONCE]]
-            await self._writer.run(partial(self._keep, some, error))
-        return {place: Receipt(status="rejected", code=error.code, message=str(error)) for place in places}
-
-    def _keep(self, events: Sequence[Event], error: EventRejected) -> None:
         now = self._engine.clock()
-        self._engine.reject([entry_of(event, error, now) for event in events])
+        await self._writer.reject([entry_of(checked[place].request.event, error, now) for place in places])
+        return {place: Receipt(status="rejected", code=error.code, message=str(error)) for place in places}
 
 
 def _counts(fresh: Sequence[Sequence[int]], people: Sequence[str]) -> Counter[str]:

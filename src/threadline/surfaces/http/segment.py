@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -24,13 +23,6 @@ from threadline.wire.rejection import Decoded, Rejection
 LETTERS = {"identify": "i", "track": "t", "page": "p", "screen": "s", "group": "g", "alias": "a"}
 """Browser clients send to one letter."""
 BATCHES = ("/v1/batch", "/v1/import", "/v1/b", "/b")
-
-DECODED_ASIDE_BYTES = 128 * 1_024
-DECODED_ASIDE_COMMAS = 4_096
-"""A body with more is decoded beside the event loop, so that reads do not wait for it.
-
-There is a comma between messages, and each that is none takes longer than its few bytes would tell.
-"""
 
 
 class Segment:
@@ -80,12 +72,7 @@ class Segment:
             received_at=self._ingest.engine.clock(),
             fresh_key=fresh_key,
         )
-        return work() if is_short(body) else await asyncio.to_thread(work)
-
-
-def is_short(body: bytes) -> bool:
-    """Whether a body is decoded sooner than a thread is asked to."""
-    return len(body) <= DECODED_ASIDE_BYTES and body.count(b",") <= DECODED_ASIDE_COMMAS
+        return await self._ingest.decode(body, work)
 
 
 def _of(result: Event | Rejection, credential: Credential) -> Event | Rejection:

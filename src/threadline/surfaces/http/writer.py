@@ -8,12 +8,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from threadline.engine.engine import Engine
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.kernel.event import Receipt
+from threadline.kernel.rejected import RejectedEntry
 from threadline.surfaces.http.problem import NotNow
 
 T = TypeVar("T")
@@ -64,6 +66,7 @@ class Writer:
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "threadline-writer")
+        self._rejecting = asyncio.Lock()
         self.queued = 0
         """Events that wait for their commit or are in it."""
 
@@ -86,6 +89,13 @@ class Writer:
             return await waiting.future
         finally:
             self.queued -= len(checked)
+
+    async def reject(self, entries: Sequence[RejectedEntry]) -> None:
+        """Keep these in the rejected log: between two groups as many as one person may have of a group."""
+        for start in range(0, len(entries), SHARE_EVENTS):
+            some = entries[start : start + SHARE_EVENTS]
+            async with self._rejecting:
+                await self.run(partial(self._engine.reject, some))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run other work that writes in the writer's thread, between two groups."""
