@@ -56,7 +56,9 @@ def attacks(who: Identifier, types: Sequence[str], now: int) -> dict[str, Attack
         "every type in reverse": lambda n: event(n, types[n % len(types)], now - n * HOUR, zoned=True),
         "ahead of the clock": lambda n: event(n, at=now + (n * 7_919 % 3_000) * SECOND),
         "as many identifiers as may be": named,
-        "as large as may be": lambda n: _with(event(n), properties={"title": "Home", "text": "x" * (EVENT_BYTES_MAX - 1_000)}),
+        "as large as may be": lambda n: _with(
+            event(n), properties={"title": "Home", "text": "x" * (EVENT_BYTES_MAX - 1_000)}
+        ),
         "as many traits as may be": lambda n: _with(
             event(n, "identify"), properties={f"t{n}-{i}": "y" for i in range(200)}
         ),

@@ -99,24 +99,9 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the life of the server."""
-        if scope["type"] == "http":
-            await self._request(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        else:
-            await send({"type": "websocket.close", "code": 1000})
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                await self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
-    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._besides(scope, receive, send)
+            return
         began = time.perf_counter()
         if scope.get("client"):
             scope["client"] = (self._client_address.resolve(scope), 0)
@@ -143,6 +128,20 @@ class Application:
             response.headers["access-control-expose-headers"] = "retry-after, x-ratelimit-reset"
         self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began)
         await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+
+    async def _besides(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What is no request: the life of the server, or a web socket, of which there are none here."""
+        if scope["type"] != "lifespan":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
 
     def _options(self, route: Route) -> Response:
         headers = {"allow": self.router.methods(route.path)}

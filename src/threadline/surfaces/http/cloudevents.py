@@ -37,10 +37,10 @@ class CloudEvents:
 
     async def deliver(self, request: Request, names: Mapping[str, str]) -> Response:
         """Answer one delivery: 200 when all that can be recorded is durable, with an outcome for each event."""
-        credential = await self._access.sender(request)
+        secrets = secrets_of(request)
+        credential = await self._access.sender(secrets)
         if credential is None:
             raise no_sender()
-        secrets = tuple(secrets_of(request))
         address = client_host(request)
         content_type = request.headers.get("content-type", "").strip()
         structured = cloudevents.is_structured(content_type)

@@ -12,7 +12,6 @@ import msgspec
 
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
-from threadline.engine.recording.validation import Checked
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
 from threadline.kernel.ids import short_hash
@@ -93,13 +92,19 @@ class Ingest:
         ``secrets`` came with the request, and are kept nowhere. Events of people over their limit are rejected. Raises
         `RateLimited` with nothing recorded, `Unavailable` when some of it may be: sending it all again is safe.
         """
-        if credential.kind == "write_key":
-            results = [_claimed(result) for result in results]
-        events = [result for result in results if type(result) is Event]
+        events: list[Event] = []
+        rejections: list[Rejection] = []
+        for result in results:
+            if isinstance(result, Rejection):
+                rejections.append(result)
+            else:
+                claimed = result.historical and credential.kind == "write_key"
+                events.append(_claimed(result) if claimed else result)
         self.writer.refuse_excess(len(events))
-        checked = await self._check(events)
-        charge = await self._limits.charge(checked, credential, address, rejected=len(results) - len(events))
-        rejections = [result for result in results if type(result) is Rejection]
+        # Beside the commit of others, and much of it beside the event loop as well.
+        aside = len(events) > CHECKED_ASIDE_EVENTS
+        checked = await self._aside(partial(self.engine.check, events)) if aside else self.engine.check(events)
+        charge = await self._limits.charge(checked, credential, address, rejected=len(rejections))
         try:
             if rejections:
                 entries = self._entries(rejections, credential, form, secrets)
@@ -110,14 +115,11 @@ class Ingest:
             raise
         charge.settle(receipts)
         outcome = _outcome(results, merged(receipts, charge.refused))
-        self._count(outcome, credential)
+        self.metrics.count_events(
+            credential.workspace, credential.name, accepted=outcome.accepted, duplicates=outcome.duplicates,
+            conflicts=outcome.conflicts, rejected=len(outcome.rejected),
+        )  # fmt: skip
         return outcome
-
-    async def _check(self, events: Sequence[Event]) -> Sequence[Checked]:
-        """Validate events beside the commit of others, and many of them beside the event loop."""
-        if len(events) <= CHECKED_ASIDE_EVENTS:
-            return self.engine.check(events)
-        return await self._aside(partial(self.engine.check, events))
 
     async def decode(self, body: bytes, work: Callable[[], T]) -> T:
         """What ``work`` makes of a body; beside the event loop unless the body is short."""
@@ -174,23 +176,15 @@ class Ingest:
         text = rejection.raw.decode("utf-8", "backslashreplace")
         return short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind, text)
 
-    def _count(self, outcome: Outcome, credential: Credential) -> None:
-        self.metrics.count_events(
-            credential.workspace, credential.name, accepted=outcome.accepted, duplicates=outcome.duplicates,
-            conflicts=outcome.conflicts, rejected=len(outcome.rejected),
-        )  # fmt: skip
-
 
 def is_short(body: bytes) -> bool:
     """Whether a body is decoded sooner than a thread is asked to."""
     return len(body) <= DECODED_ASIDE_BYTES and body.count(b",") <= DECODED_ASIDE_COMMAS
 
 
-def _claimed(result: Event | Rejection) -> Event | Rejection:
-    """The same, with a mark where it says of itself that it is history."""
-    if isinstance(result, Rejection) or not result.historical:
-        return result
-    return msgspec.structs.replace(result, marks=(*result.marks, CLAIMED_HISTORY))
+def _claimed(event: Event) -> Event:
+    """The same, with the mark of an event that says of itself that it is history."""
+    return msgspec.structs.replace(event, marks=(*event.marks, CLAIMED_HISTORY))
 
 
 def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) -> Outcome:
