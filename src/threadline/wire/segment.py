@@ -35,9 +35,9 @@ class _Credential(msgspec.Struct):
 
 class _Envelope(_Credential, kw_only=True):
     batch: list[msgspec.Raw]
-    context: msgspec.Raw | None = None
-    integrations: msgspec.Raw | None = None
-    sentAt: Any = None  # noqa: N815 — Segment's name
+    context: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    integrations: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    sentAt: Any = msgspec.UNSET  # noqa: N815 — Segment's name
     historical: Any = None
     historical_migration: Any = None
     """PostHog's name for the same."""
@@ -130,7 +130,7 @@ def _shared(envelope: _Envelope, request: Request) -> tuple[Request, EventReject
         ("context", envelope.context, _shared_object),
         ("integrations", envelope.integrations, _shared_object),
     ):
-        if given is not None:
+        if given is not msgspec.UNSET:
             try:
                 found[name] = read(given, name)
             except EventRejected as refusal:
