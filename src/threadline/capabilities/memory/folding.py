@@ -82,7 +82,10 @@ def _add_made(maker: Maker, pieces: Pieces, recorded: Recorded, part: str, eleme
     """Add to a piece that keeps the newest words of all sources together; answers whether the event had any."""
     event = recorded.event
     at, id = event.occurred_at, recorded.id
-    words = [keep(getter(element, event)) for getter in maker.lasts]
+    words: list[Any] = []
+    for getter in maker.lasts:
+        word = getter(element, event)
+        words.append(None if word is None else keep(word))
     cells = [(aggregate, reader(element, event)) for aggregate, reader in maker.cells]
     if not maker.counted and words.count(None) == len(words) and all(found is None for _, found in cells):
         return False
