@@ -19,6 +19,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.kernel.time import format_time
 from threadline.settings import Settings
+from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.appaction import AppActions, Tokens
 from threadline.surfaces.http.client_address import ClientAddress
@@ -29,7 +30,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import is_inside, problem, unexpected
-from threadline.surfaces.http.rate import Buckets, RateLimits, SharedLimits
+from threadline.surfaces.http.rate import Buckets, RateLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
 from threadline.surfaces.http.whatif import Progress

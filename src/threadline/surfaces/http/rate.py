@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from concurrent.futures import Executor
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
@@ -17,6 +17,7 @@ from threadline.engine.recording.rejected_log import entry_of
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Receipt
+from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.client_address import limited_name
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.writer import Writer
@@ -33,27 +34,6 @@ CODES = {
     PERSON_RATE_LIMITED: "its person is over the limit, others of the request are not; it can be re-submitted later",
 }
 """Codes of rejections that are given here."""
-
-
-class SharedLimits(Protocol):
-    """Limits that all processes count together."""
-
-    def take(self, limits: Sequence[tuple[str, float, int]], events: int) -> float | None:
-        """Count events under all of these (name, events per second, burst) and answer 0.0; or count none, and answer
-        the seconds to wait. None: they cannot be counted together now."""
-        ...
-
-    def take_of_people(
-        self,
-        limits: Sequence[tuple[str, float, int]],
-        events: int,
-        person: tuple[float, int],
-        people: Sequence[tuple[str, int]],
-    ) -> tuple[float, list[float]] | None:
-        """The same, and with it count the events of people (name, events), each under a limit (events per second,
-        burst) of their own; answers the seconds to wait, and those of each. It counts none either if everybody has
-        to wait, and of those who have to nothing."""
-        ...
 
 
 class Buckets:

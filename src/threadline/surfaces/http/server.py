@@ -24,9 +24,9 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.settings import Settings
+from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, problem
-from threadline.surfaces.http.rate import SharedLimits
 from threadline.surfaces.working import keep_working, stop_at_hang_up
 
 BACKLOG = 2_048
