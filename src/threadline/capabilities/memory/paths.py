@@ -48,7 +48,9 @@ class Places:
             for root, steps in paths:
                 value: Any = element if root == "" else event.properties if root == "event" else event.context
                 for step in steps:
-                    value = follow(value, step)
+                    value = value.get(step) if type(value) is dict else follow(value, step)
+                    if value is None:
+                        break
                 if value is not None:
                     return value
             return None

@@ -26,10 +26,11 @@ class ContentionTracker:
         self._contended: TwoGenerationCache[str, int] = TwoGenerationCache(CONTENDED_REMEMBERED)
         """Such people, and the version at which this process left them. They are read again under their lock."""
 
-    def contended(self, events: Sequence[ValidatedEvent]) -> set[str]:
-        """The contended people whom these events name."""
-        if not self._contended:
-            return set()
+    def contended(self, groups: Sequence[Sequence[ValidatedEvent]]) -> list[set[str]]:
+        """The contended people whom the events of each group name; empty if nobody is contended at all."""
+        return [self._contended_of(group) for group in groups] if self._contended else []
+
+    def _contended_of(self, events: Sequence[ValidatedEvent]) -> set[str]:
         owners = {self._cache.owners.get(name.thread) for one in events for name in one.names}
         return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
 
