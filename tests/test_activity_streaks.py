@@ -95,7 +95,7 @@ def test_every_recorded_day_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnec
     expected = {(who, day.isoformat()): (count, first) for who, day, count, first in told}
     days = 0
     for who, person in everybody(replayed):
-        state = replayed.asker.states(person, parse_time(LAST))[replayed.catalogue.index["streaks"]]
+        state = replayed.reader.states(person, parse_time(LAST))[replayed.catalogue.index["streaks"]]
         newest = max(int(name[1:]) for name in state if name.startswith("d"))
         for name in (name for name in state if name.startswith("d")):
             assert newest - int(name[1:]) < 13

@@ -66,7 +66,7 @@ def test_a_policy_sees_what_a_reader_would_see_and_no_batching_changes_it(told: 
         at, view, due = seen_alone[-1]
         person = single.person("default", "user_id:ada")
         assert view == single.views(person, at)["features"]
-        states = single.asker.states(person, at)
+        states = single.reader.states(person, at)
         features = single.catalogue.index["features"]
         projection = single.catalogue.projections[features]
         assert projection.due is not None

@@ -289,8 +289,8 @@ def assert_log_is_whole(on: Engine) -> None:
     assert len(set(ids)) == len(ids)
     assert all(sorted(found) == list(range(1, len(found) + 1)) for found in sequences.values())
     for thread, found in sequences.items():
-        person = on.asker.by_thread(thread)
+        person = on.reader.by_thread(thread)
         assert person is not None
         assert person.heads[thread] == len(found)
-        founded = on.asker.by_id(thread)
+        founded = on.reader.by_id(thread)
         assert founded is None or founded.id == person.id

@@ -33,8 +33,8 @@ class Clock:
 
 def assert_told_as_of(on: Engine, person: Person, instants: Sequence[int]) -> None:
     for instant in instants:
-        told = list(on.asker.states(person, instant))
-        assert told == list(folded_before(on.catalogue, on.asker.history(person), instant))
+        told = list(on.reader.states(person, instant))
+        assert told == list(folded_before(on.catalogue, on.reader.history(person), instant))
 
 
 @given(scenarios.histories(), scenarios.randoms)

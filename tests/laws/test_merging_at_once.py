@@ -15,7 +15,7 @@ from tests.laws.staging import Engine, event
 from tests.laws.test_refold import diary
 from threadline.engine.delivery.outcomes import identifier_of
 from threadline.engine.folding.person import THREAD
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.kernel.event import Event, thread_id
 from threadline.kernel.store import Item, Key
 from threadline.kernel.time import DAY
@@ -148,7 +148,7 @@ def test_who_is_split_between_two_readings_is_still_found() -> None:
         on.store,  # type: ignore[arg-type]
         lambda: on.split("default", "user_id:u", ["anonymous_id:a"], request="s"),
     )
-    asker = Asker(store, on.catalogue)
+    reader = PersonReader(store, on.catalogue)
     identifier = told.identifiers[1]
-    assert identifier_of(asker, thread_id("default", identifier)) == identifier
-    assert asker.person("default", "anonymous_id:a").id != asker.person("default", "user_id:u").id
+    assert identifier_of(reader, thread_id("default", identifier)) == identifier
+    assert reader.person("default", "anonymous_id:a").id != reader.person("default", "user_id:u").id

@@ -17,7 +17,7 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import PERSON, Person, people_of
 from threadline.engine.maintenance import indexes as indexing
 from threadline.engine.maintenance.rebuild import refold_everybody
-from threadline.engine.reading.person_reader import Asker, Cursor
+from threadline.engine.reading.person_reader import Cursor, PersonReader
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording import correcting, merging
 from threadline.engine.recording import rejected_log as rejected
@@ -48,7 +48,7 @@ class Engine:
         self.catalogue = catalogue
         self.clock = clock
         self.recorder = Recorder(store, catalogue, clock)
-        self.asker = Asker(store, catalogue)
+        self.reader = PersonReader(store, catalogue)
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
         indexing.prepare(store, catalogue)
@@ -163,20 +163,22 @@ class Engine:
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """The person of an id or of ``kind:value``, as of today or of an earlier instant; raises `NotFound`."""
-        return self.asker.person(workspace, ref, known_at=known_at)
+        return self.reader.person(workspace, ref, known_at=known_at)
 
     def views(
         self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
     ) -> dict[str, Any]:
-        """Each projection's view of a person at an instant; see `Asker.views`."""
-        return self.asker.views(person, now, known_at=known_at, names=names)
+        """Each projection's view of a person at an instant; see `PersonReader.views`."""
+        return self.reader.views(person, now, known_at=known_at, names=names)
 
     def events(
         self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
         after: Cursor | None = None, limit: int = 100, reverse: bool = False,
     ) -> list[Recorded]:  # fmt: skip
-        """A page of a person's events; see `Asker.events`."""
-        return self.asker.events(person, start=start, stop=stop, types=types, after=after, limit=limit, reverse=reverse)
+        """A page of a person's events; see `PersonReader.events`."""
+        return self.reader.events(
+            person, start=start, stop=stop, types=types, after=after, limit=limit, reverse=reverse
+        )
 
     def all_events(
         self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
@@ -193,7 +195,7 @@ class Engine:
 
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by id; raises `NotFound`."""
-        return self.asker.event(workspace, id)
+        return self.reader.event(workspace, id)
 
     def event_of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
         """The event that a source sent under an idempotency key; None if there is none."""
@@ -203,7 +205,7 @@ class Engine:
         """The event that the first of these sources sent under one of these keys; None if there is none."""
         ids = [event_id(workspace, source, key) for source in sources for key in keys]
         known = self.store.seen(ids)
-        return next((self.asker.event(workspace, id) for id in ids if id in known), None)
+        return next((self.reader.event(workspace, id) for id in ids if id in known), None)
 
     def sources(self, workspace: str) -> list[str]:
         """Every source that has recorded in a workspace or has a credential for it."""
@@ -225,7 +227,7 @@ class Engine:
         start = Key(PERSON, after) if after else None
         items = self.store.scan(PERSON, after=start, limit=limit)
         found = [
-            self.asker.by_id(person.id) or person if person.stale else person
+            self.reader.by_id(person.id) or person if person.stale else person
             for person in people_of(self.store, self.catalogue, items)
             if isinstance(person, Person) and workspace in (None, person.workspace)
         ]
@@ -242,11 +244,11 @@ class Engine:
 
     def due(self, person: Person, name: str, now: int) -> int | None:
         """The next instant after ``now`` at which a view of a person changes through time alone; None: never."""
-        return self.asker.due(person, name, now)
+        return self.reader.due(person, name, now)
 
     def ahead(self, person: Person, now: int) -> int | None:
         """The next instant after ``now`` from which a further event of the log counts; None if all count already."""
-        return self.asker.ahead(person, now)
+        return self.reader.ahead(person, now)
 
     def of_entry(self, entry: LogEntry) -> Recorded:
         """The event of an entry of the feed."""
@@ -262,7 +264,7 @@ class Engine:
 
     def redrive(self, found: Sequence[parking.Parked], by: str) -> int:
         """Make parked effects due again; returns how many are."""
-        return parking.redrive(self.recorder, self.asker, found, by)
+        return parking.redrive(self.recorder, self.reader, found, by)
 
     def lane_states(self) -> list[lanes.LaneState]:
         """The declared lanes of the outbox, with the state of each and what waits in it."""
@@ -291,7 +293,7 @@ class Engine:
         each."""
         for timer in pending_timers(self.store, before, after):
             if (timer.workspace, timer.policy) == (workspace, policy):
-                person = self.asker.by_thread(timer.thread)
+                person = self.reader.by_thread(timer.thread)
                 if person is not None:
                     yield timer.item.key.sort, person
 
@@ -305,11 +307,11 @@ class Engine:
 
     def preview_merge(self, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
         """The merged person, the one merged away, and what speaks against the merge. Writes nothing."""
-        return merging.preview_merge(self.asker, workspace, one, other)
+        return merging.preview_merge(self.reader, workspace, one, other)
 
     def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
         """The two people a split would leave. Writes nothing."""
-        return merging.preview_split(self.asker, workspace, person, identifiers)
+        return merging.preview_split(self.reader, workspace, person, identifiers)
 
     def has_all_rows(self, name: str) -> bool:
         """Whether everybody's index rows of a projection are written, as it is declared now."""

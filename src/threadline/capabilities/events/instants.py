@@ -55,7 +55,7 @@ class Then(NamedTuple):
         """The state of a projection."""
         engine = self.context.engine
         index = engine.catalogue.index[name]
-        return engine.asker.states(self.person, self.at, known_at=self.known_at, only=(index,))[index]
+        return engine.reader.states(self.person, self.at, known_at=self.known_at, only=(index,))[index]
 
 
 def then(context: Context, ref: str, as_of: str | None, known: str = "then") -> Then:
@@ -66,5 +66,5 @@ def then(context: Context, ref: str, as_of: str | None, known: str = "then") -> 
     at = past_instant(context, as_of)
     if at is None or known == "now":
         return Then(context, context.engine.person(context.workspace, ref), at, None, None)
-    past = context.engine.asker.past(context.workspace, ref)
+    past = context.engine.reader.past(context.workspace, ref)
     return Then(context, past.at(at), at, at, past)

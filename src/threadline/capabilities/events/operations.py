@@ -176,7 +176,7 @@ class EventParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def _event(context: Context, params: EventParams) -> EventView:
     recorded = context.engine.event(context.workspace, checked_id(params.id))
-    person = context.engine.asker.by_thread(recorded.thread)
+    person = context.engine.reader.by_thread(recorded.thread)
     return event_view(recorded, "" if person is None else person.id)
 
 

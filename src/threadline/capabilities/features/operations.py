@@ -143,7 +143,7 @@ class TrainingSet(msgspec.Struct, kw_only=True):
 def _training_set(context: Context, params: TrainingParams) -> TrainingSet:
     def whom(ref: str) -> ReadVector:
         if params.known == "then":
-            past = context.engine.asker.past(context.workspace, ref)
+            past = context.engine.reader.past(context.workspace, ref)
 
             def then(at: int) -> tuple[str, Vector]:
                 person = past.at(at)

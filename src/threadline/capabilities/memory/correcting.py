@@ -190,7 +190,7 @@ def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
     retraction = engine.event(context.workspace, checked_id(params.id))
     if retraction.event.type != FACT_RETRACTED:
         raise Conflict(f"event {params.id} is a {retraction.event.type}, not a retraction")
-    person = engine.asker.by_thread(retraction.thread)
+    person = engine.reader.by_thread(retraction.thread)
     before = _ids(memory_of(context, person))
     properties = {
         "type": retraction.event.properties["type"],

@@ -84,7 +84,7 @@ def _message(context: Context, params: MessageParams) -> Message:
             )
         return Message(message_id=params.message_id, outcome="rejected", rejected=refused)
     engine = context.engine
-    person = engine.asker.by_thread(recorded.thread)
+    person = engine.reader.by_thread(recorded.thread)
     caused = _caused(engine, person, recorded)
     steps = engine.catalogue.plan(recorded.event.type).steps
     return Message(

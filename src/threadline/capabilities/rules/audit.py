@@ -101,7 +101,7 @@ def _decisions(context: Context, params: DecisionsParams) -> DecisionsPage:
     wanted = _Wanted(params)
     if params.event is not None:
         recorded = context.engine.event(context.workspace, checked_id(params.event))
-        person = context.engine.asker.by_thread(recorded.thread)
+        person = context.engine.reader.by_thread(recorded.thread)
         found = [each for each in reversed(decisions_of(context, person, recorded)) if wanted.has(each)]
         return DecisionsPage(decisions=[recorded_view(each, person.id) for each in found])
     if params.person is not None:
@@ -168,7 +168,7 @@ def _read_sort(cursor: str) -> str:
 
 
 def _person(context: Context, recorded: Recorded) -> str:
-    person = context.engine.asker.by_thread(recorded.thread)
+    person = context.engine.reader.by_thread(recorded.thread)
     return "" if person is None else str(person.id)
 
 

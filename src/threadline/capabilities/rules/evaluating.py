@@ -127,7 +127,7 @@ def _given(context: Context, params: EvaluateParams, book: Book, native: NativeE
         if receipt.status == "conflict":
             raise Conflict("this key belongs to another event; give this one its own key")
         recorded = context.engine.event(context.workspace, receipt.id)
-        person = context.engine.asker.by_thread(recorded.thread)
+        person = context.engine.reader.by_thread(recorded.thread)
         return EvaluateResult(
             person=person.id, event=receipt.id, recorded=True,
             decisions=[recorded_view(each, person.id) for each in decisions_of(context, person, recorded)],
@@ -140,7 +140,7 @@ def _given(context: Context, params: EvaluateParams, book: Book, native: NativeE
 
 
 def _recorded(context: Context, params: EvaluateParams, book: Book, recorded: Recorded) -> EvaluateResult:
-    person = context.engine.asker.by_thread(recorded.thread)
+    person = context.engine.reader.by_thread(recorded.thread)
     # Right after the event, with what was known then: the rest of its own commit is among it. Imported history was
     # known when it happened, and that is when its rules are asked, as in a what-if.
     at = max(recorded.known_at, recorded.event.occurred_at) + 1
@@ -186,7 +186,7 @@ def _asked(context: Context, params: EvaluateParams, person: Any) -> Recorded:
     if receipt.status == "rejected":
         raise EventRejected(receipt.code, receipt.message)
     recorded: Recorded = context.engine.event(context.workspace, receipt.id)
-    if context.engine.asker.by_thread(recorded.thread).id != person.id:
+    if context.engine.reader.by_thread(recorded.thread).id != person.id:
         raise Conflict(f"the request {params.request!r} was about another person; give this one its own name")
     return recorded
 

@@ -127,7 +127,7 @@ def _told(
     errors: int, *, whole: bool,
 ) -> Report:  # fmt: skip
     events = [context.engine.event(context.workspace, event) for _, event in differing]
-    samples = [recorded_view(each, context.engine.asker.by_thread(each.thread).id) for each in events]
+    samples = [recorded_view(each, context.engine.reader.by_thread(each.thread).id) for each in events]
     cells = [cell for _, cell in sorted(found.items())]
     changed = sum(cell.changed for cell in cells)
     return Report(

@@ -124,7 +124,7 @@ class DaysResult(msgspec.Struct, kw_only=True):
 def _days(plan: Plan, context: Context, params: DaysParams) -> DaysResult:
     engine, reader = context.engine, Reader(plan)
     person = engine.person(context.workspace, params.id)
-    state: State = engine.asker.states(person, context.now)[engine.catalogue.index[NAME]]
+    state: State = engine.reader.states(person, context.now)[engine.catalogue.index[NAME]]
     today = reader.today(state, context.now)
     until = _day(params.until, "until", today)
     since = _day(params.since, "since", until - DAYS_USUAL + 1)

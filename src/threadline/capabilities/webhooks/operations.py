@@ -169,7 +169,7 @@ class ParkedPage(msgspec.Struct, kw_only=True):
 
 def _call(context: Context, each: Any) -> ParkedCall:
     one = each.one
-    person = context.engine.asker.by_thread(one.thread)
+    person = context.engine.reader.by_thread(one.thread)
     return ParkedCall(
         id=one.id,
         destination=str(one.effect.data.get("destination", "")),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.folding.packing import pack, time_key, unpack
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
@@ -64,12 +64,12 @@ def parked(store: Store, workspace: str, lane: str, after: str, limit: int) -> l
     return [_parked(item) for item in store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
 
 
-def redrive(recorder: Recorder, asker: Asker, found: Sequence[Parked], by: str) -> int:
+def redrive(recorder: Recorder, reader: PersonReader, found: Sequence[Parked], by: str) -> int:
     """Make parked effects due again, each with an event that says so; answers how many are.
 
     Their ids stay, so that whoever has had one after all can tell. Two who drive the same one do it once.
     """
-    requests = [request for each in found if (request := _request(recorder, asker, each, by)) is not None]
+    requests = [request for each in found if (request := _request(recorder, reader, each, by)) is not None]
     return settle(recorder, requests).done
 
 
@@ -80,9 +80,9 @@ def _parked(item: Item) -> Parked:
     return Parked(item, waiting(Item(place, 0, waits)), partition, why, at, told)
 
 
-def _request(recorder: Recorder, asker: Asker, each: Parked, by: str) -> RecordRequest | None:
+def _request(recorder: Recorder, reader: PersonReader, each: Parked, by: str) -> RecordRequest | None:
     one = each.one
-    identifier = identifier_of(asker, one.thread)
+    identifier = identifier_of(reader, one.thread)
     if identifier is None:
         return None
     now = recorder.clock()

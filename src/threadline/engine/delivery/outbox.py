@@ -66,7 +66,7 @@ class Outbox:
         """Those that can be settled: somebody has their thread."""
         found = []
         for one in map(waiting, items):
-            identifier = identifier_of(self._engine.asker, one.thread)
+            identifier = identifier_of(self._engine.reader, one.thread)
             if identifier is not None:
                 found.append(Able(one, identifier))
         return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import time_key, unpack_event
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import OUTBOX, lane_partition, shard_of, untold_key
@@ -20,9 +20,9 @@ _KNOWN = ("duplicate", "conflict")
 _WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
 
 
-def identifier_of(asker: Asker, thread: str) -> Identifier | None:
+def identifier_of(reader: PersonReader, thread: str) -> Identifier | None:
     """The identifier that a thread is the thread of; None if nobody has it."""
-    person = asker.by_thread(thread)
+    person = reader.by_thread(thread)
     return None if person is None else person.identifiers[thread]
 
 

@@ -55,7 +55,7 @@ class _Part(NamedTuple):
     threads: set[str]
 
 
-class Past:
+class IdentityHistory:
     """A person, and who they were at any instant that is known.
 
     A join is an event that says which threads it moved, so it can be undone without what was before. All of them are

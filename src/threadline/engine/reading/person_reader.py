@@ -14,7 +14,7 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.gc_deferred import seldom_collected
-from threadline.engine.reading.identity_history import Past
+from threadline.engine.reading.identity_history import IdentityHistory
 from threadline.engine.reading.lookup import person_of_id, person_of_thread
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, thread_id
@@ -26,7 +26,7 @@ Cursor = tuple[int, str]
 """(occurred_at, id) of the last event seen; unique among all events of a person."""
 
 
-class Asker:
+class PersonReader:
     """Reads people. Holds no state of its own: every answer comes from what is committed."""
 
     def __init__(self, store: Store, catalogue: Catalogue) -> None:
@@ -43,10 +43,10 @@ class Asker:
             return self.past(workspace, ref).at(known_at)
         return self._meant(workspace, ref)[0]
 
-    def past(self, workspace: str, ref: str) -> Past:
+    def past(self, workspace: str, ref: str) -> IdentityHistory:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
         person, thread = self._meant(workspace, ref)
-        return Past(self.store, self.catalogue, person, thread, named=":" in ref)
+        return IdentityHistory(self.store, self.catalogue, person, thread, named=":" in ref)
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
         """A person, and which of their threads was named."""

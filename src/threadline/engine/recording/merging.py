@@ -11,7 +11,7 @@ from threadline.engine.folding.history import thread_events
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.refold import refold_person
 from threadline.engine.folding.states import States
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording import identity
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
@@ -43,37 +43,37 @@ def merge(
 
 
 def _two(attempt: Attempt, workspace: str, one: str, other: str) -> tuple[Person, Person]:
-    asker = Asker(attempt.store, attempt.catalogue)
-    first, second = (attempt.people.person(asker.person(workspace, ref).id) for ref in (one, other))
+    reader = PersonReader(attempt.store, attempt.catalogue)
+    first, second = (attempt.people.person(reader.person(workspace, ref).id) for ref in (one, other))
     if first is second:
         raise Conflict("they are already one person")
     return first, second
 
 
-def preview_merge(asker: Asker, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
+def preview_merge(reader: PersonReader, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
     """The person the two would become (in memory only), the one merged away, and what speaks against it."""
-    first, second = asker.person(workspace, one), asker.person(workspace, other)
+    first, second = reader.person(workspace, one), reader.person(workspace, other)
     if first.id == second.id:
         raise Conflict("they are already one person")
     survivor, merged = sorted((first, second), key=lambda p: (p.created_at, p.id))
-    union = Person(survivor.id, workspace, survivor.created_at, States(asker.catalogue))
+    union = Person(survivor.id, workspace, survivor.created_at, States(reader.catalogue))
     for part in (survivor, merged):
         for thread, known in part.identifiers.items():
             union.add_thread(thread, known, part.heads[thread])
-    refold_person(asker.store, asker.catalogue, union)
-    return union, merged, objections(asker.catalogue.rules, survivor, merged.identifiers.values(), merged)
+    refold_person(reader.store, reader.catalogue, union)
+    return union, merged, objections(reader.catalogue.rules, survivor, merged.identifiers.values(), merged)
 
 
-def preview_split(asker: Asker, workspace: str, ref: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
+def preview_split(reader: PersonReader, workspace: str, ref: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
     """The two people a split would leave (in memory only): the one who keeps the id, and the new one."""
-    person = asker.person(workspace, ref)
-    threads = _chosen(asker, person, identifiers)
-    kept = Person(person.id, workspace, person.created_at, States(asker.catalogue))
-    new = Person(*_founded(asker, person, threads), States(asker.catalogue))
+    person = reader.person(workspace, ref)
+    threads = _chosen(reader, person, identifiers)
+    kept = Person(person.id, workspace, person.created_at, States(reader.catalogue))
+    new = Person(*_founded(reader, person, threads), States(reader.catalogue))
     for thread, known in person.identifiers.items():
         (new if thread in threads else kept).add_thread(thread, known, person.heads[thread])
     for part in (kept, new):
-        refold_person(asker.store, asker.catalogue, part)
+        refold_person(reader.store, reader.catalogue, part)
     return kept, new
 
 
@@ -86,10 +86,10 @@ def split(
     """
 
     def work(attempt: Attempt) -> tuple[str, str]:
-        asker = Asker(attempt.store, attempt.catalogue)
-        person = attempt.people.person(asker.person(workspace, ref).id)
-        threads = _chosen(asker, person, identifiers)
-        id, _, began = _founded(asker, person, threads)
+        reader = PersonReader(attempt.store, attempt.catalogue)
+        person = attempt.people.person(reader.person(workspace, ref).id)
+        threads = _chosen(reader, person, identifiers)
+        id, _, began = _founded(reader, person, threads)
         new = identity.split(attempt, person, threads, id, began, grounds)
         return person.id, new.id
 
@@ -100,12 +100,12 @@ def unmerge(recorder: Recorder, workspace: str, event: str, grounds: Grounds) ->
     """Undo one merge, named by its event: the person merged away is there again, as if never merged."""
 
     def work(attempt: Attempt) -> tuple[str, str]:
-        asker = Asker(attempt.store, attempt.catalogue)
-        merged = asker.event(workspace, event)
+        reader = PersonReader(attempt.store, attempt.catalogue)
+        merged = reader.event(workspace, event)
         if merged.event.type != MERGED:
             raise InvalidValue(f"event {event} is a {merged.event.type}, not a merge")
         properties = merged.event.properties
-        person = attempt.people.person(asker.person(workspace, properties["survivor"]).id)
+        person = attempt.people.person(reader.person(workspace, properties["survivor"]).id)
         # Whoever has the founding thread is who was merged away: apart again, elsewhere, or the one who stays.
         if (id := properties["merged"]) == person.id or id not in person.heads:
             raise Conflict("this merge was undone already")
@@ -113,7 +113,7 @@ def unmerge(recorder: Recorder, workspace: str, event: str, grounds: Grounds) ->
         if person.id in threads:
             # They have found somebody older than either since, who keeps the id: the other one is apart again.
             threads, id = [thread for thread in person.heads if thread not in threads], properties["survivor"]
-            created_at = _founded(asker, person, threads)[2]
+            created_at = _founded(reader, person, threads)[2]
         new = identity.split(attempt, person, threads, id, created_at, grounds)
         return person.id, new.id
 
@@ -148,11 +148,11 @@ def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[
     return [thread for thread in person.heads if leader(thread) == merged]
 
 
-def _chosen(asker: Asker, person: Person, identifiers: Sequence[str]) -> list[str]:
+def _chosen(reader: PersonReader, person: Person, identifiers: Sequence[str]) -> list[str]:
     threads = []
     for text in identifiers:
         kind, _, value = text.partition(":")
-        identifier = asker.catalogue.rules.normalise(Identifier(kind, value))
+        identifier = reader.catalogue.rules.normalise(Identifier(kind, value))
         thread = thread_id(person.workspace, identifier) if identifier is not None else ""
         if thread not in person.heads:
             raise NotFound(f"{text!r} is not an identifier of this person")
@@ -164,11 +164,11 @@ def _chosen(asker: Asker, person: Person, identifiers: Sequence[str]) -> list[st
     return list(dict.fromkeys(threads))
 
 
-def _founded(asker: Asker, person: Person, threads: Sequence[str]) -> tuple[str, str, int]:
+def _founded(reader: PersonReader, person: Person, threads: Sequence[str]) -> tuple[str, str, int]:
     """Id, workspace and time of creation of the one whom threads make that are taken out of a person."""
-    rules = asker.catalogue.rules
+    rules = reader.catalogue.rules
     strongest = min(threads, key=lambda t: (rules.kind(person.identifiers[t].kind).priority, t))
-    events = thread_events(asker.store, dict.fromkeys(threads, 1 << 62))
+    events = thread_events(reader.store, dict.fromkeys(threads, 1 << 62))
     began = min((r.recorded_at for r in events if r.sequence == 1), default=person.created_at)
     return strongest, person.workspace, began
 
