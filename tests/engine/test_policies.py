@@ -36,7 +36,7 @@ def tell(on: Engine, type: str, who: str = "ada", at: int = NOW, **properties: A
         type=type, identifiers=(Identifier("user_id", who),), occurred_at=at, key=f"{type} {who} {at}",
         properties=properties,
     )  # fmt: skip
-    assert on.record([event])[0].status == "accepted"
+    assert on.recorder.record([event])[0].status == "accepted"
 
 
 def test_a_timer_that_is_due_earlier_stays_where_that_is_wished() -> None:
@@ -51,11 +51,11 @@ def test_a_timer_that_is_due_earlier_stays_where_that_is_wished() -> None:
     told = [("kept", 5), ("kept", 7), ("kept", 3), ("kept", 3), ("moved", 9), ("kept", 10), ("pending", 2)]
     for type, ahead in told:
         tell(on, type, at=NOW - len(seen), **{"in": ahead * HOUR})
-        (due,) = on.person("default", "user_id:ada").timers.values()
+        (due,) = on.reader.person("default", "user_id:ada").timers.values()
         seen.append((due - NOW) // HOUR)
     assert seen == [5, 5, 3, 3, 9, 9, 9]
     tell(on, "pending", "bob", **{"in": HOUR})
-    assert list(on.person("default", "user_id:bob").timers.values()) == [NOW + HOUR]
+    assert list(on.reader.person("default", "user_id:bob").timers.values()) == [NOW + HOUR]
 
 
 def test_views_can_be_asked_for_at_any_instant() -> None:
@@ -117,17 +117,17 @@ def test_whoever_names_them_is_told_of_merges_and_in_both_people_of_splits(named
     on = engine(react, also=frozenset({MERGED, SPLIT}) if named else frozenset())
     for who in ("ada", "bob"):
         tell(on, "page", who)
-    ada, bob = (on.person("default", f"user_id:{who}").id for who in ("ada", "bob"))
+    ada, bob = (on.reader.person("default", f"user_id:{who}").id for who in ("ada", "bob"))
     seen.clear()
-    survivor, _ = on.merge("default", ada, bob, request="m", force=True)
-    (merged,) = on.events(on.person("default", ada), types=frozenset({MERGED}))
+    survivor, _ = on.identity.merge("default", ada, bob, request="m", force=True)
+    (merged,) = on.reader.events(on.reader.person("default", ada), types=frozenset({MERGED}))
     assert seen == ([(MERGED, survivor, 2), ("noticed", survivor, 2)] if named else [])
     seen.clear()
-    on.unmerge("default", merged.id, request="u")
+    on.identity.unmerge("default", merged.id, request="u")
     told = [each for each in seen if each[0] == SPLIT]
     assert sorted(told) == (sorted([(SPLIT, ada, 1), (SPLIT, bob, 1)]) if named else [])
     for person in (ada, bob):
-        events = on.events(on.person("default", person))
+        events = on.reader.events(on.reader.person("default", person))
         assert [r.event.type for r in events].count(SPLIT) == 1
         assert [r.cause for r in events if r.event.type == "noticed"].count(merged.id) == (named and person == survivor)
 
@@ -144,6 +144,6 @@ def test_whoever_keeps_to_the_room_is_not_cut_and_a_timer_that_stays_takes_none(
 
     on = engine(react)
     tell(on, "go")
-    types = [each.event.type for each in on.events(on.person("default", "user_id:ada"))]
+    types = [each.event.type for each in on.reader.events(on.reader.person("default", "user_id:ada"))]
     assert types.count("gone") == CASCADE_EVENTS_MAX - 2
     assert types.count(CASCADE_CUT) == more

@@ -116,7 +116,9 @@ def spent(attack: Attack, blocks: int) -> list[int]:
         events = [attack(number) for number in range(block * BLOCK, (block + 1) * BLOCK)]
         shares = [events[at : at + SHARE_EVENTS] for at in range(0, BLOCK, SHARE_EVENTS)]
         receipts: list[Receipt] = []
-        found.append(calls(lambda shares=shares, receipts=receipts: [receipts.extend(on.record(s)) for s in shares]))  # type: ignore[misc]  # both are of this block
+        found.append(
+            calls(lambda shares=shares, receipts=receipts: [receipts.extend(on.recorder.record(s)) for s in shares])
+        )  # type: ignore[misc]  # both are of this block
         assert {receipt.status for receipt in receipts} == {"accepted"}
     return found
 
@@ -158,7 +160,7 @@ def test_whatever_waits_each_person_has_a_share_of_a_group_and_who_comes_next_is
 
     def checked(request: int, who: Sequence[tuple[int, int]]) -> list[Checked]:
         people = [Identifier("user_id", f"p{person}") for person, count in who for _ in range(count)]
-        return on.engine.check([event(n, who=[each], source=f"{request}") for n, each in enumerate(people)])
+        return on.engine.recorder.check([event(n, who=[each], source=f"{request}") for n, each in enumerate(people)])
 
     async def run() -> None:
         writer = Writer(on, commit_events_max=room, queue_events_max=100_000)  # type: ignore[arg-type]  # it records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithReader, WithRecorder, WithStore
 from threadline.kernel.store import beyond
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import YEAR, parse_duration
@@ -36,19 +37,17 @@ Segments = tuple[Segment, ...]
 class _Seen:
     """A person at instants of the caller's choice, as `standing` wants to see them."""
 
-    def __init__(self, context: Context, person: Any, known_at: int | None = None) -> None:
+    def __init__(self, context: Context[WithReader], person: Person, known_at: int | None = None) -> None:
         self._engine, self._person, self._known_at = context.engine, person, known_at
 
     def view(self, name: str, at: int) -> Any:
-        return self._engine.views(self._person, at, known_at=self._known_at, names=(name,)).get(name)
+        return self._engine.reader.views(self._person, at, known_at=self._known_at, names=(name,)).get(name)
 
     def due(self, name: str, at: int) -> int | None:
-        due: int | None = self._engine.due(self._person, name, at)
-        return due
+        return self._engine.reader.due(self._person, name, at)
 
     def ahead(self, at: int) -> int | None:
-        ahead: int | None = self._engine.ahead(self._person, at)
-        return ahead
+        return self._engine.reader.ahead(self._person, at)
 
 
 def _found(segments: Segments, name: str) -> Segment:
@@ -98,7 +97,7 @@ class SegmentsResult(msgspec.Struct, kw_only=True):
     segments: list[MemberView]
 
 
-def _segments(segments: Segments, context: Context, params: SegmentsParams) -> SegmentsResult:
+def _segments(segments: Segments, context: Context[WithReader], params: SegmentsParams) -> SegmentsResult:
     person, seen, moment = _looked_at(context, params)
     told = seen.view(SEGMENTS.name, moment.at) or {}
     return SegmentsResult(
@@ -107,7 +106,7 @@ def _segments(segments: Segments, context: Context, params: SegmentsParams) -> S
     )  # fmt: skip
 
 
-def _looked_at(context: Context, params: SegmentsParams | SegmentParams) -> tuple[Any, _Seen, Moment]:
+def _looked_at(context: Context[WithReader], params: SegmentsParams | SegmentParams) -> tuple[Any, _Seen, Moment]:
     """Whose segments are asked for, and this person at the instant that was asked for."""
     asked = then(context, params.id, params.as_of)
     seen = _Seen(context, asked.person, asked.known_at)
@@ -143,7 +142,7 @@ class SegmentResult(msgspec.Struct, kw_only=True):
     steps: Annotated[list[Step], Meta(description="Every condition in order: expected, found, matched or skipped.")]
 
 
-def _segment(segments: Segments, context: Context, params: SegmentParams) -> SegmentResult:
+def _segment(segments: Segments, context: Context[WithReader], params: SegmentParams) -> SegmentResult:
     segment = _found(segments, params.segment)
     person, seen, moment = _looked_at(context, params)
     told = seen.view(SEGMENTS.name, moment.at) or {}
@@ -180,7 +179,7 @@ class MembersResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
 
 
-def _members(segments: Segments, context: Context, params: MembersParams) -> MembersResult:
+def _members(segments: Segments, context: Context[WithStore], params: MembersParams) -> MembersResult:
     segment = _found(segments, params.name)
     # The row at `after` was on the page before; one more than asked for tells whether there is a further page.
     start, wanted = beyond(params.after), params.limit + 1
@@ -218,7 +217,7 @@ class LeavingResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
 
 
-def _leaving(segments: Segments, context: Context, params: LeavingParams) -> LeavingResult:
+def _leaving(segments: Segments, context: Context[WithReader], params: LeavingParams) -> LeavingResult:
     segment = _found(segments, params.name)
     within = parse_duration(params.within)
     if within > YEAR:
@@ -227,7 +226,7 @@ def _leaving(segments: Segments, context: Context, params: LeavingParams) -> Lea
     found: list[tuple[int, Any]] = []
     cursor = ""
     # A timer never comes later than what it waits for, so that whoever leaves by then has one that is due by then.
-    upcoming = context.engine.upcoming(context.workspace, SEGMENTS.name, until + 1, params.after)
+    upcoming = context.engine.reader.upcoming(context.workspace, SEGMENTS.name, until + 1, params.after)
     for looked_at, (here, person) in enumerate(upcoming, 1):
         seen = _Seen(context, person)
         moment = Moment(seen, context.now)
@@ -266,7 +265,9 @@ class SegmentDefinitionsResult(msgspec.Struct, kw_only=True):
     segments: list[SegmentDefinition]
 
 
-def _definitions(segments: Segments, context: Context, params: SegmentDefinitionsParams) -> SegmentDefinitionsResult:
+def _definitions(
+    segments: Segments, context: Context[object], params: SegmentDefinitionsParams
+) -> SegmentDefinitionsResult:
     shown = [
         SegmentDefinition(name=s.name, description=s.description, version=s.version, when=s.conditions.plain)
         for s in segments
@@ -292,14 +293,18 @@ class RefreshResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on; empty when everybody has been looked at.")] = ""
 
 
-def _refresh(segments: Segments, context: Context, params: RefreshParams) -> RefreshResult:
-    page, following = context.engine.people(context.workspace, params.after, params.limit)
+class Needs(WithReader, WithRecorder, Protocol):
+    """What is needed here of the engine."""
+
+
+def _refresh(segments: Segments, context: Context[Needs], params: RefreshParams) -> RefreshResult:
+    page, following = context.engine.reader.people(context.workspace, params.after, params.limit)
     events = [_request(context, person) for person in page if _outdated(segments, context, person)]
-    context.engine.record(events, known=True)
+    context.engine.recorder.record(events, known=True)
     return RefreshResult(people=len(page), refreshed=len(events), next=following)
 
 
-def _outdated(segments: Segments, context: Context, person: Any) -> bool:
+def _outdated(segments: Segments, context: Context[WithReader], person: Person) -> bool:
     seen = _Seen(context, person)
     moment = Moment(seen, context.now)
     told = {name: word["version"] for name, word in (seen.view(SEGMENTS.name, context.now) or {}).items()}
@@ -315,11 +320,11 @@ def _outdated(segments: Segments, context: Context, person: Any) -> bool:
     return turn is not None and (first is None or first > turn)
 
 
-def _request(context: Context, person: Any) -> Event:
+def _request(context: Context[WithRecorder], person: Person) -> Event:
     return Event(
         type=SEGMENTS_REFRESHED,
         identifiers=(person.identifiers[person.id],),
-        occurred_at=context.engine.clock(),
+        occurred_at=context.engine.recorder.clock(),
         # Told twice at one position it is the same wish, and it moves the position.
         key=f"segments/{person.id}/{person.position}",
         source="threadline.segments",

@@ -33,7 +33,9 @@ class RulesJudge:
         self._explaining = explaining
         self.heeds = book.heeds
         reads = (read for rule in book.rules.values() for read in rule.reads)
-        self.reads = tuple(dict.fromkeys([*((read.projection, read.path) for read in reads), *also]))
+        self.reads: Sequence[tuple[str, Path]] = tuple(
+            dict.fromkeys([*((read.projection, read.path) for read in reads), *also])
+        )
         """``also`` are parts that somebody looks at in the end."""
 
     def judge(self, recorded: Recorded, known: Any) -> Mapping[str, Decided]:

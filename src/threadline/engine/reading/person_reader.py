@@ -11,19 +11,19 @@ from threadline.engine.folding.as_of import due_at, next_ahead, states_at, view_
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory, occurred_order, ties_sorted
 from threadline.engine.folding.packing import unpack_event
-from threadline.engine.folding.person import Person
+from threadline.engine.folding.person import PERSON, Person, own, people_of
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.reading.identity_history import IdentityHistory
 from threadline.engine.reading.lookup import person_of_id, person_of_thread
-from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.engine.scheduled import pending_timers
+from threadline.kernel import ports
+from threadline.kernel.errors import InvalidValue, NotFound, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.ports import Cursor
 from threadline.kernel.projection import State
-from threadline.kernel.store import LogEntry, Span, Store, following_pages
-
-Cursor = tuple[int, str]
-"""(occurred_at, id) of the last event seen; unique among all events of a person."""
+from threadline.kernel.store import Key, LogEntry, Span, Store, following_pages
 
 
 class PersonReader:
@@ -40,10 +40,10 @@ class PersonReader:
         views of that time. Raises `NotFound`, also for people of other workspaces.
         """
         if known_at is not None:
-            return self.past(workspace, ref).at(known_at)
+            return self.identity_history(workspace, ref).at(known_at)
         return self._meant(workspace, ref)[0]
 
-    def past(self, workspace: str, ref: str) -> IdentityHistory:
+    def identity_history(self, workspace: str, ref: str) -> IdentityHistory:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
         person, thread = self._meant(workspace, ref)
         return IdentityHistory(self.store, self.catalogue, person, thread, named=":" in ref)
@@ -66,6 +66,13 @@ class PersonReader:
         """The person a thread belongs to; None if there is none."""
         return person_of_thread(self.store, self.catalogue, thread)
 
+    def person_of(self, recorded: Recorded) -> Person:
+        """The person in whose thread an event is."""
+        person = self.by_thread(recorded.thread)
+        if person is None:
+            raise StoreDamaged(f"event {recorded.id} is in the thread {recorded.thread}, which is nobody's")
+        return person
+
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
         return person_of_id(self.store, self.catalogue, id)
@@ -85,14 +92,20 @@ class PersonReader:
             return states_at(self, person, now, only)
         return folded_before(self.catalogue, self.history(person, known_at), now, only)
 
+    def state(self, person: ports.Person, name: str, now: int, *, known_at: int | None = None) -> State:
+        """The state of one projection at ``now``."""
+        index = self.catalogue.index[name]
+        return self.states(own(person), now, known_at=known_at, only=(index,))[index]
+
     def views(
-        self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
+        self, person: ports.Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """Each projection's view of a person at ``now``, by projection name.
 
         ``known_at`` asks what was known by then (point in time, as it was served); None means everything known.
         """
         found: dict[str, Any] = {}
+        person = own(person)
         with seldom_collected():
             wanted = [i for i, each in enumerate(self.catalogue.projections) if names is None or each.name in names]
             states = self.states(person, now, known_at=known_at, only=wanted)
@@ -102,18 +115,18 @@ class PersonReader:
                 found[projection.name] = view_at(projection, states[index], now, at_edges)
         return found
 
-    def due(self, person: Person, name: str, now: int) -> int | None:
+    def due(self, person: ports.Person, name: str, now: int) -> int | None:
         """The next instant after ``now`` at which that view changes through time alone; None: never, or unknown."""
         index = self.catalogue.index.get(name)
-        return None if index is None else due_at(self, person, index, now)
+        return None if index is None else due_at(self, own(person), index, now)
 
-    def ahead(self, person: Person, now: int) -> int | None:
+    def ahead(self, person: ports.Person, now: int) -> int | None:
         """The next instant after ``now`` from which a further event of the log counts; None if all count already."""
-        return next_ahead(self, person, now)
+        return next_ahead(self, own(person), now)
 
     def events(
         self,
-        person: Person,
+        person: ports.Person,
         *,
         start: int | None = None,
         stop: int | None = None,
@@ -144,18 +157,56 @@ class PersonReader:
                     break
         return page
 
+    def all_events(
+        self, person: ports.Person, *, start: int | None = None, stop: int | None = None,
+        types: frozenset[str] = frozenset(), after: Cursor | None = None, reverse: bool = False,
+        size: int = EVENTS_PAGE_MAX,
+    ) -> Iterator[Recorded]:  # fmt: skip
+        """The same to the end, however many there are, in pages of ``size``."""
+        while page := self.events(
+            person, start=start, stop=stop, types=types, after=after, limit=size, reverse=reverse
+        ):
+            yield from page
+            if len(page) < size:
+                return
+            after = (page[-1].event.occurred_at, page[-1].id)
+
+    def people(self, workspace: str | None, after: str = "", limit: int = 1_000) -> tuple[list[Person], str]:
+        """A page of the people of a workspace in a stable order, and the id to continue after ("": the end).
+
+        None means all workspaces, for what an operator does to the whole store.
+        """
+        start = Key(PERSON, after) if after else None
+        items = self.store.scan(PERSON, after=start, limit=limit)
+        found = [
+            self.by_id(person.id) or person if person.stale else person
+            for person in people_of(self.store, self.catalogue, items)
+            if isinstance(person, Person) and workspace in (None, person.workspace)
+        ]
+        return found, items[-1].key.partition if len(items) == limit else ""
+
+    def all_people(self, workspace: str) -> Iterator[Person]:
+        """Every person of a workspace, page by page."""
+        after = ""
+        while True:
+            page, after = self.people(workspace, after)
+            yield from page
+            if not after:
+                return
+
+    def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
+        """People for whom a policy has a timer due before an instant, in order of its due time, with the cursor after
+        each."""
+        for timer in pending_timers(self.store, before, after):
+            if (timer.workspace, timer.policy) == (workspace, policy):
+                person = self.by_thread(timer.thread)
+                if person is not None:
+                    yield timer.item.key.sort, person
+
     def _thread(self, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
         """A thread's events up to its head in the order of reading, from the first page on."""
         entries = chain(page, following_pages(self.store, thread, span, page))
         return ties_sorted((unpack_event(entry) for entry in entries if entry.sequence <= head), span.reverse)
-
-    def event(self, workspace: str, id: str) -> Recorded:
-        """One event by its id; raises `NotFound`."""
-        entry = self.store.find([id]).get(id)
-        recorded = None if entry is None else unpack_event(entry)
-        if recorded is None or recorded.event.workspace != workspace:
-            raise NotFound(f"there is no event {id} in workspace {workspace!r}")
-        return recorded
 
 
 def _past(after: Cursor | None, reverse: bool) -> Callable[[Recorded], bool]:

@@ -14,11 +14,12 @@ from threadline.engine.folding.refold import folded_before
 from threadline.engine.folding.states import States
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
-from threadline.engine.simulation.variant import Folded, Side, Verdicts
+from threadline.engine.simulation.variant import Folded, Side
 from threadline.kernel.event import Identifier, Recorded, event_id
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish, source_of
 from threadline.kernel.projection import Edge, Look, State
+from threadline.kernel.simulation import Decisions
 
 TIMERS_MAX = 100_000
 """Timers that may fire in one life: a policy that sets one again and again must not hold up everybody else."""
@@ -34,7 +35,7 @@ class Judged(NamedTuple):
     """An event and what each judge decided about it."""
 
     recorded: Recorded
-    verdicts: tuple[Verdicts, ...]
+    verdicts: tuple[Decisions, ...]
 
 
 class Life:

@@ -244,8 +244,8 @@ def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summ
             entries.append(_entry(plan, number, read, now))
             summary.note(number, read.code, read.message)
     if entries:
-        engine.reject(entries)
-    receipts = engine.record([event for _, event in events])
+        engine.rejected.add(entries)
+    receipts = engine.recorder.record([event for _, event in events])
     summary.rejected += len(entries)
     for (number, event), receipt in zip(events, receipts, strict=True):
         if receipt.status == "accepted":

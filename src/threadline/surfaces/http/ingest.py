@@ -89,7 +89,7 @@ class Ingest:
         try:
             if rejections:
                 entries = self._entries(rejections, credential, form, secrets)
-                await self.writer.run(lambda: self.engine.reject(entries))
+                await self.writer.run(lambda: self.engine.rejected.add(entries))
             receipts = await self.writer.record(admitted(checked, charge.refused))
         except Exception:
             charge.settle(None)
@@ -102,8 +102,8 @@ class Ingest:
     async def _check(self, events: Sequence[Event]) -> Sequence[Checked]:
         """Validate events beside the commit of others, and many of them beside the event loop."""
         if len(events) <= CHECKED_ASIDE_EVENTS:
-            return self.engine.check(events)
-        return await asyncio.to_thread(self.engine.check, events)
+            return self.engine.recorder.check(events)
+        return await asyncio.to_thread(self.engine.recorder.check, events)
 
     async def refuse_body(
         self, body: bytes, credential: Credential, address: str, error: MalformedBody, secrets: Sequence[str]
@@ -115,7 +115,7 @@ class Ingest:
         await self._limits.charge((), credential, address, rejected=1)
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
         entries = self._entries([rejection], credential, "text", secrets)
-        await self.writer.run(lambda: self.engine.reject(entries))
+        await self.writer.run(lambda: self.engine.rejected.add(entries))
         self.metrics.events.add((credential.workspace, credential.name, "rejected"))
 
     def _entries(

@@ -196,7 +196,7 @@ class RateLimits:
         return self._by_person.on and (self._tokens or credential.kind != "token")
 
     async def _fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.fresh, checked)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.recorder.fresh, checked)
 
     def _far_from(self, limits: Sequence[tuple[Buckets, str]], count: int, people: Mapping[str, int]) -> bool:
         """Whether all may pass although nobody has looked how much of it is new, nor asked the other processes."""
@@ -266,7 +266,7 @@ class RateLimits:
 
     def _keep(self, events: Sequence[Event], error: EventRejected) -> None:
         now = self._engine.clock()
-        self._engine.reject([entry_of(event, error, now) for event in events])
+        self._engine.rejected.add([entry_of(event, error, now) for event in events])
 
 
 def _counts(fresh: Sequence[Sequence[int]], people: Sequence[str]) -> Counter[str]:

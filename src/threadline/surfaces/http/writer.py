@@ -137,7 +137,7 @@ class Writer:
         for at in range(start, stop):
             one = checked[at]
             if isinstance(one, ValidatedEvent):
-                person = self._engine.likely_person(one)
+                person = self._engine.recorder.likely_person(one)
                 share = shares.get(person, 0)
                 if share >= SHARE_EVENTS:
                     return checked[start:at]
@@ -173,7 +173,7 @@ class Writer:
 
     def _record(self, checked: list[Checked]) -> list[Receipt]:
         began = time.perf_counter()
-        receipts = self._engine.record_checked(checked)
+        receipts = self._engine.recorder.record_checked(checked)
         self._observe(time.perf_counter() - began)
         return receipts
 
