@@ -38,12 +38,12 @@ def test_without_a_section_there_is_no_policy_and_with_one_only_what_can_turn_is
     assert Asked().engine.catalogue.policy("segments") is None
     looked: list[int] = []
 
-    class Counted(policy.Moment):
+    class Counted(policy.Memberships):
         def __init__(self, sight: Any, at: int) -> None:
             looked.append(at)
             super().__init__(sight, at)
 
-    monkeypatch.setattr(policy, "Moment", Counted)
+    monkeypatch.setattr(policy, "Memberships", Counted)
     asked = Asked(definitions=SPENDERS)
     for type in ("page", "identify", "tag_added", "segment_entered", "conversation_started", "campaign_delivered"):
         asked.tell(type, user_id="ada", properties={"tag": "x", "segment": "spenders"})
@@ -100,14 +100,14 @@ def test_who_belongs_from_the_start_does_so_before_a_first_event_that_lies_ahead
 def test_whoever_knows_of_a_person_already_is_not_asked_what_is_true_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
 
-    class Counted(policy.Moment):
+    class Counted(policy.Memberships):
         def __init__(self, sight: Any, at: int) -> None:
             looked.append(at)
             super().__init__(sight, at)
 
     asked = Asked(definitions=f"segments: {{some: {{when: {BLANK[2]}}}}}")
     asked.tell("page", user_id="ada")
-    monkeypatch.setattr(policy, "Moment", Counted)
+    monkeypatch.setattr(policy, "Memberships", Counted)
     asked.tell("page", user_id="ada")
     asked.tell("identify", user_id="ada", properties={"plan": "pro"})
     assert looked == []

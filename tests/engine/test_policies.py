@@ -16,14 +16,14 @@ from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
-from threadline.kernel.policy import Emit, Known, Policy, Read, Timer, Wish
+from threadline.kernel.policy import Emit, Policy, PolicyView, Read, Timer, Wish
 from threadline.kernel.time import DAY, HOUR
 from threadline.stores.memory import MemoryStore
 
 NOW = 1_767_225_600_000_000
 FOUND = discover(definitions=Definitions())
 
-React = Callable[[Recorded, Known], Sequence[Wish]]
+React = Callable[[Recorded, PolicyView], Sequence[Wish]]
 
 
 def engine(react: React, **policy: Any) -> Engine:
@@ -42,7 +42,7 @@ def tell(on: Engine, type: str, who: str = "ada", at: int = NOW, **properties: A
 def test_a_timer_that_is_due_earlier_stays_where_that_is_wished() -> None:
     seen: list[int] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         due = NOW + recorded.event.properties["in"]
         type = recorded.event.type
         return (Timer(key="t", due_at=due, unless_earlier=type == "kept", unless_pending=type == "pending"),)
@@ -61,7 +61,7 @@ def test_a_timer_that_is_due_earlier_stays_where_that_is_wished() -> None:
 def test_views_can_be_asked_for_at_any_instant() -> None:
     seen: list[Any] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         days = [known.view("features", at)["recency_days"]["value"] for at in (None, known.at + 2 * DAY, NOW - 3 * DAY)]
         seen.append((days, known.due("features"), known.due("features", known.at + 2 * DAY)))
         return ()
@@ -79,7 +79,7 @@ def test_what_an_event_can_change_is_told_by_type_and_path() -> None:
         ("features", ("engagement_score",)), ("profile", ("tags",)), ("nothing", ()),
     )  # fmt: skip
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         seen[recorded.event.type] = [known.touches(name, path) for name, path in asked]
         return ()
 
@@ -110,7 +110,7 @@ def test_a_policy_that_reads_what_nothing_tells_is_refused(read: Read, message: 
 def test_whoever_names_them_is_told_of_merges_and_in_both_people_of_splits(named: bool) -> None:
     seen: list[tuple[str, str, int]] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         seen.append((recorded.event.type, known.person, len(known.identifiers)))
         return (Emit(type="noticed", key="n", occurred_at=NOW),) if recorded.event.type != "noticed" else ()
 
@@ -136,7 +136,7 @@ def test_whoever_names_them_is_told_of_merges_and_in_both_people_of_splits(named
 def test_whoever_keeps_to_the_room_is_not_cut_and_a_timer_that_stays_takes_none(more: int) -> None:
     stays = Timer(key="t", due_at=NOW + HOUR, unless_earlier=True)
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         if recorded.event.type != "go":
             return [stays] * 50
         emits = [Emit(type="gone", key=f"{n}", occurred_at=NOW) for n in range(known.room - 1 + more)]

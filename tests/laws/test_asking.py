@@ -16,7 +16,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier, Recorded
-from threadline.kernel.policy import Emit, Known, Policy, Read, Wish
+from threadline.kernel.policy import Emit, Policy, PolicyView, Read, Wish
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
@@ -126,7 +126,7 @@ def heard(**fields: Any) -> list[str]:
     """The types of the events about which a policy with these fields is asked."""
     types: list[str] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         types.append(recorded.event.type)
         return [Emit(type="noted", key="noted", occurred_at=recorded.recorded_at)] if types[-1] == "bought" else ()
 
@@ -158,7 +158,7 @@ def test_a_policy_is_asked_about_what_it_names_and_what_touches_what_it_reads(
 def test_a_policy_is_asked_about_a_late_event_and_one_that_lies_ahead(late: int) -> None:
     types: list[str] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         types.append(recorded.event.type)
         return ()
 
@@ -171,7 +171,7 @@ def test_a_policy_is_asked_about_a_late_event_and_one_that_lies_ahead(late: int)
 
 
 def test_a_policy_that_reads_more_than_it_says_is_found_out() -> None:
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         return [Emit(type="noted", key="noted", occurred_at=recorded.recorded_at)]
 
     policy = Policy(name="p", handles=None, react=react, reads=(Read("counted"),))

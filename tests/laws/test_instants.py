@@ -189,11 +189,11 @@ class Life:
         log = self.log(person)
         later = [r for r in log if r.event.occurred_at >= instant]
         folded = [r.event.occurred_at + 1 for r in later if CATALOGUE.plan(r.event.type)[0]]
-        ahead = self.on.reader.ahead(person, instant)
+        ahead = self.on.reader.as_of(person, instant).ahead()
         # An event that nothing folds, such as a timer's, may be named or not: no view differs after it.
         assert ahead in {None, *(r.event.occurred_at + 1 for r in later)}
         assert not folded or (ahead is not None and ahead <= min(folded))
-        due = self.on.reader.due(person, "features", instant)
+        due = self.on.reader.as_of(person, instant).due("features")
         visits = [r.event.occurred_at for r in log if r.event.type == "page"]
         leaving = min((at + HOUR + 1 for at in visits if instant - HOUR <= at < instant), default=None)
         assert due is None or due > instant

@@ -13,7 +13,8 @@ from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.outbox import DeadLetter, EffectStatus, LaneState
-from threadline.kernel.policy import Known, Policy, Read
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
 from threadline.kernel.ranking import Board, Counted, Place
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
@@ -104,12 +105,8 @@ class PersonReader(Protocol):
         """The state of one projection at an instant."""
         ...
 
-    def due(self, person: Person, name: str, now: int) -> int | None:
-        """The next instant after ``now`` at which that view changes through time alone; None: never, or unknown."""
-        ...
-
-    def ahead(self, person: Person, now: int) -> int | None:
-        """The next instant after ``now`` from which a further event of the log counts; None if all count already."""
+    def as_of(self, person: Person, at: int, *, known_at: int | None = None) -> PersonView:
+        """A person at an instant; with ``known_at`` by what was known then."""
         ...
 
     def events(
@@ -173,7 +170,7 @@ class Recorder(Protocol):
         """Record events; one receipt each, in order. What is accepted is durable when this returns."""
         ...
 
-    def rehearse(self, event: Event, look: Callable[[Recorded, Known], T]) -> T:
+    def rehearse(self, event: Event, look: Callable[[Recorded, PolicyView], T]) -> T:
         """What ``look`` returns for an event and its person as a policy would see them. Nothing is recorded."""
         ...
 

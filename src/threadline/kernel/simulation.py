@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Literal, NamedTuple, Protocol
 
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Emit, Known, Wish
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.policy import Emit, Wish
 from threadline.kernel.store import Key
 
 Decisions = Mapping[str, Any]
@@ -27,7 +28,7 @@ class Evaluator(Protocol):
         """Whether it wants to see events of a type."""
         ...
 
-    def judge(self, recorded: Recorded, known: Known) -> Decisions:
+    def judge(self, recorded: Recorded, person: PersonView) -> Decisions:
         """What it decides. Pure."""
         ...
 
@@ -93,7 +94,7 @@ class VariantSpec(NamedTuple):
     """What these share, by name."""
 
 
-Ending = Callable[[Known], Any]
+Ending = Callable[[PersonView], Any]
 """What is compared of a person's views at the end."""
 RecordedDecision = Callable[[Recorded], tuple[str, str, Any] | None]
 """Reads (event, by what, decision) from an event of the log; None for an event of another type."""

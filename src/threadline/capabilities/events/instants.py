@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, Time, instant, past_instant
 from threadline.kernel.operation import Context
+from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import IdentityHistory, Person, WithReader
 
 AsOf = Annotated[
@@ -44,6 +45,11 @@ class Then(NamedTuple):
     def shown_at(self) -> Instant:
         """The same, for the answer."""
         return instant(self.at)
+
+    @property
+    def view(self) -> PersonView:
+        """The person at that instant."""
+        return self.context.engine.reader.as_of(self.person, self.at, known_at=self.known_at)
 
     def views(self, *names: str) -> dict[str, Any]:
         """What these projections say, by name; all of them for none."""

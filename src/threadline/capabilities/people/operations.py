@@ -262,7 +262,7 @@ def _indexed(context: Context[Needs], table: str, value: str, params: PeoplePara
 
 def _has_now(context: Context[WithReader], person: Person, table: str, value: str) -> bool:
     """Whether somebody has a tag or is in a group whose row is there: the event of it may lie ahead of the clock."""
-    if context.engine.reader.ahead(person, context.now) is None:
+    if context.engine.reader.as_of(person, context.now).ahead() is None:
         return True
     return value in context.engine.reader.views(person, context.now, names=["profile"])["profile"][f"{table}s"]
 

@@ -31,7 +31,7 @@ from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.consequences import Needs as ConsequenceNeeds
 from threadline.capabilities.rules.deciding import decide_rule
-from threadline.capabilities.rules.evaluating import Views, decisions_of
+from threadline.capabilities.rules.evaluating import decisions_of
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations import Limit, RuleId, Version
@@ -293,7 +293,7 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     # What lies ahead of the clock is no part of a person as they are now.
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None
-    subject = Subject(Views(context, person, context.now, None).view, recorded)
+    subject = Subject(engine.reader.as_of(person, context.now).view, recorded)
     decided = decide_rule(rule, sets[0] if sets else None, subject)
     assert decided is not None, "a rule that is asked for every answer gives one"
     view = tried_view(decided, person.id, "" if recorded is None else recorded.id, context.now)

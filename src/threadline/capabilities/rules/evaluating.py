@@ -36,6 +36,7 @@ from threadline.capabilities.rules.showing import DecisionView, recorded_view, t
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import (
     Person,
     WithCatalogue,
@@ -84,17 +85,6 @@ class EvaluateResult(msgspec.Struct, kw_only=True):
     decisions: Annotated[list[DecisionView], Meta(description="Every rule that ran, in order.")]
 
 
-class Views:
-    """A person at an instant, as rules want to see them."""
-
-    def __init__(self, context: Context[WithReader], person: Person, at: int, known_at: int | None) -> None:
-        self._engine, self._person, self._at, self._known_at = context.engine, person, at, known_at
-
-    def view(self, name: str) -> Any:
-        """What a projection says."""
-        return self._engine.reader.views(self._person, self._at, known_at=self._known_at, names=(name,)).get(name)
-
-
 class Needs(versions.Needs, WithReader, WithLog, Protocol):
     """What is needed here of the engine."""
 
@@ -118,7 +108,7 @@ def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult
     person = context.engine.reader.person(context.workspace, params.person)
     if params.record:
         return _recorded(context, params, book, _asked(context, params, person))
-    subject = Subject(Views(context, person, context.now, None).view)
+    subject = Subject(context.engine.reader.as_of(person, context.now).view)
     return _answer(
         context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, book, context.now)]
     )
@@ -144,8 +134,8 @@ def _given(context: Context[Needs], params: EvaluateParams, book: Book, native: 
             decisions=[recorded_view(each, person.id) for each in decisions_of(context, person, recorded)],
         )  # fmt: skip
 
-    def look(recorded: Recorded, known: Any) -> list[Decided | None]:
-        return list(_asked_of(context, params, book, recorded, known))
+    def look(recorded: Recorded, person: PersonView) -> list[Decided | None]:
+        return list(_asked_of(context, params, book, recorded, person))
 
     return _answer(context, "", "", context.engine.recorder.rehearse(event, look))
 
@@ -158,8 +148,8 @@ def _recorded(context: Context[Needs], params: EvaluateParams, book: Book, recor
     then = context.engine.reader.person(
         context.workspace, str(person.identifiers[recorded.thread]), known_at=recorded.known_at
     )
-    known = Views(context, then, at, recorded.known_at)
-    found = [each for each in _asked_of(context, params, book, recorded, known) if each is not None]
+    view = context.engine.reader.as_of(then, at, known_at=recorded.known_at)
+    found = [each for each in _asked_of(context, params, book, recorded, view) if each is not None]
     if params.record:
         events = [_replayed(context, each, person, recorded) for each in found if each.status != NO_MATCH]
         for receipt in context.engine.recorder.record(events, cause=recorded.id, known=True) if events else ():
@@ -203,13 +193,13 @@ def _asked(context: Context[Needs], params: EvaluateParams, person: Person) -> R
 
 
 def _asked_of(
-    context: Context[Needs], params: EvaluateParams, book: Book, recorded: Recorded, known: Any
+    context: Context[Needs], params: EvaluateParams, book: Book, recorded: Recorded, person: PersonView
 ) -> Sequence[Decided | None]:
     if params.rule is None and params.content is None and params.rule_set is None:
         chosen = book.recording_all()
         if recorded.event.type != DECISIONS_ASKED:
-            return decide(chosen, recorded, known, history=True)
-    subject = Subject(known.view, recorded)
+            return decide(chosen, recorded, person, history=True)
+    subject = Subject(person.view, recorded)
     return [decide_rule(*each, subject) for each in _all(context, params, book, recorded.known_at)]
 
 

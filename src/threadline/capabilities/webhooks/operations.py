@@ -12,6 +12,7 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.webhooks.definition import NAME, Destination
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.outbox import DeadLetter, LaneState
 from threadline.kernel.ports import WithDelivery, WithReader
 from threadline.kernel.time import format_time
 
@@ -49,8 +50,8 @@ class DestinationList(msgspec.Struct, kw_only=True):
     destinations: list[DestinationLine]
 
 
-def _line(context: Context[object], state: Any) -> DestinationLine:
-    standing = state.standing
+def _line(context: Context[object], state: LaneState) -> DestinationLine:
+    standing = state.circuit
     resting = standing.rest_until > context.now
     return DestinationLine(
         name=state.lane.name,
@@ -168,7 +169,7 @@ class ParkedPage(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
 
 
-def _call(context: Context[WithReader], each: Any) -> ParkedCall:
+def _call(context: Context[WithReader], each: DeadLetter) -> ParkedCall:
     one = each.one
     person = context.engine.reader.by_thread(one.thread)
     return ParkedCall(
@@ -180,19 +181,16 @@ def _call(context: Context[WithReader], each: Any) -> ParkedCall:
         attempts=one.attempts,
         cause=one.cause,
         data=one.effect.data,
-        last=each.told,
+        last=each.outcome,
     )
 
 
-def _page(context: Context[WithDelivery], params: ParkedParams | RedriveParams) -> list[Any]:
+def _page(context: Context[WithDelivery], params: ParkedParams | RedriveParams) -> list[DeadLetter]:
     if params.cursor and not _CURSOR.fullmatch(params.cursor):
         raise InvalidValue("this cursor did not come from an earlier page; pass `next` as it is")
     if params.destination and not NAME.fullmatch(params.destination):
         raise InvalidValue(f"{params.destination!r} is not a valid destination name")
-    found: list[Any] = context.engine.delivery.dead_letters(
-        context.workspace, params.destination, params.cursor, params.limit
-    )
-    return found
+    return context.engine.delivery.dead_letters(context.workspace, params.destination, params.cursor, params.limit)
 
 
 class Needs(WithReader, WithDelivery, Protocol):

@@ -13,11 +13,12 @@ from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.force import rule_at
 from threadline.capabilities.rules.reading import rule_of_json
 from threadline.capabilities.segments.definition import Segment, read_segments
-from threadline.capabilities.segments.standing import Moment
+from threadline.capabilities.segments.standing import Memberships
 from threadline.capabilities.whatif.judging import RulesJudge
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context
+from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Catalogue, WithCatalogue
 from threadline.kernel.simulation import VariantSpec
 
@@ -132,15 +133,15 @@ def asked(*books: Book) -> dict[str, frozenset[str]]:
     return {type: frozenset(ids) for type, ids in found.items() if ids}
 
 
-def ending(side: Candidate) -> Callable[[Any], dict[str, Any]]:
+def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:
     """What is compared at the end: who belongs to which segment, and who has how many points."""
     segments = side.segments
 
-    def look(known: Any) -> dict[str, Any]:
-        moment = Moment(known, known.at)
-        points = known.view("points") or {}
+    def look(person: PersonView) -> dict[str, Any]:
+        memberships = Memberships(person, person.at)
+        points = person.view("points") or {}
         return {
-            "segments": {each.name for each in segments if moment.belongs(each)},
+            "segments": {each.name for each in segments if memberships.belongs(each)},
             "points": (points.get("earned", 0), points.get("balance", 0)),
         }
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from threadline.engine.folding.as_of import due_at, next_ahead, states_at, view_at
+from threadline.engine.folding.as_of import states_at, view_at
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory, occurred_order, ties_sorted
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import PERSON, Person, own, people_of
+from threadline.engine.folding.person_view import AsKnownPersonView, FoldedPersonView
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.reading.identity_history import IdentityHistory
@@ -21,8 +22,9 @@ from threadline.kernel import ports
 from threadline.kernel.errors import InvalidValue, NotFound, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Cursor
-from threadline.kernel.projection import State
+from threadline.kernel.projection import Projection, State
 from threadline.kernel.store import Key, LogEntry, Span, Store, following_pages
 
 
@@ -115,14 +117,20 @@ class PersonReader:
                 found[projection.name] = view_at(projection, states[index], now, at_edges)
         return found
 
-    def due(self, person: ports.Person, name: str, now: int) -> int | None:
-        """The next instant after ``now`` at which that view changes through time alone; None: never, or unknown."""
-        index = self.catalogue.index.get(name)
-        return None if index is None else due_at(self, own(person), index, now)
+    def as_of(self, person: ports.Person, at: int, *, known_at: int | None = None) -> PersonView:
+        """A person at an instant; with ``known_at`` by what was known then."""
+        if known_at is None:
+            return FoldedPersonView(self, own(person), at)
+        return AsKnownPersonView(_AsKnown(self, known_at), own(person), at)
 
-    def ahead(self, person: ports.Person, now: int) -> int | None:
-        """The next instant after ``now`` from which a further event of the log counts; None if all count already."""
-        return next_ahead(self, own(person), now)
+    @property
+    def index(self) -> Mapping[str, int]:
+        """The place of each projection among the states, by name."""
+        return self.catalogue.index
+
+    def look(self, index: int) -> Projection:
+        """How a projection is looked at."""
+        return self.catalogue.projections[index]
 
     def events(
         self,
@@ -207,6 +215,21 @@ class PersonReader:
         """A thread's events up to its head in the order of reading, from the first page on."""
         entries = chain(page, following_pages(self.store, thread, span, page))
         return ties_sorted((unpack_event(entry) for entry in entries if entry.sequence <= head), span.reverse)
+
+
+class _AsKnown:
+    """What people are looked at in when only what was known at an instant counts."""
+
+    def __init__(self, reader: PersonReader, known_at: int) -> None:
+        self.catalogue = reader.catalogue
+        self.index = reader.index
+        self.look = reader.look
+        self._reader = reader
+        self._known_at = known_at
+
+    def history(self, person: Person) -> StoredHistory:
+        """The person's events that were known by then."""
+        return self._reader.history(person, self._known_at)
 
 
 def _past(after: Cursor | None, reverse: bool) -> Callable[[Recorded], bool]:

@@ -39,7 +39,7 @@ from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded
-from threadline.kernel.policy import Known
+from threadline.kernel.policy import PolicyView
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import Clock
 
@@ -335,7 +335,7 @@ class Recorder:
 
     # --- besides events --------------------------------------------------------------------
 
-    def rehearse(self, event: Event, look: Callable[[Recorded, Known], T]) -> T:
+    def rehearse(self, event: Event, look: Callable[[Recorded, PolicyView], T]) -> T:
         """What ``look`` returns for an event that is appended and folded like any other, and then forgotten.
 
         Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
