@@ -64,8 +64,8 @@ def test_refreshing_sets_the_timers_that_new_segments_need() -> None:
     other.now += 10 * DAY
     work(other)
     assert told(other) == [("segment_entered", "lapsed")]
-    person = other.engine.person("default", "user_id:ada")
-    (entered,) = other.engine.events(person, types=frozenset({"segment_entered"}))
+    person = other.engine.reader.person("default", "user_id:ada")
+    (entered,) = other.engine.reader.events(person, types=frozenset({"segment_entered"}))
     assert entered.event.occurred_at == STARTS_AT + 5 * DAY
 
 

@@ -150,7 +150,7 @@ def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) ->
         at = asked.now - random.randrange(asked.now - STARTS_AT + 1)
         shown = asked.ask("streaks", id=who, as_of=format_time(at), known="now")["streaks"]["daily"]
         assert _audited(shown) == audited.streaks(log, at, **calendar)
-        then = lived.on.asker.past("default", who).at(at)
+        then = lived.on.reader.identity_history("default", who).at(at)
         known = [each for each in told(lived.log(then)) if each["recorded_at"] <= at]
         shown = asked.ask("streaks", id=who, as_of=format_time(at))["streaks"]["daily"]
         assert _audited(shown) == audited.streaks(known, at, **calendar)

@@ -17,6 +17,7 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import pack, unpack, unpack_event
 from threadline.engine.folding.provisional import ProvisionalStates
 from threadline.engine.folding.states import States
+from threadline.kernel import ports
 from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
@@ -180,6 +181,12 @@ class Person:
         for recorded in self.pending:
             heads[recorded.thread] -= 1
         return heads
+
+
+def own(person: ports.Person) -> Person:
+    """A person that operations hand back, with all that the engine knows of them."""
+    assert isinstance(person, Person), "operations hand back the people that they were handed"
+    return person
 
 
 def person_key(person: str) -> Key:

@@ -12,6 +12,7 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
 from threadline.engine.reading.lookup import Lookup
+from threadline.kernel import ports
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
@@ -55,7 +56,7 @@ class _Part(NamedTuple):
     threads: set[str]
 
 
-class Past:
+class IdentityHistory:
     """A person, and who they were at any instant that is known.
 
     A join is an event that says which threads it moved, so it can be undone without what was before. All of them are
@@ -117,7 +118,7 @@ class Past:
         normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
         return {recorded.thread, *(thread_id(workspace, each) for each in normal)}
 
-    def linked(self, person: Person, known_at: int) -> list[Identifier]:
+    def linked(self, person: ports.Person, known_at: int) -> list[Identifier]:
         """Those identifiers of a person of then that somebody had been told under by then. It reads everybody's events.
 
         One that was told of others was refused there, with whomever it was linked later.

@@ -103,7 +103,11 @@ class Ingest:
         self.writer.refuse_excess(len(events))
         # Beside the commit of others, and much of it beside the event loop as well.
         aside = len(events) > CHECKED_ASIDE_EVENTS
-        checked = await self._aside(partial(self.engine.check, events)) if aside else self.engine.check(events)
+        checked = (
+            await self._aside(partial(self.engine.recorder.check, events))
+            if aside
+            else self.engine.recorder.check(events)
+        )
         charge = await self._limits.charge(checked, credential, address, rejected=len(rejections))
         try:
             if rejections:
