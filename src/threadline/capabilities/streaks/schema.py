@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.conditions.schema import WHERE
+from threadline.capabilities.conditions.forms import WHERE
 from threadline.capabilities.features.reading import NAME
 from threadline.capabilities.streaks.definition import CADENCES, COUNTINGS, WEEKDAYS
 from threadline.kernel.limits import STREAK_MILESTONES_MAX, STREAK_TIMES_MAX
