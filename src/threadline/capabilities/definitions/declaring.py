@@ -17,8 +17,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, g
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.definitions.document import Document
-from threadline.capabilities.definitions.files import Definitions, Found
+from threadline.capabilities.definitions.files import Definitions
 from threadline.capabilities.definitions.plain import Json, Noted, Part, Place, Plain, called
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.section import Section
@@ -33,7 +32,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 _GIVEN = object()
 Given = Annotated[str, _GIVEN]
-"""A field that no file holds: ``name`` or ``place``, the file and line."""
+"""A field that no file holds: ``name``; ``place``, the file and line; ``path_place``, those of the field ``path``."""
 
 DURATION_PATTERN = "^([0-9]{1,9}(us|ms|s|m|h|d|w|y))+$"
 
@@ -152,19 +151,47 @@ def decimal(most: Decimal, example: str) -> Form[Decimal]:
     return Form((int, float, str), wanted, make, {"type": ["number", "string"], "examples": [example]}, shown=str)
 
 
-def parsed(parse: Callable[[str], T | None], wanted: str, **schema: Any) -> Form[T]:
-    """A text that means something: ``parse`` gives None, or raises `InvalidValue`, for what means nothing."""
+def parsed(parse: Callable[[str], T | None], wanted: str, kinds: tuple[type, ...] = (str,), **schema: Any) -> Form[T]:
+    """What a text, as it is written, means: ``parse`` gives None, or raises `InvalidValue`, for what means nothing."""
 
     def make(part: Part) -> T:
+        written = part.whole.written(part.at) or str(part.value)
         try:
-            value = parse(part.value)
+            value = parse(written)
         except InvalidValue as error:
             raise InvalidValue(f"must be {wanted}: {error}") from None
         if value is None:
-            raise InvalidValue(f"must be {wanted}, and {part.value[:80]!r} is not")
+            raise InvalidValue(f"must be {wanted}, and {written[:80]!r} is not")
         return value
 
-    return Form((str,), wanted, make, {"type": "string", "minLength": 1} | schema)
+    return Form(kinds, wanted, make, {"type": "string", "minLength": 1} | schema)
+
+
+def only(*values: int) -> Form[int]:
+    """One of some numbers."""
+    wanted = " or ".join(map(str, values))
+
+    def make(part: Part) -> int:
+        if part.value not in values:
+            raise InvalidValue(f"must be {wanted}")
+        return int(part.value)
+
+    return Form((int,), wanted, make, {"enum": list(values)})
+
+
+def nothing(value: T) -> Form[T]:
+    """A null, which means a value."""
+    return Form((NoneType,), "nothing", lambda part: value, {"type": "null"})
+
+
+def shared(name: str, form: Form[T], **schema: Any) -> Form[T]:
+    """The same form, whose schema stands once among ``$defs``, under a name."""
+    return replace(form, schema={"$ref": f"#/$defs/{name}"}, defs={**form.defs, name: {**form.schema, **schema}})
+
+
+def described(form: Form[T], **schema: Any) -> Form[T]:
+    """The same form, with more said to editors."""
+    return replace(form, schema={**form.schema, **schema})
 
 
 def _false(part: Part) -> Literal[False]:
@@ -258,18 +285,25 @@ def _all(form: Form[T], parts: Iterable[Part]) -> list[T]:
     return found
 
 
-def struct(kind: type[T], **schema: Any) -> Form[T]:
-    """A mapping with the keys that the fields of a `Struct` are called by; ``one_of`` of it names alternatives."""
+def struct(kind: type[T], over: T | None = None, **schema: Any) -> Form[T]:
+    """A mapping with the keys that the fields of a `Struct` are called by; ``one_of`` of it names alternatives.
+
+    ``over``: the value whose fields are taken where their keys are absent.
+    """
     infos: list[msgspec.structs.FieldInfo] = list(msgspec.structs.fields(kind))  # type: ignore[arg-type]
-    given = [each.name for each in infos if _is_given(each)]
     names = {each.encode_name: each.name for each in infos if not _is_given(each)}
+    encoded = {name: key for key, name in names.items()}
+    given = {"name": "", "place": ""} | {f"{name}_place": key for name, key in encoded.items()}
     forms = {each.encode_name: _described(each) for each in infos if not _is_given(each)}
-    needed = [each.encode_name for each in infos if each.required and not _is_given(each)]
+    needed = [each.encode_name for each in infos if each.required and not _is_given(each) and over is None]
     alternatives: tuple[str, ...] = getattr(kind, "one_of", ())
 
     def make(part: Part) -> T:
         problem = _wrong_keys(part, forms, needed, alternatives)
-        values: dict[str, Any] = {name: part.name if name == "name" else part.whole.place for name in given}
+        values = {} if over is None else {each.name: getattr(over, each.name) for each in infos}
+        for each in infos:
+            if _is_given(each) and each.name in given:
+                values[each.name] = part.name if each.name == "name" else part.place(given[each.name])
         for name in part.value:
             if name in forms:
                 try:
@@ -471,25 +505,18 @@ class Single(Generic[T]):
         """The section with its JSON Schema."""
         return Section(self.section, self.form.schema, self.form.defs)
 
-    def read(self, definitions: Definitions) -> T | None:
-        """What it holds; None if no file has it. Problems are noted, not raised."""
+    def read(self, definitions: Definitions, otherwise: T, form: Form[T] | None = None) -> T:
+        """What it holds, in its form or in another; ``otherwise`` where it is absent or wrong. Problems are noted."""
         sections = definitions.section(self.section)
         for extra in sections[1:]:
             place = sections[0].document.place(sections[0].key)
             extra.document.fail(extra.key, f"section {self.section!r} is already declared at {place}; keep one")
-        return self.read_one(sections[0]) if sections else None
-
-    def read_one(self, found: Found) -> T | None:
-        """What it holds in one file; None if it cannot be read, which is then noted."""
-        return read_value(self.form, found.document, f"`{self.section}`", found)
-
-
-def read_value(form: Form[T], document: Document, what: str, found: Found) -> T | None:
-    """The value of a node; None if it is none, which is then noted."""
-    try:
-        return form.read(Plain(document, what, "", found.key).part(found.value))
-    except Noted:
-        return None
+        for document, key, node in sections[:1]:
+            try:
+                return (form or self.form).read(Plain(document, f"`{self.section}`", "", key).part(node))
+            except Noted:
+                return otherwise
+        return otherwise
 
 
 def read_json(form: Form[T], name: str, value: Any, where: str) -> T:

@@ -39,7 +39,10 @@ class Whole(Protocol):
     name: str
     what: str
     """What problems call it, e.g. ``streak 'daily'``; empty where the place says it."""
-    place: str
+
+    def place(self, at: Place) -> str:
+        """File and line of a part; empty where there are none."""
+        ...
 
     def fail(self, at: Place, text: str) -> None:
         """Note a problem at a place."""
@@ -68,6 +71,12 @@ class Part:
     def name(self) -> str:
         """The last key that leads here; at the top the name of the whole."""
         return str(self.at[-1]) if self.at else self.whole.name
+
+    def place(self, key: str = "") -> str:
+        """File and line of it, or of what a key in it leads to; empty where there is none."""
+        if key and key not in self.value:
+            return ""
+        return self.whole.place((*self.at, key) if key else self.at)
 
     def inner(self, step: str | int) -> Part:
         """The value under a key or at a position of this one."""
@@ -116,7 +125,6 @@ class Plain:
         self._around: list[yaml.Node] = []
         self.what = what
         self.name = name
-        self.place = "" if key is None else document.place(key)
 
     def part(self, node: yaml.Node) -> Part:
         """The whole as a part. Raises `Noted` where it is no plain value."""
@@ -161,6 +169,10 @@ class Plain:
             return node
         return self._keys.get(at, node) if at else self._key or node
 
+    def place(self, at: Place) -> str:
+        """See `Whole`."""
+        return self._document.place(self.nearest(at))
+
     def fail(self, at: Place, text: str) -> None:
         """See `Whole`."""
         self._document.fail(self.nearest(at), text)
@@ -179,13 +191,16 @@ class Json:
     """A definition that came as plain values, as JSON gives them."""
 
     what = ""
-    place = ""
 
     def __init__(self, name: str, where: str) -> None:
         """``where``: what the places of problems begin with."""
         self.name = name
         self._where = where
         self._problems: list[str] = []
+
+    def place(self, at: Place) -> str:
+        """JSON has none."""
+        return ""
 
     def fail(self, at: Place, text: str) -> None:
         """See `Whole`."""
