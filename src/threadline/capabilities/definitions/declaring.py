@@ -31,6 +31,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """What most definitions may be called: their names become parts of paths."""
 
 _GIVEN = object()
+NotWritten = Annotated[T, _GIVEN]
+"""A field that no file holds."""
 Given = Annotated[str, _GIVEN]
 """A field that no file holds: ``name``; ``place``, the file and line; ``path_place``, those of the field ``path``."""
 
@@ -212,7 +214,7 @@ def either(*forms: Form[Any]) -> Form[Any]:
     by_kind = {kind: form for form in reversed(forms) for kind in form.kinds}
     return Form(
         tuple(by_kind),
-        " or ".join(form.wanted for form in forms),
+        " or ".join([", ".join(form.wanted for form in forms[:-1]), forms[-1].wanted]),
         lambda part: by_kind[type(part.value)].read(part),
         {"oneOf": [form.schema for form in forms]},
         {name: schema for form in forms for name, schema in form.defs.items()},
@@ -367,7 +369,8 @@ def form_of(kind: Any, meta: Meta | None = None) -> Form[Any]:
         own = next((extra for extra in extras if isinstance(extra, Form)), None)
         return own or form_of(inner, meta)
     if origin in (UnionType, Union):
-        return either(*(form_of(each, meta) for each in get_args(kind) if each is not NoneType))
+        forms = [form_of(each, meta) for each in get_args(kind) if each is not NoneType]
+        return either(*forms) if len(forms) > 1 else forms[0]
     if origin is Literal:
         return FALSE if get_args(kind) == (False,) else choice(get_args(kind))
     if origin is tuple:
