@@ -79,10 +79,10 @@ def problems(text: str) -> list[str]:
         ("points: {back: 30d}", "t.yaml:1: `points`: `back` must be a duration of at most 8d"),
         ("leaderboards: {Top: {score: points.earned}}", "'Top' is not a valid leaderboard name"),
         ("leaderboards: {top: {scores: points.earned}}", "unknown key 'scores'; did you mean 'score'?"),
-        ("leaderboards:\n  top: {}", "t.yaml:2: leaderboard 'top' needs a `score`"),
+        ("leaderboards:\n  top: {}", "t.yaml:2: leaderboard 'top' needs `score`: the number that is ranked"),
         ("leaderboards: {top: {score: points.spent}}", "points are ranked by points.earned or by points.balance"),
         ("leaderboards: {top: {score: features}}", "`score` names no number"),
-        ("leaderboards: {top: {score: points.earned, periods: [year]}}", "unknown period 'year'"),
+        ("leaderboards: {top: {score: points.earned, periods: [year]}}", "`periods[0]` cannot be 'year'"),
         ("leaderboards: {top: {score: points.balance, periods: day}}", "only points.earned has periods"),
         ("leaderboards: {top: {score: points.earned, per: tag}}", "for tags write `tags: [vip]`"),
         (

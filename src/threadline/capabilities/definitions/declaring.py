@@ -8,7 +8,7 @@ depend on each other. Fields that are `Given` stand in no file: the name and the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from types import NoneType, UnionType
@@ -35,6 +35,9 @@ NotWritten = Annotated[T, _GIVEN]
 """A field that no file holds."""
 Given = Annotated[str, _GIVEN]
 """A field that no file holds: ``name``; ``place``, the file and line; ``path_place``, those of the field ``path``."""
+
+Problems = Iterator[tuple[str | Place, str]]
+"""What ``problems(written)`` of a `Struct` gives: each with its key, or place, inside the definition."""
 
 DURATION_PATTERN = "^([0-9]{1,9}(us|ms|s|m|h|d|w|y))+$"
 
@@ -76,7 +79,7 @@ class Form(Generic[T]):
 def text(wanted: str = "text", pattern: str = "", least: int = 1, most: int | None = None, **schema: Any) -> Form[str]:
     """A text; ``pattern`` is of the whole."""
     if most is not None and wanted == "text":
-        wanted = f"text of at most {most:,} characters" if least < 2 else f"text of {least:,} to {most:,} characters"
+        wanted = f"text of {least:,} to {most:,} characters"
     fits = re.compile(pattern).fullmatch
 
     def make(part: Part) -> str:
@@ -350,12 +353,32 @@ def _wrong_keys(part: Part, forms: Mapping[str, Form[Any]], needed: list[str], a
 
 def check(made: Any, part: Part) -> None:
     """Note what several fields together are not. Raises `Noted` if there is anything."""
-    problems: Callable[[], Iterable[tuple[str | Place, str]]] = getattr(made, "problems", tuple)
-    found = list(problems())
+    problems: Callable[[Collection[str]], Problems] = getattr(made, "problems", _no_problems)
+    found = list(problems(part.value))
     for at, told in found:
         part.fail(told, *([at] if at and isinstance(at, str) else at))
     if found:
         raise Noted
+
+
+def _no_problems(written: Collection[str]) -> Problems:
+    return iter(())
+
+
+def deferred(kind: type[T]) -> Form[Callable[[T], T | None]]:
+    """A mapping that is read later, over a value that the rest decides; None if it is wrong, which is then noted."""
+
+    def make(part: Part) -> Callable[[T], T | None]:
+        def over(given: T) -> T | None:
+            try:
+                return struct(kind, given).read(part)
+            except Noted:
+                return None
+
+        return over
+
+    form = struct(kind)
+    return Form(form.kinds, form.wanted, make, form.schema, form.defs)
 
 
 def form_of(kind: Any, meta: Meta | None = None) -> Form[Any]:

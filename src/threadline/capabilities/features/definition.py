@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -14,6 +14,7 @@ from msgspec import Meta
 from threadline.capabilities.conditions import EVERY_EVENT, Path, Where
 from threadline.capabilities.conditions.forms import WHERE_FORM
 from threadline.capabilities.definitions.declaring import (
+    Problems,
     Single,
     by_name,
     described,
@@ -145,7 +146,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         ]
         return Source(tuple(sorted(feeds, key=lambda feed: feed.type)), tuple(sorted(self.excluded)))
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self, written: Collection[str]) -> Problems:
         """What is wrong with the types together."""
         for key, types in (("events", self.events), ("except", self.excluded)):
             for name in types:

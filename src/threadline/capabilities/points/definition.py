@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -17,6 +17,7 @@ from threadline.capabilities.definitions.declaring import (
     FALSE,
     Given,
     NotWritten,
+    Problems,
     Single,
     by_name,
     decimal,
@@ -150,7 +151,7 @@ class Points(msgspec.Struct, frozen=True, kw_only=True):
         """The table in force at an instant."""
         return next((each for each in reversed(self.tables) if (each.starts_at or EARLIEST) <= at), self.tables[0])
 
-    def problems(self) -> Iterator[tuple[Place, str]]:
+    def problems(self, written: Collection[str]) -> Problems:
         """What the tables cannot be, one over the other."""
         yield from laid(self)[1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection
 from functools import cached_property
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from threadline.capabilities.conditions import Conditions
 from threadline.capabilities.conditions.fields import EVENT
 from threadline.capabilities.conditions.forms import WHEN_FORM
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.definitions.declaring import Given, Named, struct
+from threadline.capabilities.definitions.declaring import Given, Named, Problems, struct
 from threadline.capabilities.segments.projection import NAME
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.limits import SEGMENTS_MAX
@@ -39,7 +39,7 @@ class Segment(msgspec.Struct, frozen=True, dict=True, kw_only=True, rename={"con
         """The parts of views that decide who belongs."""
         return tuple(Read(name, path, f"{self.place}: segment {self.name!r}") for name, path in self.conditions.reads)
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self, written: Collection[str]) -> Problems:
         """What conditions of segments cannot go by."""
         for path in self.conditions.fields:
             if path[0] == EVENT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
@@ -14,6 +14,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.definitions.declaring import (
     Given,
     Named,
+    Problems,
     Single,
     choice,
     duration,
@@ -58,9 +59,9 @@ _WEEKDAY = choice(WEEKDAYS).then(WEEKDAYS.index)
 class Active(Chosen, frozen=True, kw_only=True):
     """Which events say that the person was active, or did what a streak counts."""
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self, written: Collection[str]) -> Problems:
         """Beside those of the types, that what Threadline makes never counts."""
-        yield from super().problems()
+        yield from super().problems(written)
         for type in self.events:
             if type in OURS or type in _MADE_OF_POINTS:
                 yield "events", f"{type!r} is nothing that a person does and never counts; name what they do"
@@ -75,7 +76,7 @@ class Freezes(msgspec.Struct, frozen=True, kw_only=True):
     max: Annotated[int, Meta(ge=1, description="How many may be held.", examples=["{every: 7, max: 2}"])]
     """0: there are none."""
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self, written: Collection[str]) -> Problems:
         """What the numbers cannot be together."""
         if self.start > self.max:
             yield "start", f"`start` is more than `max`, {self.max}, which may be held"
@@ -104,13 +105,13 @@ class Streak(Active, frozen=True, kw_only=True):
         """Which events count; None: whatever counts as activity."""
         return self.source_of() if self.events else None
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self, written: Collection[str]) -> Problems:
         """What the fields cannot be together."""
         if self.events:
-            yield from super().problems()
+            yield from super().problems(written)
         else:
-            for key, given in (("except", self.excluded), ("where", self.where)):
-                if given:
+            for key in ("except", "where"):
+                if key in written:
                     yield key, f"`{key}` goes with `events`; without it all activity counts"
         if self.counting == "days" and self.times > (most := _DAYS_OF[self.cadence]):
             cure = "count events instead: `counting: events`"
@@ -126,7 +127,7 @@ class Amnesty(msgspec.Struct, frozen=True, kw_only=True):
     streaks: Annotated[tuple[str, ...], TYPES, Meta(description="Whose; all where it is absent.")] = ()
     place: Given = ""
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self, written: Collection[str]) -> Problems:
         """What the days cannot be together."""
         if not 0 <= self.last - self.first < AMNESTY_DAYS_MAX:
             yield "", f"an amnesty is 1 to {AMNESTY_DAYS_MAX} days long, from its first day to its last"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -11,7 +11,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.definitions.declaring import Form, Given, Named, duration, listed, struct, text
+from threadline.capabilities.definitions.declaring import Form, Given, Named, Problems, duration, listed, struct, text
 from threadline.kernel.limits import (
     DESTINATION_PAYLOAD_NAMES_MAX,
     DESTINATION_SECRETS_MAX,
@@ -64,7 +64,7 @@ class Destination(
     description: str = ""
     place: Given = ""
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self, written: Collection[str]) -> Problems:
         """What is wrong with the address."""
         if not _is_url(self.url):
             yield "url", "`url` must be an address that begins with https://, such as https://crm.example.com/hooks"
