@@ -69,6 +69,10 @@ class Engine:
         """A context for the reads of a surface: the writer of this process lets them go first."""
         return self.recorder.readers.reading()
 
+    def give_way(self) -> None:
+        """Wait for those reads, as the writer does: for who prepares what it will write, not on an event loop."""
+        self.recorder.readers.give()
+
     def refuse_forks(self) -> None:
         """Raise `Unavailable` in a copy of the process that opened the store.
 
