@@ -17,7 +17,7 @@ from threadline.capabilities.rules.actions import KINDS, SYNONYMS
 from threadline.capabilities.rules.loading import read_book
 from threadline.capabilities.rules.reading import rule_of_json, set_of_json
 from threadline.capabilities.rules.schema import RULES_SECTION, SETS_SECTION
-from threadline.engine.definition_history import content_of, history_of
+from threadline.engine.definition_history import DefinitionHistory
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import InvalidDefinition
@@ -62,7 +62,7 @@ MISTAKES = [
     ),
     (
         "rules:\n  a:\n    conditions:\n      - x\n",
-        "t.yaml:4: a condition is a mapping, such as {field: traits.plan, equals: pro}",
+        "t.yaml:3: a condition is a mapping, such as {field: traits.plan, equals: pro}",
     ),
     (
         "rules:\n  a:\n    conditions:\n      all:\n        - {field: tags, contain: x}\n",
@@ -228,12 +228,10 @@ def test_which_version_was_declared_when_is_remembered() -> None:
     store = MemoryStore()
     for now, text in enumerate((version(1), version(1), version(2), "", version(1)), start=1):
         opened(store, text, now)
-    history = history_of(store, "rules", "a")
-    assert history is not None
-    assert [(turn.at, turn.version) for turn in history.turns] == [(1, 1), (3, 2), (4, 0), (5, 1)]
-    content: Any = content_of(store, "rules", "a", 2)
+    assert DefinitionHistory(store).transitions("rules", "a") == [(1, 1), (3, 2), (4, 0), (5, 1)]
+    content: Any = DefinitionHistory(store).content("rules", "a", 2)
     assert b'"version":2' in content
-    assert content_of(store, "rules", "a", 3) is None
+    assert DefinitionHistory(store).content("rules", "a", 3) is None
 
 
 def test_definitions_without_rules_write_nothing() -> None:

@@ -64,7 +64,9 @@ def spent(attack: Attack, blocks: int) -> list[int]:
         events = [attack(number) for number in range(block * BLOCK, (block + 1) * BLOCK)]
         shares = [events[at : at + SHARE_EVENTS] for at in range(0, BLOCK, SHARE_EVENTS)]
         receipts: list[Receipt] = []
-        found.append(calls(lambda shares=shares, receipts=receipts: [receipts.extend(on.record(s)) for s in shares]))  # type: ignore[misc]  # both are of this block
+        found.append(
+            calls(lambda shares=shares, receipts=receipts: [receipts.extend(on.recorder.record(s)) for s in shares])
+        )  # type: ignore[misc]  # both are of this block
         assert {receipt.status for receipt in receipts} == {"accepted"}
     return found
 
@@ -110,7 +112,7 @@ def test_whatever_waits_each_person_has_a_share_of_a_group_and_who_comes_next_is
             Event(type="page", identifiers=(each,), occurred_at=NOW, key=f"{n}", source=f"{request}")
             for n, each in enumerate(people)
         ]
-        return on.engine.check(events)
+        return on.engine.recorder.check(events)
 
     async def run() -> None:
         writer = Writer(on, commit_events_max=room, queue_events_max=100_000)  # type: ignore[arg-type]  # it records

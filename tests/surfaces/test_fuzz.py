@@ -74,7 +74,7 @@ class Shop(NamedTuple):
             )
         assert answer.status_code == 200, (answer.text, raw[:500])
         for key in (before[0], after[0]):
-            assert self.engine.event_of_key("default", "shop", key) is not None, (raw[:500], answer.text)
+            assert self.engine.log.of_key("default", "shop", key) is not None, (raw[:500], answer.text)
         outcome: dict[str, Any] = answer.json()
         return outcome
 
@@ -256,7 +256,7 @@ def test_an_envelope_of_any_type_never_fails(name: str, value: Any, shop: Shop) 
     answer = shop.post("/v1/batch", json.dumps(body).encode())
     if answer.status_code == 200 and name != "batch":
         assert answer.json()["accepted"] + len(answer.json()["rejected"]) == 1
-        recorded = shop.engine.event_of_key("default", "shop", key) is not None
+        recorded = shop.engine.log.of_key("default", "shop", key) is not None
         assert recorded == (answer.json()["accepted"] == 1)
 
 
@@ -283,7 +283,7 @@ def test_a_packed_body_that_is_cut_or_damaged_is_refused_whole(cut: float, flip:
     at = int(cut * len(whole))
     packed = whole[:at] if flip is None else whole[:at] + bytes([flip]) + whole[at + 1 :]
     answer = shop.post("/v1/batch", packed, **{"Content-Encoding": "gzip"})
-    recorded = shop.engine.event_of_key("default", "shop", key) is not None
+    recorded = shop.engine.log.of_key("default", "shop", key) is not None
     # Some bytes of the head of a packed body mean nothing, and a changed one changes nothing.
     assert recorded == (answer.status_code == 200)
     assert not (recorded and flip is None)

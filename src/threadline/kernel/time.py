@@ -4,7 +4,7 @@ What "at an instant" means, the same for every reader (docs/time.md; the law is 
 
 - A view at ``t`` counts the events with ``occurred_at < t``, and no others. As of ``t``, those also known at ``t``
   (`Recorded.known_at`) or before.
-- What follows from an event is decided right after it, at ``max(recorded_at, occurred_at) + 1`` (`Known.at`).
+- What follows from an event is decided right after it, at ``max(recorded_at, occurred_at) + 1`` (`PersonView.at`).
 - A read without an instant is made at `Engine.now()`: the clock, or the instant right after the newest commit of this
   process, whichever is later. So it counts what was recorded a moment ago, also where a clock stands still.
 - A timer is due at the first instant at which a view differs: ``occurred_at + 1`` for an event ahead of the clock.

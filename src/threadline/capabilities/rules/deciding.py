@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from threadline.capabilities.conditions import Path, Subject
 from threadline.capabilities.conditions.fields import reader
@@ -18,6 +18,7 @@ from threadline.capabilities.rules.templates import OUTPUT, Look
 from threadline.capabilities.rules.tracing import Traced
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded, event_id
+from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Emit, Wish, source_of
 from threadline.kernel.time import format_time
 
@@ -31,14 +32,6 @@ LIVE, REPLAY, DRY = "live", "replay", "dry"
 _NOTHING = Outcome(False, {}, [], {})
 _UNFILLED: Inputs = {}
 _NO = (NO_MATCH, ERROR)
-
-
-class Sight(Protocol):
-    """What is known of the person; see `threadline.kernel.policy.Known`."""
-
-    def view(self, name: str) -> Any:
-        """What a projection says."""
-        ...
 
 
 class Decided:
@@ -128,7 +121,7 @@ def decision_key(event: str, rule: Rule, mode: str) -> str:
     return f"{event}/{rule.id}/{rule.version}/{mode}"
 
 
-def decide(book: Book, recorded: Recorded, known: Sight, *, history: bool = False) -> list[Decided]:
+def decide(book: Book, recorded: Recorded, person: PersonView, *, history: bool = False) -> list[Decided]:
     """What the rules in force for this event answer, set by set, in the order in which they are asked.
 
     A rule that two sets name is asked for the first of them. ``history``: whatever the sets say of back-filled events,
@@ -137,7 +130,7 @@ def decide(book: Book, recorded: Recorded, known: Sight, *, history: bool = Fals
     plan = book.plan(recorded.event.type)
     if not plan:
         return []
-    subject = Subject(known.view, recorded)
+    subject = Subject(person.view, recorded)
     at = recorded.known_at
     asked: dict[str, bool] = {}
     found: list[Decided] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -12,13 +12,15 @@ from threadline.capabilities.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.events.instants import AsOf, Known, then
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
+from threadline.capabilities.streaks.dating import dated_window, day_records, days_of
 from threadline.capabilities.streaks.definition import StreakSet
-from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.plan import Plan, is_alone
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY
 
 DAYS_USUAL = 30
@@ -84,7 +86,7 @@ class StreaksResult(msgspec.Struct, kw_only=True):
     streaks: dict[str, StreakView]
 
 
-def _streaks(context: Context, params: StreaksParams) -> StreaksResult:
+def _streaks(context: Context[WithReader], params: StreaksParams) -> StreaksResult:
     asked = then(context, params.id, params.as_of, params.known)
     shown = msgspec.convert(asked.views(NAME)[NAME], dict[str, StreakView])
     return StreaksResult(person=asked.person.id, position=asked.person.position, as_of=asked.shown_at, streaks=shown)
@@ -121,10 +123,10 @@ class DaysResult(msgspec.Struct, kw_only=True):
     days: list[DayView]
 
 
-def _days(plan: Plan, context: Context, params: DaysParams) -> DaysResult:
+def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysResult:
     engine, reader = context.engine, Reader(plan)
-    person = engine.person(context.workspace, params.id)
-    state: State = engine.asker.states(person, context.now)[engine.catalogue.index[NAME]]
+    person = engine.reader.person(context.workspace, params.id)
+    state: State = engine.reader.state(person, NAME, context.now)
     today = reader.today(state, context.now)
     until = _day(params.until, "until", today)
     since = _day(params.since, "since", until - DAYS_USUAL + 1)
@@ -132,7 +134,7 @@ def _days(plan: Plan, context: Context, params: DaysParams) -> DaysResult:
         raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `since` to `until`")
     points = _points(plan, engine, person, state, since, until)
     shown = []
-    for day, first_at, events in plan.records(state, since, until):
+    for day, first_at, events in day_records(plan, state, since, until):
         first, at = _first_event(plan, engine, person, first_at)
         shown.append(
             DayView(
@@ -154,28 +156,28 @@ def _day(text: str, name: str, otherwise: int) -> int:
     return day
 
 
-def _first_event(plan: Plan, engine: Any, person: Any, at: int) -> tuple[str, int]:
+def _first_event(plan: Plan, engine: WithReader, person: Person, at: int) -> tuple[str, int]:
     """Id and instant of the first activity of a day."""
     # The state keeps an instant only: 16 bytes a day less, and the log finds it at once. Of what named no zone that is
     # the quarter of an hour, and what counts for other streaks alone is no activity.
-    for each in engine.all_events(person, start=at, stop=at + DAY, size=_FIRST_EVENTS):
+    for each in engine.reader.all_events(person, start=at, stop=at + DAY, size=_FIRST_EVENTS):
         if plan.is_active(each.event):
             return each.id, each.event.occurred_at
     return "", at
 
 
-def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, until: int) -> dict[int, int]:
+def _points(plan: Plan, engine: WithReader, person: Person, state: State, since: int, until: int) -> dict[int, int]:
     """Points earned by local day: that of the event that earned them."""
-    calendar, journey = plan.calendar, plan.seen(state)[0]
+    calendar, journey = plan.calendar, dated_window(plan, state)[0]
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
     earned = [
         each
-        for each in engine.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
+        for each in engine.reader.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
         if is_trusted(each.event)
     ]
     days: dict[str, int] = {}
-    if earned and (len(journey.changes) > 2 or any(plan.is_alone(each) for each in earned)):
-        days = plan.days_of(journey, engine.all_events(person, start=start, stop=stop))
+    if earned and (len(journey.changes) > 2 or any(is_alone(each) for each in earned)):
+        days = days_of(plan, journey, engine.reader.all_events(person, start=start, stop=stop))
     points: dict[int, int] = {}
     for each in earned:
         at = each.event.occurred_at

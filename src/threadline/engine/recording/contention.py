@@ -43,7 +43,7 @@ class ContentionTracker:
             for id, item in zip(ids, self._store.get(keys), strict=True):
                 if item is None or item.version == self._contended.get(id):
                     self._contended.forget(id)  # nobody else has been there
-                self._cache.forget(id)
+                self._cache.people.forget(id)
             yield
 
     def note(self, changed: Iterable[Person], overtaken: Set[str]) -> None:
@@ -54,4 +54,4 @@ class ContentionTracker:
             for person in changed:
                 if person.id not in overtaken and self._contended.get(person.id) is not None:
                     self._contended.put(person.id, person.version)
-                    self._cache.forget(person.id)
+                    self._cache.people.forget(person.id)

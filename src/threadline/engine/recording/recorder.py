@@ -7,6 +7,7 @@ after the other (`work.py`), and the commit. What another process has changed me
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -16,14 +17,15 @@ from typing import TypeVar
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.reader_priority import ReaderPriority
+from threadline.engine.reading.sources import Sources
 from threadline.engine.recording import rejected_log
 from threadline.engine.recording.assignment import assign
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.contention import ContentionTracker
+from threadline.engine.recording.fresh import fresh_among
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.plans import Plans
-from threadline.engine.recording.sources import Sources
 from threadline.engine.recording.validation import (
     Checked,
     Isolation,
@@ -36,8 +38,8 @@ from threadline.engine.recording.work import fold_only, work
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
-from threadline.kernel.event import Receipt, Recorded
-from threadline.kernel.policy import Known
+from threadline.kernel.event import Event, Receipt, Recorded
+from threadline.kernel.policy import PolicyView
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import Clock
 
@@ -90,6 +92,7 @@ class Recorder:
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+        self._process = os.getpid()
         self.store = store
         self.catalogue = catalogue
         self.clock = clock
@@ -112,12 +115,40 @@ class Recorder:
         """Held while a call is worked on and committed: what is done under it meets no commit half-way."""
         return self._lock
 
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy of the process that opened the store."""
+        return os.getpid() != self._process
+
+    def refuse_forks(self) -> None:
+        """Raise `Unavailable` in a copy of the process that opened the store.
+
+        It has the locks and connections of its parent, but not the threads that hold them: it would wait for ever, or
+        write where the parent writes.
+        """
+        if self.forked:
+            raise Unavailable(
+                f"the store was opened by the process {self._process}, of which this one is a fork",
+                hint="Open it in the process that uses it, after the fork.",
+            )
+
     def now(self) -> int:
         """The clock, or the instant right after all that this process has recorded, whichever is later."""
         return max(self.clock(), self.recorded_until)
 
-    def record(self, requests: Sequence[RecordRequest]) -> list[Receipt]:
-        """Record events, each with its own receipt, in order. Returns when everything accepted is durable.
+    def record(
+        self, events: Sequence[Event], *, expected: int | None = None, cause: str = "", known: bool = False
+    ) -> list[Receipt]:
+        """Record events; one receipt each, in order. What is accepted is durable when this returns.
+
+        ``expected`` is the position the events' person must be at (optimistic concurrency); None for any. ``cause`` is
+        the event because of which Threadline itself records them. ``known``: they are about people who have been looked
+        up, and name these by an identifier in its stored form; see `RecordRequest.known`.
+        """
+        return self.record_requests([RecordRequest(event, cause, expected, known=known) for event in events])
+
+    def record_requests(self, requests: Sequence[RecordRequest]) -> list[Receipt]:
+        """Record what `record` makes of events, each with its own receipt, in order.
 
         A rejected event is kept in the rejected log and never stops its neighbours. Raises `Unavailable`
         (with `StoreFull`, `StoreBusy`) when the store cannot take them; what was then not answered was not written,
@@ -126,12 +157,20 @@ class Recorder:
         receipts: list[Receipt] = []
         for start in range(0, len(requests), CALL_EVENTS_MAX):
             with seldom_collected():
-                receipts += self.record_checked(self.check(requests[start : start + CALL_EVENTS_MAX]))
+                checked = self._validator.check(requests[start : start + CALL_EVENTS_MAX], self.clock())
+                receipts += self.record_checked(checked)
         return receipts
 
-    def check(self, requests: Iterable[RecordRequest]) -> list[Checked]:
-        """Validate requests for `record_checked`, without the store and beside whatever is recorded meanwhile."""
-        return self._validator.check(requests, self.clock())
+    def check(self, events: Iterable[Event]) -> list[Checked]:
+        """Validate events for `record_checked`, without the store and beside whatever is recorded meanwhile.
+
+        Raises `InvalidValue` where the caller is at fault, such as for a workspace that cannot be one.
+        """
+        return self._validator.check(map(RecordRequest, events), self.clock())
+
+    def fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
+        """The positions of each new thing among these events: an exact duplicate is not new, a different payload is."""
+        return fresh_among(self.store, checked)
 
     def likely_person(self, one: ValidatedEvent) -> str:
         """The id of an event's person as far as this process knows, else the thread of its strongest identifier.
@@ -141,8 +180,13 @@ class Recorder:
         thread = one.names[0].thread
         return self._cache.owners.peek(thread) or thread
 
+    def recent(self, id: str) -> Recorded | None:
+        """An event of a person's tail by its id, if this process has recorded it lately."""
+        return self._cache.events.peek(id)
+
     def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
         """Record what `check` has made of requests, in one call. See `record`."""
+        self.refuse_forks()
         with seldom_collected():
             call = _Call(checked)
             with self._lock:
@@ -297,12 +341,12 @@ class Recorder:
 
     # --- besides events --------------------------------------------------------------------
 
-    def rehearse(self, request: RecordRequest, look: Callable[[Recorded, Known], T]) -> T:
+    def rehearse(self, event: Event, look: Callable[[Recorded, PolicyView], T]) -> T:
         """What ``look`` returns for an event that is appended and folded like any other, and then forgotten.
 
         Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
         """
-        call = _Call(self.check([request]))
+        call = _Call(self.check([event]))
         with self._lock:
             attempt = self._begin(call.events, cached=False)
             fresh = self._sort_out(attempt, call, call.events)
@@ -321,6 +365,7 @@ class Recorder:
 
         Retried from the start when another process was faster; whatever ``work`` raises undoes everything.
         """
+        self.refuse_forks()
         with self._lock:
             for number in range(ATTEMPTS_MAX):
                 _pause(number)
@@ -344,7 +389,7 @@ class Recorder:
     def _forget(self, attempt: Attempt) -> None:
         """Drop from the cache whom an attempt has changed that did not work with it."""
         for id, person in attempt.people.touched.items():
-            self._cache.forget(id)
+            self._cache.people.forget(id)
             for thread in person.heads:
                 self._cache.owners.forget(thread)
 

@@ -184,7 +184,7 @@ def _batches(engine: Engine, plan: Plan, file: RowFile, skip: int) -> Iterator[_
             damage = error
         if not batch.events and not batch.entries:
             break
-        batch.checked.extend(engine.check([event for _, event in batch.events]))
+        batch.checked.extend(engine.recorder.check([event for _, event in batch.events]))
         yield batch
     if damage is not None:
         raise damage
@@ -262,10 +262,10 @@ def _reader(engine: Engine, plan: Plan, file: RowFile) -> Read:
 
 def _record(engine: Engine, batch: _Batch, summary: Summary) -> None:
     if batch.entries:
-        engine.reject(batch.entries)
+        engine.rejected.add(batch.entries)
     for problem in batch.problems:
         summary.note(*problem)
-    receipts = engine.record_checked(batch.checked)
+    receipts = engine.recorder.record_checked(batch.checked)
     summary.rejected += len(batch.entries)
     for (number, event), receipt in zip(batch.events, receipts, strict=True):
         if receipt.status == "accepted":

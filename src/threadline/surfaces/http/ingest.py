@@ -104,9 +104,9 @@ class Ingest:
         self.writer.refuse_excess(len(events))
         # Beside the commit of others, and much of it beside the event loop as well.
         if len(events) > CHECKED_ASIDE_EVENTS:
-            checked = await self._aside(partial(self.engine.check, events), large=len(events) > LARGE_EVENTS)
+            checked = await self._aside(partial(self.engine.recorder.check, events), large=len(events) > LARGE_EVENTS)
         else:
-            checked = self.engine.check(events)
+            checked = self.engine.recorder.check(events)
         charge = await self._limits.charge(checked, credential, address, rejected=len(rejections))
         try:
             if rejections:
@@ -133,7 +133,7 @@ class Ingest:
 
     async def _aside(self, work: Callable[[], T], *, large: bool) -> T:
         def after_readers() -> T:
-            self.engine.give_way()
+            self.engine.recorder.readers.give()
             return work()
 
         threads = self._large if large else self._usual

@@ -70,14 +70,14 @@ class Operations:
         else:
             values = in_query
         params = _params(operation, values, names, credential)
-        context: Any = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
+        context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
         charge = Charge({})
         if isinstance(params, RecordParams) and self._limits.concern(credential):
-            checked = await self._run(lambda: self._engine.check(events_of(params, context)))
+            checked = await self._run(lambda: self._engine.recorder.check(events_of(params, context)))
             charge = await self._limits.charge(checked, credential, client_host(request))
             params = RecordParams(events=list(admitted(params.events, charge.refused)))
         elif isinstance(params, ResubmitParams) and self._limits.concern(credential):
-            checked = await self._run(lambda: self._engine.check(self._resubmitted(context.workspace, params)))
+            checked = await self._run(lambda: self._engine.recorder.check(self._resubmitted(context.workspace, params)))
             await self._limits.charge_person(checked, credential)
 
         def work() -> tuple[RecordResult | None, bytes]:

@@ -166,7 +166,7 @@ class RateLimits:
         return self._by_person.on and (self._tokens or credential.kind != "token")
 
     async def _fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.fresh, checked)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.recorder.fresh, checked)
 
     def _far_from(self, limits: Sequence[tuple[Buckets, str]], count: int, people: Mapping[str, int]) -> bool:
         """Whether all may pass although nobody has looked how much of it is new, nor asked the other processes."""

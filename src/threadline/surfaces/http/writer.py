@@ -94,7 +94,7 @@ class Writer:
         for start in range(0, len(entries), SHARE_EVENTS):
             some = entries[start : start + SHARE_EVENTS]
             async with self._rejecting:
-                await self.run(partial(self._engine.reject, some))
+                await self.run(partial(self._engine.rejected.add, some))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run other work that writes in the writer's thread, between two groups."""
@@ -146,7 +146,7 @@ class Writer:
         for at in range(start, stop):
             one = checked[at]
             if isinstance(one, ValidatedEvent):
-                person = self._engine.likely_person(one)
+                person = self._engine.recorder.likely_person(one)
                 share = shares.get(person, 0)
                 if share >= SHARE_EVENTS:
                     return checked[start:at]
@@ -182,7 +182,7 @@ class Writer:
 
     def _record(self, pieces: list[_Piece]) -> list[Receipt]:
         began = time.perf_counter()
-        receipts = self._engine.record_checked([one for _, part in pieces for one in part])
+        receipts = self._engine.recorder.record_checked([one for _, part in pieces for one in part])
         self._observe(time.perf_counter() - began)
         return receipts
 
