@@ -25,6 +25,7 @@ class Recording:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.recorder = self
         self.groups: list[list[str]] = []
         self.gate = threading.Event()
         self.gate.set()
