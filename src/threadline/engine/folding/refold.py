@@ -63,10 +63,15 @@ def fold_events(
 ) -> tuple[int, str]:
     """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
     at, id = NOTHING
-    plans = _Steps(folding, only)
+    known: dict[str, tuple[tuple[int, Fold], ...]] = {}
     for recorded in events:
         event = recorded.event
-        steps = plans[event.type]
+        steps = known.get(event.type)
+        if steps is None:
+            steps = folding.plan(event.type).steps
+            if only is not None:
+                steps = tuple(step for step in steps if step[0] in only)
+            known[event.type] = steps
         for index, fold in steps:
             state = fold(states[index], recorded)
             if state is not None:
@@ -74,22 +79,6 @@ def fold_events(
         if steps and event.occurred_at >= at and (event.occurred_at > at or recorded.id > id):
             at, id = event.occurred_at, recorded.id
     return at, id
-
-
-class _Steps(dict[str, tuple[tuple[int, Fold], ...]]):
-    """By event type, the folds of some projections and where their states are."""
-
-    def __init__(self, folding: Folding, only: Sequence[int] | None) -> None:
-        super().__init__()
-        self._folding = folding
-        self._only = only
-
-    def __missing__(self, event_type: str) -> tuple[tuple[int, Fold], ...]:
-        steps = self._folding.plan(event_type).steps
-        if self._only is not None:
-            steps = tuple(step for step in steps if step[0] in self._only)
-        self[event_type] = steps
-        return steps
 
 
 def person_events(

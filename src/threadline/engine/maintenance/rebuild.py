@@ -194,7 +194,8 @@ def _fold_anew(catalogue: Catalogue, person: Person, events: Iterable[Recorded])
         before = len(events) - len(person.tail or ())
         latest = fold_events(catalogue, events[:before], states)
         differs = differs or _differ(states, stored.values)
-        latest = max(latest, fold_events(catalogue, events[before:], states))
+        if person.tail:
+            latest = max(latest, fold_events(catalogue, events[before:], states))
     else:
         latest = fold_events(catalogue, events, states)
         differs = differs or _differ(states, stored.to_pack())
