@@ -13,6 +13,7 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, MalformedBody
 from threadline.kernel.event import Event
+from threadline.kernel.event_limits import too_many_events
 from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.kernel.rejected import Envelope
 from threadline.kernel.time import format_time
@@ -93,7 +94,7 @@ def _text(value: Any) -> str:
 def _batch(envelope: _Envelope, messages: list[bytes], request: Request) -> list[Event | Rejection]:
     # Where what all share is wrong, each message is rejected for it, so that all are kept and can be sent again.
     request, fault = _shared(envelope, request)
-    overflow = EventRejected("batch_overflow", f"a batch holds at most {BATCH_EVENTS_MAX} messages")
+    overflow = too_many_events()
     results: list[Event | Rejection] = []
     for index, raw in enumerate(messages):
         refusal = overflow if index >= BATCH_EVENTS_MAX else fault
