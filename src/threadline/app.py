@@ -37,8 +37,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, Told
-from threadline.surfaces.http.rate import SharedLimits
+from threadline.surfaces.composition import Composition, Copied, SharedLimits, Told
 from threadline.surfaces.python import Threadline
 from threadline.surfaces.rereading import readers
 

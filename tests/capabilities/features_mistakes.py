@@ -103,7 +103,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "an empty where": (
         "features:\n  visits: {aggregate: count, events: page, where: {}}",
-        "2: feature 'visits': `where` is a mapping such as {category: shoes}, or a list of conditions",
+        "2: feature 'visits': `where` must be a mapping such as {category: shoes}, or a list of conditions",
     ),
     "a tree that needs a list around it": (
         "features:\n  a:\n    aggregate: count\n    events: x\n    where:\n      any: [{field: event.key, eq: k}]",

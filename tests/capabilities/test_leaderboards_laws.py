@@ -74,6 +74,8 @@ class Lived:
         self.store = store
         self.random = random
         self.told: list[Event] = []
+        self.recorded_at: dict[str, int] = {}
+        """When each event became known, by its key."""
         self.on = self.opened()
 
     def opened(self) -> Engine:
@@ -96,6 +98,8 @@ class Lived:
                     self.on = self.opened()
             assert {receipt.status for receipt in receipts} <= {"accepted", "duplicate"}
             self.told += call
+            for event in call:
+                self.recorded_at.setdefault(event.key, self.now)
         self.random, self.on = None, Engine(self.store, CATALOGUE, lambda: self.now)
 
     def until(self, instant: int) -> None:
@@ -121,7 +125,10 @@ class Lived:
 
     def audited(self) -> list[Audited]:
         """Everybody under their id, as the auditor has them and with what their threads hold."""
-        pictures = audit([scenarios.plain(event) for event in self.told], self.now)
+        told = [
+            {**scenarios.plain(event), "recorded_at": self.recorded_at.get(event.key, self.now)} for event in self.told
+        ]
+        pictures = audit(told, self.now)
         return [self._audited(picture) for picture in pictures]
 
     def _audited(self, picture: dict[str, Any]) -> Audited:

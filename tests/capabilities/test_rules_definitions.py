@@ -62,7 +62,7 @@ MISTAKES = [
     ),
     (
         "rules:\n  a:\n    conditions:\n      - x\n",
-        "t.yaml:4: a condition is a mapping, such as {field: traits.plan, equals: pro}",
+        "t.yaml:3: a condition is a mapping, such as {field: traits.plan, equals: pro}",
     ),
     (
         "rules:\n  a:\n    conditions:\n      all:\n        - {field: tags, contain: x}\n",

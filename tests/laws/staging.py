@@ -10,7 +10,6 @@ from typing import Any
 from threadline.app import catalogue
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.person import lasting
 from threadline.engine.maintenance.dump import dump, was_told
 from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
@@ -251,7 +250,7 @@ def assert_refold_changes_nothing(on: Engine) -> None:
     """Every stored person is, byte for byte of its content, what a refold from the log makes of it."""
     people = 0
     for one in refold_shard(on.store, on.catalogue):
-        assert lasting(one.stored) == lasting(one.fresh), one.item.key
+        assert not one.differs, one.item.key
         people += 1
     assert people
 

@@ -94,7 +94,9 @@ def truth(log: Sequence[Recorded], instant: int, known_at: int | None = None) ->
         vip = event.type == "tag_added" if event.type.startswith("tag_") else vip
     names = ("type", "source_type", "occurred_at", "properties")
     lines = [{name: getattr(r.event, name) for name in names} for r in counted]
-    told = [scenarios.plain(r.event) for r in counted if r.event.source_type != "internal"]
+    told = [
+        {**scenarios.plain(r.event), "recorded_at": r.recorded_at} for r in counted if r.event.source_type != "internal"
+    ]
     return Truth(
         total, visits, vip, audited_points(lines, instant)["balance"], audited_streaks(told, instant)["current"]
     )

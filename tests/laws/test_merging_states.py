@@ -20,8 +20,8 @@ from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_M
 from threadline.capabilities.interests.state import BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
 from threadline.capabilities.points.ledger import CAPS_KEPT, COOLS_KEPT, DAYS_KEPT, LOTS_KEPT
 from threadline.capabilities.rules.projection import RULES_KEPT
-from threadline.capabilities.streaks.fold import RECORDED_PARTS_MAX
-from threadline.capabilities.streaks.told import GRANTS_MAX
+from threadline.capabilities.streaks.grants import GRANTS_MAX
+from threadline.capabilities.streaks.state import RECORDED_PARTS_MAX
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel import limits
 from threadline.kernel.event import Event, Identifier, Recorded

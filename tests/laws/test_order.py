@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.laws import staging
 from threadline.kernel.event import Event
 from threadline.kernel.store import Store
+from threadline.kernel.time import DAY, HOUR
 from threadline.stores.memory import MemoryStore
 from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
@@ -61,6 +63,23 @@ def test_sequences_too_survive_other_calls_duplicates_and_crashes(history: list[
     assert staging.whole(staging.tell(MemoryStore(), told_twice)) == staging.whole(clean)
     crashed = staging.tell_through_crashes(MemoryStore(), told_once, random)
     assert staging.whole(crashed) == staging.whole(clean)
+
+
+@given(scenarios.histories(), scenarios.randoms)
+def test_events_on_the_edge_of_late_are_late_in_any_order(history: list[Event], random: Random) -> None:
+    edge = scenarios.NOW - 32 * DAY
+    moved = [
+        msgspec.structs.replace(event, occurred_at=edge + random.choice((-HOUR, -1, 0, 1, HOUR)))
+        if random.random() < 0.5
+        else event
+        for event in history
+    ]
+    clean = staging.tell(MemoryStore(), [[event] for event in moved])
+    # What is late depends on the clock, so that it stands still.
+    other = staging.tell_through_crashes(MemoryStore(), scenarios.telling(scenarios.shuffled, random, moved), random)
+    assert staging.timeless(other) == staging.timeless(clean)
+    staging.assert_refold_changes_nothing(other)
+    assert_true(other, moved)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -12,10 +13,13 @@ from hypothesis import given
 from tests.laws import staging
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import pack, unpack
+from threadline.engine.folding.person import PERSON, SNAPSHOT
 from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.projection import Projection
+from threadline.kernel.store import Batch, Item, Key, Put
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
 
@@ -138,3 +142,37 @@ def test_what_could_not_be_read_again_is_refused(levels: int) -> None:
     assert codes[1:] == ["invalid_value", "invalid_value", "accepted"]
     staging.assert_refold_changes_nothing(on)
     assert msgspec.json.encode(on.reader.views(on.reader.person("default", "user_id:u"), scenarios.NOW))
+
+
+def _damaged(item: Item, place: int, change: Callable[[Any], Any]) -> Put:
+    fields = unpack(item.value)
+    fields[place] = change(fields[place])
+    return Put(item.key, pack(fields), item.version)
+
+
+@pytest.mark.parametrize(
+    ("table", "place", "change"),
+    [
+        (SNAPSHOT, 3, lambda states: [states[1], *states[1:]]),
+        (PERSON, 6, lambda tail: tail[:-16]),
+        (PERSON, 6, lambda tail: tail[16:32] + tail[:16] + tail[32:]),
+        (PERSON, 4, lambda latest: [latest[0] - 1, latest[1]]),
+    ],
+    ids=["a state of the snapshot", "an event missing in the tail", "the order of the tail", "the newest event"],
+)
+def test_a_refold_finds_and_mends_a_damaged_snapshot_or_head(
+    table: str, place: int, change: Callable[[Any], Any]
+) -> None:
+    on = staging.engine(values=[diary()])
+    told = [staging.event("page", {"user_id": "u"}, f"k{number}", number) for number in range(40)]
+    for each in told:
+        on.record([each])
+    [id] = [person.id for person in on.reader.all_people("default")]
+    before = staging.whole(on)
+    [item] = [each for each in on.store.get([Key(table, id)]) if each is not None]
+    assert on.store.commit([Batch(writes=[_damaged(item, place, change)])]) == [None]
+    [one] = list(refold_shard(on.store, on.catalogue))
+    assert one.differs
+    on.maintenance.refold_all()
+    staging.assert_refold_changes_nothing(on)
+    assert staging.whole(on) == before

@@ -99,7 +99,7 @@ def test_a_look_for_what_is_new_holds_up_nobody_else(
 
 
 def test_other_servers_are_asked_only_about_who_has_used_a_tenth_of_a_burst(engine: Engine, keys: Keys) -> None:
-    asked: list[list[tuple[str, int]]] = []
+    asked: list[list[int]] = []
 
     class Shared:
         def take_of_people(self, limits: Any, events: int, person: Any, people: Any) -> tuple[float, list[float]]:

@@ -21,7 +21,8 @@ from threadline.engine.engine import Engine
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.rate import ENTRIES_AT_ONCE, PERSON_RATE_LIMITED
+from threadline.surfaces.http.rate import PERSON_RATE_LIMITED
+from threadline.surfaces.http.writer import SHARE_EVENTS
 
 NOTHING_COMES_BACK = 0.001
 """Events a second: none while a test runs."""
@@ -235,7 +236,7 @@ def test_an_event_that_stands_twice_is_refused_twice_and_kept_once(engine: Engin
 
 
 def test_more_refused_than_the_writer_keeps_at_once_are_all_kept(engine: Engine, keys: Keys) -> None:
-    told = [("bot", f"b{number}") for number in range(ENTRIES_AT_ONCE + 7)]
+    told = [("bot", f"b{number}") for number in range(3 * SHARE_EVENTS + 7)]
     with limited(engine, burst=1) as client:
         batch(client, keys, ("bot", "first"))
         assert len(batch(client, keys, ("ada", "a1"), *told).json()["rejected"]) == len(told)

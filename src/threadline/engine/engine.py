@@ -33,7 +33,7 @@ class Engine:
         self.clock = clock
         self.recorder = Recorder(store, catalogue, clock)
         self.shared = self.recorder.shared
-        self.reader = PersonReader(store, catalogue)
+        self.reader = PersonReader(store, catalogue, self.recorder.recent)
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
         indexes.prepare(store, catalogue)

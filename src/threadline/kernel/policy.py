@@ -203,7 +203,8 @@ class Policy:
 
     def goes_by_touch(self, event_type: str) -> bool:
         """Whether what an event of this type touches decides if it is asked."""
-        return not self.names_types and bool(self.reads) and event_type not in self.also
+        names_types = self.handles is not None or self.shared is not None
+        return not names_types and bool(self.reads) and event_type not in self.also
 
     def is_asked(self, recorded: Recorded, known: PolicyView, touched: bool) -> bool:
         """Whether it is asked about an event of a type that it reacts to; ``touched``: something that it reads was."""

@@ -24,7 +24,7 @@ _INTEGER_START, _INTEGER_END = -(2**63), 2**63
 def check_batches(batches: Sequence[Batch]) -> None:
     """Raise `LimitExceeded` or `InvalidValue` if any of these batches could not be kept by every store."""
     for place, batch in enumerate(batches):
-        assert all(0 <= earlier < place for earlier in batch.builds_on), "a batch builds on earlier ones only"
+        assert set(batch.builds_on) <= set(range(place)), "a batch builds on earlier ones only"
         count = 2 * len(batch.events) + len(batch.writes)
         if count > BATCH_WRITES_MAX:
             raise LimitExceeded(f"a batch has {count} writes (an event counts as two); at most {BATCH_WRITES_MAX} fit")
@@ -69,7 +69,7 @@ def _name_bytes(text: str, part: str) -> int:
 
 
 def _part_bytes(text: str, part: str) -> int:
-    size = text_bytes(text)
+    size = len(text) if text.isascii() else text_bytes(text)
     if not 0 < size <= KEY_BYTES_MAX:
         raise LimitExceeded(f"the {part} {text!r:.80} has {size:,} bytes; it must have between 1 and {KEY_BYTES_MAX:,}")
     return size

@@ -70,6 +70,13 @@ def _identifiers(random: Random, person: int) -> tuple[Identifier, ...]:
 
 
 def _instant(random: Random) -> int:
+    # 32 days after it occurred an event is late for streaks, and laws compare clocks that differ by hours: so that all
+    # of them agree on what is late, none of these events becomes late within a day from NOW.
+    at = _crowded_instant(random)
+    return at - DAY if 0 <= at - (NOW - 32 * DAY) <= DAY else at
+
+
+def _crowded_instant(random: Random) -> int:
     # Crowded hours fill window buckets, ties are frequent, and whole days back from NOW are edges of windows.
     choice = random.randrange(4)
     if choice == 0:

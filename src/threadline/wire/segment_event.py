@@ -30,6 +30,10 @@ BODY_FIELD = {
 """Which field of a call holds what becomes `Event.properties`; an alias has none."""
 
 
+_IDS = (("user_id", ("userId", "user_id")), ("anonymous_id", ("anonymousId", "anonymous_id")))
+"""Kinds of identifiers and the fields that hold them, of which the first with a value counts."""
+
+
 class Request(NamedTuple):
     """What all messages of one request share."""
 
@@ -171,7 +175,8 @@ def _track_type(message: dict[str, Any], properties: dict[str, Any], absent: lis
     if type_ is None:
         # A producer's own event by the name of a call must not be taken for that call.
         type_ = f"track.{name}" if name in CALLS else check_type(name)
-    absent += [f"properties.{added}" for added in complete(name, type_, properties)]
+    if added := complete(name, type_, properties):
+        absent += [f"properties.{each}" for each in added]
     if type_ == name:
         del message["event"]
     return type_
@@ -189,12 +194,11 @@ def _identifiers(
 ) -> tuple[Identifier, ...]:
     """Who is meant. Whether a value is junk, such as ``null`` in letters, is for the identity rules to say."""
     found: list[Identifier] = []
-    user = text_field(message, "userId") or text_field(message, "user_id")
-    if user:
-        found.append(Identifier("user_id", user))
-    anonymous = text_field(message, "anonymousId") or text_field(message, "anonymous_id")
-    if anonymous:
-        found.append(Identifier("anonymous_id", anonymous))
+    for name, names in _IDS:
+        for field in names:
+            if field in message and (value := text_field(message, field)):
+                found.append(Identifier(name, value))
+                break
     if kind == "alias":
         found += _previous(text_field(message, "previousId"), found)
     # The traits of a group call describe the group: its address is not the person's.

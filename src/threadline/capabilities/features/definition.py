@@ -6,12 +6,31 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from threadline.capabilities.conditions import EVERY_EVENT, Path, Where
+from threadline.capabilities.conditions.forms import WHERE_FORM
+from threadline.capabilities.definitions.declaring import (
+    Problems,
+    Single,
+    by_name,
+    described,
+    either,
+    nothing,
+    one_or_many,
+    only,
+    parsed,
+    shared,
+    struct,
+    text,
+)
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.time import DAY
+from threadline.kernel.zones import zone_names
 
 ANY = "*"
 """Stands for every event type except system types and those a source excludes."""
@@ -69,6 +88,78 @@ class Source:
 
     feeds: tuple[Feed, ...]
     excluded: tuple[str, ...] = ()
+
+
+def _path(written: str) -> Path | None:
+    steps = tuple(written.split("."))
+    return steps if all(steps) and steps != ("context",) else None
+
+
+_EXAMPLES = ["total", "order.total", "context.ip"]
+PATH = parsed(_path, "the path of a property, such as `total`, `order.total` or `context.ip`", examples=_EXAMPLES)
+
+
+class Taking(msgspec.Struct, frozen=True, kw_only=True):
+    """How one type of events feeds the feature."""
+
+    path: Annotated[Path, PATH, Meta(description="Path of the value in this type; `of` where it is absent.")] = (
+        msgspec.field(default=(), name="value")
+    )
+    sign: Annotated[int, only(1, -1)] = 1
+    where: Annotated[Where, WHERE_FORM] = EVERY_EVENT
+
+
+def _by_type(types: tuple[str, ...]) -> dict[str, Taking]:
+    for name in types:
+        if types.count(name) > 1:
+            raise InvalidValue(f"names {name!r} twice; keep one")
+    return dict.fromkeys(types, Taking())
+
+
+TYPES = one_or_many(text())
+EVENTS = shared(
+    "events",
+    either(TYPES.then(_by_type), by_name(either(nothing(Taking()), struct(Taking)), least=1)),
+    description="The types that feed it; any for every type.",
+)
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Which events something counts."""
+
+    events: Annotated[Mapping[str, Taking], EVENTS] = {}
+    excluded: Annotated[tuple[str, ...], TYPES, Meta(description="Types that `events: any` leaves out.")] = (
+        msgspec.field(default=(), name="except")
+    )
+    where: Annotated[Where, WHERE_FORM] = EVERY_EVENT
+
+    def source_of(self, path: Path = ()) -> Source:
+        """What feeds it, with the path of the value where a type names none of its own."""
+        feeds = [
+            Feed(
+                ANY if name == "any" else name,
+                taking.path or path,
+                taking.sign,
+                Where((*self.where.parts, *taking.where.parts)) if taking.where else self.where,
+            )
+            for name, taking in self.events.items()
+        ]
+        return Source(tuple(sorted(feeds, key=lambda feed: feed.type)), tuple(sorted(self.excluded)))
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What is wrong with the types together."""
+        for key, types in (("events", self.events), ("except", self.excluded)):
+            for name in types:
+                if name.startswith(SYSTEM_PREFIX):
+                    yield key, f"`{key}`: {name!r} is an event of Threadline's own and feeds no features"
+        if len(self.events) > 1 and "any" in self.events:
+            yield "events", "`any` stands alone; remove the other events, or remove any"
+        if self.excluded and "any" not in self.events:
+            yield "except", "`except` goes with `events: any` only; remove it"
+
+
+_ZONE = parsed(lambda name: name if name in zone_names() else None, "an IANA name such as Europe/Rome")
+TIMEZONE = Single("timezone", described(_ZONE, description="IANA zone of events that name none.", default="UTC"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from math import isfinite
 
 import yaml
 
-from threadline.capabilities.conditions import EVERY_EVENT, Path, Where, read_where
+from threadline.capabilities.conditions import EVERY_EVENT, Path, Where
+from threadline.capabilities.conditions.forms import read_where_at
 from threadline.capabilities.definitions import Document, Keys
 from threadline.capabilities.features.definition import (
     AGGREGATES,
@@ -170,7 +171,7 @@ class FeatureReader:
             document.fail(node, f"{what} has no events; add `events: purchase_completed`, a list, or `events: any`")
             return Source(())
         path = self._path(keys["of"][1], what) if "of" in keys else ()
-        where = read_where(document, keys["where"][1], what) if "where" in keys else EVERY_EVENT
+        where = read_where_at(document, keys["where"][1], what) if "where" in keys else EVERY_EVENT
         feeds = self._feeds(keys["events"][1], path, where, what)
         reads = AGGREGATES[aggregate].reads
         for feed in feeds:
@@ -203,7 +204,7 @@ class FeatureReader:
                 feed_path = self._path(keys["value"][1], inner) if "value" in keys else path
                 sign = self._sign(keys["sign"][1], inner) if "sign" in keys else 1
                 if "where" in keys:
-                    own = Where((*where.parts, *read_where(self._document, keys["where"][1], inner).parts))
+                    own = Where((*where.parts, *read_where_at(self._document, keys["where"][1], inner).parts))
             type = ANY if name == "any" else name
             feeds.append(Feed(type, feed_path, sign, own))
         if len(feeds) > 1 and any(feed.type == ANY for feed in feeds):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.conditions.schema import DEFS, WHERE
+from threadline.capabilities.conditions.forms import DEFS, WHERE
 from threadline.capabilities.features.definition import AGGREGATES
 from threadline.capabilities.features.reading import NAME, allowed_keys
 from threadline.kernel.section import Section

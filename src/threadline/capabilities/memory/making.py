@@ -41,7 +41,7 @@ class Maker:
         self._otherwise = [(name, places.getter()) for name, places in derivation.otherwise]
         lasts = [field.of for field in derivation.fields if field.aggregate == "last"]
         read = lasts if derivation.value is None else [derivation.value]
-        self.lasts = [places.getter() for places in read if places is not None]
+        self.lasts = [places.first_and_rest() for places in read if places is not None]
         constants = dict(feed.constants)
         self.constants = [constants.get(name) for name in derivation.constants]
         self.cells = [(f.aggregate, _reader(f)) for f in derivation.fields if f.aggregate in ("first", "sum")]

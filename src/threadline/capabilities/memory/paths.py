@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -25,7 +25,7 @@ _SLUG_LENGTH_MAX = 64
 _SLUG_READ_MAX = 1_000
 _ACCENTED = ("LATIN ", "GREEK ", "CYRILLIC ")
 """Scripts whose letters are the same letters with and without their marks. In others a mark may be a vowel."""
-_SURELY_SHORT = FACT_VALUE_BYTES_MAX // 4
+SURELY_SHORT = FACT_VALUE_BYTES_MAX // 4
 """Characters of a text that has at most `FACT_VALUE_BYTES_MAX` bytes whatever they are."""
 
 
@@ -39,21 +39,46 @@ class Places:
 
     def getter(self) -> Getter:
         """A function that follows the paths; it answers None where none leads anywhere."""
-        if len(self.steps) == 1 and len(self.steps[0]) == 1:
-            name = self.steps[0][0]
-            return lambda element, event: element.get(name)
+        if all(len(steps) == 1 for steps in self.steps):
+            names = [steps[0] for steps in self.steps]
+            return _getter_of_one(*names) if len(names) == 1 else _getter_of_names(names)
         paths = tuple(_rooted(steps, self.of_entries) for steps in self.steps)
 
         def find(element: Element, event: Event) -> Any:
             for root, steps in paths:
                 value: Any = element if root == "" else event.properties if root == "event" else event.context
                 for step in steps:
-                    value = follow(value, step)
+                    value = value.get(step) if type(value) is dict else follow(value, step)
+                    if value is None:
+                        break
                 if value is not None:
                     return value
             return None
 
         return find
+
+    def first_and_rest(self) -> tuple[Any, Getter | None]:
+        """The name of a field that counts where there is one, and what else to look at. None as a name: look at once;
+        as a getter: there is nothing else."""
+        first, *rest = self.steps
+        if len(first) > 1:
+            return None, self.getter()
+        return first[0], Places(tuple(rest), self.of_entries).getter() if rest else None
+
+
+def _getter_of_one(name: str) -> Getter:
+    return lambda element, event: element.get(name)
+
+
+def _getter_of_names(names: Sequence[str]) -> Getter:
+    def find(element: Element, event: Event) -> Any:
+        for name in names:
+            value = element.get(name)
+            if value is not None:
+                return value
+        return None
+
+    return find
 
 
 def _rooted(steps: tuple[str, ...], of_entries: bool) -> tuple[str, tuple[str, ...]]:
@@ -200,7 +225,7 @@ def keep(value: Any) -> Any:
     """The value if a fact may hold it, else None: plain or nested, of at most `FACT_VALUE_BYTES_MAX` bytes."""
     kind = type(value)
     if kind is str:
-        small = len(value) <= _SURELY_SHORT or len(value.encode("utf-8", "surrogatepass")) <= FACT_VALUE_BYTES_MAX
+        small = len(value) <= SURELY_SHORT or len(value.encode("utf-8", "surrogatepass")) <= FACT_VALUE_BYTES_MAX
         return value if small else None
     if kind is int:
         return value if _INTEGER_MIN <= value <= _INTEGER_MAX else None

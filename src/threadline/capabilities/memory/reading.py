@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from threadline.capabilities.conditions import EVERY_EVENT, Where, read_where
+from threadline.capabilities.conditions import EVERY_EVENT, Where
+from threadline.capabilities.conditions.forms import read_where_at
 from threadline.capabilities.definitions import Document, Keys
 from threadline.capabilities.memory.definition import (
     AGGREGATES,
@@ -90,7 +91,7 @@ class DerivationReader:
         if "events" not in keys:
             document.fail(node, f"{what} has no events; add `events: purchase_completed`, or a list")
             return ()
-        where = read_where(document, keys["where"][1], what) if "where" in keys else EVERY_EVENT
+        where = read_where_at(document, keys["where"][1], what) if "where" in keys else EVERY_EVENT
         feeds: dict[str, Feed] = {}
         for name, options in self._types(keys["events"][1], f"{what}: `events`"):
             if name in feeds:
@@ -116,7 +117,7 @@ class DerivationReader:
         inner = f"{what}, event {name!r}"
         keys = self._document.mapping(options, inner)
         self._document.known(keys, ("where", "set"), inner)
-        own = read_where(self._document, keys["where"][1], inner) if "where" in keys else EVERY_EVENT
+        own = read_where_at(self._document, keys["where"][1], inner) if "where" in keys else EVERY_EVENT
         constants: dict[str, Any] = {}
         for field, (_, value) in (
             self._document.mapping(keys["set"][1], f"{inner}: `set`").items() if "set" in keys else ()

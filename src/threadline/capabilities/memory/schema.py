@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.conditions.schema import DEFS, WHERE
+from threadline.capabilities.conditions.forms import DEFS, WHERE
 from threadline.capabilities.memory.definition import AGGREGATES, PERMANENT, SOURCES, TYPES
 from threadline.capabilities.memory.reading import NAME
 from threadline.kernel.limits import FACTS_OF_DERIVATION_MAX

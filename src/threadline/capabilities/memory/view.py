@@ -16,7 +16,7 @@ from threadline.capabilities.memory.claims import (
     voided,
 )
 from threadline.capabilities.memory.definition import SOURCES
-from threadline.capabilities.memory.folding import fold_maker
+from threadline.capabilities.memory.folding import fold_of
 from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
 from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
@@ -134,7 +134,7 @@ class Reader:
                         if recorded.event.occurred_at > at:
                             for each in self._makers.get(recorded.event.type, ()):
                                 if each.code == maker.code:
-                                    fold_maker(each, fresh, recorded, sorting=False)
+                                    fold_of(each, sorting=False)(fresh, recorded)
                     made = maker.pieces(fresh[maker.code]) if fresh else {}
                     if name in made:
                         kept.append((maker, name, made[name]))

@@ -40,7 +40,7 @@ def points_policy(points: Points) -> Policy:
     return Policy(
         name=POLICY,
         handles=points.types | {POINTS_SPEND_REQUESTED} | expiring,
-        reads=tuple(Read(each.path[0], each.path[1:], each.place) for each in points.multipliers),
+        reads=tuple(Read(each.path[0], each.path[1:], each.path_place) for each in points.multipliers),
         react=partial(_react, points, Calendar(points.timezone)),
     )
 

@@ -12,7 +12,7 @@ from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points, Rule, Table
 from threadline.capabilities.points.operations import PointsDay, Reads, points_view
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.time import format_duration
+from threadline.kernel.time import EARLIEST, format_duration
 
 
 class HistoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -118,7 +118,9 @@ def tables_operation(points: Points) -> Operation:
 
 def _table(table: Table) -> TableView:
     rules = sorted(table.rules.values(), key=lambda rule: rule.name)
-    return TableView(version=table.version, starts_at=instant(table.starts_at), rules=[_rule(rule) for rule in rules])
+    return TableView(
+        version=table.version, starts_at=instant(table.starts_at or EARLIEST), rules=[_rule(rule) for rule in rules]
+    )
 
 
 def _rule(rule: Rule) -> RuleView:

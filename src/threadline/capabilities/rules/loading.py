@@ -9,7 +9,8 @@ from typing import TypeVar
 import yaml
 
 from threadline.capabilities.conditions.operators import COMPARING
-from threadline.capabilities.definitions import Definitions, Document, Plain
+from threadline.capabilities.conditions.reading import misread
+from threadline.capabilities.definitions import Definitions, Document, Noted, Plain
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.reading import read_rule, read_set
@@ -55,10 +56,14 @@ def _read(
                 document.fail(key, f"{what} {name!r} is already declared at {found[name][2].place}; keep one")
                 continue
             before = len(document.problems)
-            plain = Plain(document, what, nodes_max, _DEPTH_MAX, COMPARING.__contains__)
-            written = plain.value(node)
-            if len(document.problems) > before:
+            plain = Plain(document, what, name, key, nodes_max, _DEPTH_MAX)
+            try:
+                part = plain.part(node)
+            except Noted:
                 continue
+            if misread(part, COMPARING.__contains__):
+                continue
+            written = part.value
             declared = read(name, written, _failing(document, plain, key))
             if declared is not None and len(document.problems) == before:
                 found[name] = (document, node, replace(declared, place=document.place(key)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.conditions.schema import CONDITION, DEFS
+from threadline.capabilities.conditions.forms import CONDITION, DEFS
 from threadline.capabilities.rules.actions import KINDS, SYNONYMS, Kind
 from threadline.capabilities.rules.definition import NAME, VERSION_MAX
 from threadline.capabilities.rules.model_reading import DROPPED

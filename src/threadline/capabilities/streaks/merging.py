@@ -12,7 +12,17 @@ from typing import Any
 
 from threadline.capabilities.streaks import days
 from threadline.capabilities.streaks.definition import Tally
-from threadline.capabilities.streaks.fold import Plan, part_crowds, widen
+from threadline.capabilities.streaks.grants import (
+    AMNESTY,
+    FREEZES,
+    FREEZES_OF_EVENT_MAX,
+    GRANTS_MAX,
+    HOPS,
+    MILESTONES,
+    UNDATED,
+)
+from threadline.capabilities.streaks.plan import Plan
+from threadline.capabilities.streaks.settling import forget_parts, recorded_parts, settle_before
 from threadline.capabilities.streaks.state import (
     BARE,
     BLOCK,
@@ -26,22 +36,13 @@ from threadline.capabilities.streaks.state import (
     NAMED,
     RECENT,
     RECORD_SIZE,
-    RECORDED_PARTS_MAX,
     SLOTS_MAX,
     UNNAMED,
     Group,
     State,
 )
-from threadline.capabilities.streaks.told import (
-    AMNESTY,
-    FREEZES,
-    FREEZES_OF_EVENT_MAX,
-    GRANTS_MAX,
-    HOPS,
-    MILESTONES,
-    UNDATED,
-)
 from threadline.capabilities.streaks.whereabouts import touch
+from threadline.capabilities.streaks.window import join_crowds, widen
 from threadline.kernel.limits import STREAK_MILESTONES_MAX
 from threadline.kernel.merging import Entries, merge_entries
 
@@ -67,12 +68,9 @@ def merge(plan: Plan, one: State, other: State) -> State | None:
             merged[name] = merges.get(name, _merge_records)(one[name], other[name])
     if head is not None:
         merged[HEAD] = head
-        part_crowds(merged[NAMED])
-        plan.settle_before(merged, block)
-    records = sorted(int(name[1:]) for name in merged if name[0] == "d")
-    for number in records:
-        if number <= records[-1] - RECORDED_PARTS_MAX:
-            del merged[f"d{number}"]
+        join_crowds(merged[NAMED])
+        settle_before(plan, merged, block)
+    forget_parts(merged, recorded_parts(merged))
     return merged
 
 

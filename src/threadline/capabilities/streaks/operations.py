@@ -12,8 +12,9 @@ from threadline.capabilities.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.events.instants import AsOf, Known, then
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
+from threadline.capabilities.streaks.dating import dated_window, day_records, days_of
 from threadline.capabilities.streaks.definition import StreakSet
-from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.plan import Plan, is_alone
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
@@ -133,7 +134,7 @@ def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysR
         raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `since` to `until`")
     points = _points(plan, engine, person, state, since, until)
     shown = []
-    for day, first_at, events in plan.records(state, since, until):
+    for day, first_at, events in day_records(plan, state, since, until):
         first, at = _first_event(plan, engine, person, first_at)
         shown.append(
             DayView(
@@ -167,7 +168,7 @@ def _first_event(plan: Plan, engine: WithReader, person: Person, at: int) -> tup
 
 def _points(plan: Plan, engine: WithReader, person: Person, state: State, since: int, until: int) -> dict[int, int]:
     """Points earned by local day: that of the event that earned them."""
-    calendar, journey = plan.calendar, plan.seen(state)[0]
+    calendar, journey = plan.calendar, dated_window(plan, state)[0]
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
     earned = [
         each
@@ -175,8 +176,8 @@ def _points(plan: Plan, engine: WithReader, person: Person, state: State, since:
         if is_trusted(each.event)
     ]
     days: dict[str, int] = {}
-    if earned and (len(journey.changes) > 2 or any(plan.is_alone(each) for each in earned)):
-        days = plan.days_of(journey, engine.reader.all_events(person, start=start, stop=stop))
+    if earned and (len(journey.changes) > 2 or any(is_alone(each) for each in earned)):
+        days = days_of(plan, journey, engine.reader.all_events(person, start=start, stop=stop))
     points: dict[int, int] = {}
     for each in earned:
         at = each.event.occurred_at

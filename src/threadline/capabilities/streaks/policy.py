@@ -14,12 +14,12 @@ from threadline.capabilities.streaks.events import (
     STREAK_MILESTONE_REACHED,
     ZONE_HOPPING_DETECTED,
 )
-from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.grants import AMNESTY, HOPS, MILESTONES
+from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import NAMED, State
-from threadline.capabilities.streaks.told import AMNESTY, HOPS, MILESTONES
 from threadline.capabilities.streaks.view import Life, Reader
-from threadline.capabilities.streaks.whereabouts import changes_near, hops_within_a_day, named_zone
+from threadline.capabilities.streaks.whereabouts import changes_near, hops_within_a_day, zone_named
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
 from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
@@ -50,7 +50,7 @@ def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known
     travels = len(state.get(NAMED, ())) > 1
     if watched or travels:
         life = reader.life(state)
-        if travels and named_zone(event) and event.occurred_at in life.journey.changes[1::2]:
+        if travels and zone_named(event.context.get("timezone")) and event.occurred_at in life.journey.changes[1::2]:
             wishes += _hopping(life, event)
         for each in watched:
             if each.may_have_reached(life, known.at):

@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.streaks.definition import StreakSet
-from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.fold import compiled, fold, in_place
+from threadline.capabilities.streaks.grants import HOPS, MILESTONES
 from threadline.capabilities.streaks.merging import merge
+from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.state import State
-from threadline.capabilities.streaks.told import HOPS, MILESTONES
 from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.projection import Projection
 
@@ -25,16 +26,16 @@ def projection(streaks: StreakSet) -> Projection:
         version=3,
         handles=None,
         empty=dict,
-        fold=plan.fold,
+        fold=partial(fold, plan),
         view=reader.view,
         due=reader.due,
         ordered=True,
-        in_place=plan.in_place,
+        in_place=partial(in_place, plan),
         fingerprint=streaks.fingerprint,
         merge=partial(merge, plan),
         timeless=_timeless,
         feeds=reader.feeds,
-        compile=plan.compile,
+        compile=partial(compiled, plan),
     )
 
 

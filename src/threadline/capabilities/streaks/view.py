@@ -14,12 +14,13 @@ from threadline.capabilities.streaks.civil import (
     period_of,
 )
 from threadline.capabilities.streaks.course import RUNS_SHOWN, Course, Run, Walk, run_course
+from threadline.capabilities.streaks.dating import dated_window, sets_of_life
 from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 from threadline.capabilities.streaks.done import reckon_done
-from threadline.capabilities.streaks.fold import Plan
+from threadline.capabilities.streaks.grants import AMNESTY, FREEZES, MILESTONES, UNDATED
+from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.state import State
-from threadline.capabilities.streaks.told import AMNESTY, FREEZES, MILESTONES, UNDATED
 from threadline.capabilities.streaks.whereabouts import Journey
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import LATEST, format_time
@@ -70,7 +71,7 @@ class Reader:
 
     def life(self, state: State) -> Life:
         """What a state says up to the newest event."""
-        return Life(state, *self.plan.seen(state))
+        return Life(state, *sets_of_life(self.plan, state))
 
     def due(self, state: State, now: int) -> int | None:
         """The next instant at which a streak changes by time alone: while something can end, at the ends of periods."""
@@ -93,7 +94,7 @@ class Reader:
 
     def zone(self, state: State, now: int) -> str:
         """The zone in which the person is, as far as is known."""
-        return self.plan.seen(state)[0].zone_at(now)
+        return dated_window(self.plan, state)[0].zone_at(now)
 
     def today(self, state: State, now: int) -> int:
         """The local day at an instant."""

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.streaks.civil import day_offset, local_day, offset
 from threadline.capabilities.streaks.state import BLOCK_DAYS, COUNTS, FIRST, FIRST_DAY, LAST, QUARTER, Group
-from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR
 from threadline.kernel.zones import canonical_zone
 
@@ -32,9 +31,8 @@ LEAP_EVERY_DAYS = 7
 """A day that was leapt over is forgiven once in so many days: crossing the date line is not something done daily."""
 
 
-def named_zone(event: Event) -> str | None:
-    """The zone that an event names, by the name that it goes by; None if it names none that exists."""
-    name = event.context.get("timezone")
+def zone_named(name: Any) -> str | None:
+    """The zone that an event's ``context.timezone`` names, by the name that it goes by; None if there is none such."""
     return canonical_zone(name) if type(name) is str else None
 
 
@@ -44,10 +42,10 @@ class Dated(NamedTuple):
     day: int
     first: int
     """The instant of the first of them."""
-    counts: list[int]
+    counts: Sequence[int]
     into: int = -1
     """How far into the day a slot is, microseconds; -1 for a group, which knows itself, and for what is held back."""
-    held: bool = False
+    held_back: bool = False
     """Whether they are held back from a third day."""
 
 
@@ -176,8 +174,8 @@ class Journey:
                 firsts[id(group)] = day
             else:
                 # It counts for its own day if its first or its last event does.
-                held = own != day and own != firsts[id(group)]
-                yield Dated(day if held else own, group[FIRST], group[COUNTS:], -1, held)
+                held_back = own != day and own != firsts[id(group)]
+                yield Dated(day if held_back else own, group[FIRST], group[COUNTS:], -1, held_back)
 
     def _slots(self, bare: Sequence[Group]) -> Iterator[tuple[int, int, int, int, list[int]]]:
         """(block, instant, day of UTC, slot, counts) of each slot. A zone that is named in the slot holds for it."""

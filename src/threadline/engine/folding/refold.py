@@ -5,19 +5,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Protocol
+from operator import attrgetter
 
 from threadline.engine.folding.catalogue import Catalogue, Folding
 from threadline.engine.folding.history import Ahead, History, in_occurred_order, occurred_order, thread_entries
-from threadline.engine.folding.packing import unpack_event
+from threadline.engine.folding.packing import unpack_event, unpack_events
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import State
-from threadline.kernel.store import Item, Store
+from threadline.kernel.projection import Fold, State
+from threadline.kernel.store import Store
 
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
+_OCCURRED_ORDER = attrgetter("occurred_at", "id")
+"""`occurred_order` of log entries."""
 AHEAD_EVENTS_MAX = 4_000
 """Events of the people whose threads are read at once; whoever has more is read page by page."""
 
@@ -60,44 +62,61 @@ def fold_events(
     folding: Folding, events: Iterable[Recorded], states: list[State], only: Sequence[int] | None = None
 ) -> tuple[int, str]:
     """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
-    latest = NOTHING
-    plans: dict[str, tuple[tuple[int, object], ...]] = {}
+    at, id = NOTHING
+    plans = _Steps(folding, only)
     for recorded in events:
         event = recorded.event
-        plan = plans.get(event.type)
-        if plan is None:
-            plan = plans[event.type] = tuple(
-                step for step in folding.plan(event.type).steps if only is None or step[0] in only
-            )
-        for index, fold in plan:
-            state = fold(states[index], recorded)  # type: ignore[operator]
+        steps = plans[event.type]
+        for index, fold in steps:
+            state = fold(states[index], recorded)
             if state is not None:
                 states[index] = state
-        if plan and event.occurred_at >= latest[0]:
-            latest = max(latest, (event.occurred_at, recorded.id))
-    return latest
+        if steps and event.occurred_at >= at and (event.occurred_at > at or recorded.id > id):
+            at, id = event.occurred_at, recorded.id
+    return at, id
 
 
-class Onlooker(Protocol):
-    """Who looks on while people are folded anew, so that nothing has to be read a second time."""
+class _Steps(dict[str, tuple[tuple[int, Fold], ...]]):
+    """By event type, the folds of some projections and where their states are."""
 
-    types: frozenset[str]
-    """The types of events that it is shown."""
+    def __init__(self, folding: Folding, only: Sequence[int] | None) -> None:
+        super().__init__()
+        self._folding = folding
+        self._only = only
 
-    def note(self, recorded: Recorded) -> None:
-        """An event of one of these types that is being folded."""
-        ...
+    def __missing__(self, event_type: str) -> tuple[tuple[int, Fold], ...]:
+        steps = self._folding.plan(event_type).steps
+        if self._only is not None:
+            steps = tuple(step for step in steps if step[0] in self._only)
+        self[event_type] = steps
+        return steps
 
-    def look(self, people: Sequence[tuple[Item, Person]]) -> None:
-        """The people of a page, folded anew, with the items of which they were; all their events were shown."""
-        ...
 
+def person_events(
+    store: Store,
+    person: Person,
+    extra: Sequence[Recorded] = (),
+    ahead: Ahead | None = None,
+    is_ordered: bool = True,
+) -> Iterable[Recorded]:
+    """A person's events in occurred order, or in any if that is enough: a list, or page by page where there are many.
 
-def _shown(events: Iterable[Recorded], onlooker: Onlooker) -> Iterator[Recorded]:
-    for recorded in events:
-        if recorded.event.type in onlooker.types:
-            onlooker.note(recorded)
-        yield recorded
+    ``ahead`` holds their threads, if these have been read. ``extra`` are events that belong to the person and are not
+    in the store yet (they commit together with what is folded from them); the heads in ``person`` may already count
+    them.
+    """
+    if ahead is None:
+        ahead = _ahead(store, (person,), person.position)
+    if ahead is not None:
+        entries = list(thread_entries(store, person.heads, ahead))
+        if is_ordered:
+            entries.sort(key=_OCCURRED_ORDER)
+        events = unpack_events(entries)
+        return sorted((*events, *extra), key=occurred_order) if extra else events
+    if not is_ordered:
+        return chain(map(unpack_event, thread_entries(store, person.heads)), extra)
+    stored = in_occurred_order(store, person.heads)
+    return heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order)
 
 
 def refold_person(
@@ -106,29 +125,12 @@ def refold_person(
     person: Person,
     only: Sequence[int] | None = None,
     extra: Sequence[Recorded] = (),
-    ahead: Ahead | None = None,
-    onlooker: Onlooker | None = None,
 ) -> None:
-    """Fold a person again from the log, in place: all projections, or ``only`` these.
-
-    ``ahead`` holds their threads, if these have been read. ``extra`` are events that belong to the person and are not
-    in the store yet (they commit together with what is folded from them); the heads in ``person`` may already count
-    them. ``onlooker`` is shown events as they are folded.
-    """
-    chosen = tuple(range(len(catalogue.projections))) if only is None else tuple(only)
-    states = catalogue.empty()
-    if ahead is None:
-        ahead = _ahead(store, (person,), person.position)
+    """Fold a person again from the log, in place: all projections or ``only`` these; ``extra`` as `person_events`."""
+    chosen = range(len(catalogue.projections)) if only is None else only
     is_ordered = any(catalogue.projections[index].ordered for index in chosen)
-    if ahead is None and is_ordered:
-        stored: Iterable[Recorded] = in_occurred_order(store, person.heads)
-        events: Iterable[Recorded] = heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order)
-    else:
-        stored = map(unpack_event, thread_entries(store, person.heads, ahead))
-        events = sorted((*stored, *extra), key=occurred_order) if is_ordered else chain(stored, extra)
-    if onlooker is not None:
-        events = _shown(events, onlooker)
-    latest = fold_events(catalogue, events, states, None if only is None else chosen)
+    states = catalogue.empty()
+    latest = fold_events(catalogue, person_events(store, person, extra, None, is_ordered), states, only)
     for index in chosen:
         person.states[index] = states[index]
     if only is None:

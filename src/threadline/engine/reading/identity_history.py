@@ -11,7 +11,7 @@ from threadline.engine.folding.history import thread_events
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
-from threadline.engine.reading.lookup import person_of_thread
+from threadline.engine.reading.lookup import Lookup
 from threadline.kernel import ports
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.identity import MERGED, SPLIT
@@ -64,9 +64,12 @@ class IdentityHistory:
     people by itself, each event those whom it names: so it does not matter in which order it was imported.
     """
 
-    def __init__(self, store: Store, catalogue: Catalogue, person: Person, thread: str, *, named: bool) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, lookup: Lookup, person: Person, thread: str, *, named: bool
+    ) -> None:
         self._store = store
         self._catalogue = catalogue
+        self._lookup = lookup
         self._person = person
         self._thread = thread
         self._named = named
@@ -192,7 +195,7 @@ class IdentityHistory:
                 for id in (change.kept, change.moved):
                     if any(id in person.heads for person in self._people.values()):
                         continue
-                    if (other := person_of_thread(self._store, self._catalogue, id)) is not None:
+                    if (other := self._lookup.by_thread(id)) is not None:
                         self._people[other.id] = other
                         todo.append(other)
         causes = self._store.find([change.recorded.cause for change in found.values()])

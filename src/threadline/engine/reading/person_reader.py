@@ -16,7 +16,7 @@ from threadline.engine.folding.person_view import AsKnownPersonView, FoldedPerso
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.reading.identity_history import IdentityHistory
-from threadline.engine.reading.lookup import person_of_id, person_of_thread
+from threadline.engine.reading.lookup import Lookup
 from threadline.engine.scheduled import pending_timers
 from threadline.kernel import ports
 from threadline.kernel.errors import InvalidValue, NotFound, StoreDamaged
@@ -29,11 +29,14 @@ from threadline.kernel.store import Key, LogEntry, Span, Store, following_pages
 
 
 class PersonReader:
-    """Reads people. Holds no state of its own: every answer comes from what is committed."""
+    """Reads people. Every answer comes from what is committed; ``recent`` spares reading events again, see `Lookup`."""
 
-    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, recent: Callable[[str], Recorded | None] | None = None
+    ) -> None:
         self.store = store
         self.catalogue = catalogue
+        self._lookup = Lookup(store, catalogue, recent)
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """The person meant by ``ref``: a person's id (that of a merged person leads to the survivor) or ``kind:value``.
@@ -48,7 +51,7 @@ class PersonReader:
     def identity_history(self, workspace: str, ref: str) -> IdentityHistory:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
         person, thread = self._meant(workspace, ref)
-        return IdentityHistory(self.store, self.catalogue, person, thread, named=":" in ref)
+        return IdentityHistory(self.store, self.catalogue, self._lookup, person, thread, named=":" in ref)
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
         """A person, and which of their threads was named."""
@@ -66,7 +69,7 @@ class PersonReader:
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""
-        return person_of_thread(self.store, self.catalogue, thread)
+        return self._lookup.by_thread(thread)
 
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
@@ -77,7 +80,7 @@ class PersonReader:
 
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
-        return person_of_id(self.store, self.catalogue, id)
+        return self._lookup.by_id(id)
 
     def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
         """The person's events in the store; with ``known_at`` those that were known by then."""

@@ -59,12 +59,13 @@ class _Call:
     __slots__ = ("events", "isolation", "receipts", "refused", "requests")
 
     def __init__(self, checked: Sequence[Checked]) -> None:
-        self.requests = [one.request for one in checked]
+        self.requests: list[RecordRequest] = []
         self.events: list[ValidatedEvent] = []
         self.receipts: dict[int, Receipt] = {}
         self.refused: dict[int, EventRejected] = {}
         self.isolation = Isolation(set(), set())
         for position, one in enumerate(checked):
+            self.requests.append(one.request)
             if isinstance(one, ValidatedEvent):
                 one.position = position
                 self.events.append(one)
@@ -73,8 +74,8 @@ class _Call:
 
     def unsettled(self) -> list[ValidatedEvent]:
         """What the next attempt is made at."""
-        if not self.receipts and not self.refused:
-            return self.events
+        if len(self.receipts.keys() | self.refused.keys()) == len(self.requests):
+            return []
         return [one for one in self.events if one.position not in self.receipts and one.position not in self.refused]
 
     @property
@@ -179,6 +180,10 @@ class Recorder:
         thread = one.names[0].thread
         return self._cache.owners.peek(thread) or thread
 
+    def recent(self, id: str) -> Recorded | None:
+        """An event of a person's tail by its id, if this process has recorded it lately."""
+        return self._cache.events.peek(id)
+
     def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
         """Record what `check` has made of requests, in one call. See `record`."""
         self.refuse_forks()
@@ -189,13 +194,16 @@ class Recorder:
 
     def _record(self, call: _Call) -> list[Receipt]:
         attempts = progress = 0
-        while events := call.unsettled():
+        events = call.events
+        while events:
             call.receipts.update(self._attempt(call, events, certain=attempts + progress > 0))
-            # An attempt that settled something was not lost to other writers.
-            attempts, progress = (0 if call.settled > progress else attempts + 1), call.settled
-            if attempts == ATTEMPTS_MAX:
-                raise Unavailable("other writers keep changing the same people; send the events again")
-            _pause(attempts)
+            events = call.unsettled()
+            if events:
+                # An attempt that settled something was not lost to other writers.
+                attempts, progress = (0 if call.settled > progress else attempts + 1), call.settled
+                if attempts == ATTEMPTS_MAX:
+                    raise Unavailable("other writers keep changing the same people; send the events again")
+                _pause(attempts)
         if call.refused:
             now = self.clock()
             unfit = {i: error for i, error in call.refused.items() if error.code != FENCED}
@@ -203,7 +211,7 @@ class Recorder:
             rejected_log.keep(self.store, entries)
             for i, error in call.refused.items():
                 call.receipts[i] = Receipt(status="rejected", code=error.code, message=str(error))
-        return [call.receipts[i] for i in range(len(call.requests))]
+        return list(map(call.receipts.__getitem__, range(len(call.requests))))
 
     # --- one attempt -----------------------------------------------------------------------
 
@@ -223,7 +231,7 @@ class Recorder:
         attempt = self._begin(events, call.isolation)
         try:
             groups = self._groups(attempt, call, events, certain=certain)
-            contended = [self._contention.contended(group) for group in groups]
+            contended = self._contention.contended(groups)
             if any(contended):
                 if all(contended):
                     with self._contention.locked(set().union(*contended)):
@@ -255,7 +263,7 @@ class Recorder:
         for put in self.sources.missing({(one.event.workspace, one.event.source) for one in events}):
             attempt.commit_apart([put])
         known = self.store.seen([one.id for one in events], certain=certain)
-        unfit = self._unfit(events, known, certain=certain)
+        unfit = self._unfit(events, known, certain=certain) if self.catalogue.requirements else {}
         first: dict[str, int] = dict(known)
         fresh = []
         for one in events:
@@ -279,8 +287,6 @@ class Recorder:
     ) -> dict[int, EventRejected]:
         """By position, why new events do not meet the requirements of their type. Adds to ``known`` what is known
         after all."""
-        if not self.catalogue.requirements:
-            return {}
         new = [one for one in events if one.id not in known]
         unfit = unmet(new, self.catalogue.requirements)
         if unfit and not certain:
@@ -305,7 +311,6 @@ class Recorder:
 
     def _commit(self, attempt: Attempt, call: _Call) -> dict[int, Receipt]:
         outcomes = self._committed(attempt)
-        self.sources.written(attempt.loose)
         overtaken: set[str] = set()
         lost: set[int] = set()
         for (change, _), refusal in zip(attempt.sealed, outcomes, strict=False):
@@ -383,7 +388,7 @@ class Recorder:
     def _forget(self, attempt: Attempt) -> None:
         """Drop from the cache whom an attempt has changed that did not work with it."""
         for id, person in attempt.people.touched.items():
-            self._cache.forget(id)
+            self._cache.people.forget(id)
             for thread in person.heads:
                 self._cache.owners.forget(thread)
 

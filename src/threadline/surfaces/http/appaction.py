@@ -21,6 +21,7 @@ from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.settings import Settings
 from threadline.surfaces.calling import convert, shown
+from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.access import authorization
 from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
 from threadline.surfaces.http.appaction_window import Window
@@ -29,7 +30,6 @@ from threadline.surfaces.http.client_address import client_host, limited_name
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.http.problem import RateLimited
-from threadline.surfaces.http.rate import SharedLimits
 from threadline.surfaces.http.routing import Route
 
 USER_PATH = "/ux/user/appaction"

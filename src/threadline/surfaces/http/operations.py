@@ -77,7 +77,7 @@ class Operations:
         if isinstance(params, RecordParams) and self._limits.concern(credential):
             checked = await self._run(lambda: self._engine.recorder.check(events_of(params, context)))
             charge = await self._limits.charge(checked, credential, client_host(request))
-            params = RecordParams(events=admitted(params.events, charge.refused))
+            params = RecordParams(events=list(admitted(params.events, charge.refused)))
         elif isinstance(params, ResubmitParams) and self._limits.concern(credential):
             checked = await self._run(lambda: self._engine.recorder.check(self._resubmitted(context.workspace, params)))
             await self._limits.charge_person(checked, credential)

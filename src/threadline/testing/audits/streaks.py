@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import zoneinfo
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from threadline.testing.audits.told import PASSIVE, Told
@@ -29,19 +30,12 @@ _QUARTERS_PER_DAY = 24
 
 
 def streaks(
-    events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT, known_at: int | None = None
+    events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT, default: dt.tzinfo = dt.UTC
 ) -> dict[str, Any]:
-    """The view of the streak ``daily``. ``events`` are one person's; from ``now`` on none counts. They became known at
-    ``known_at``, which is ``now`` if nothing else is said."""
-    active = [
-        event
-        for event in events
-        if event["occurred_at"] < now
-        and event["type"] not in (*PASSIVE, *_OWN)
-        and not event["type"].startswith("threadline.")
-        and event.get("source_type") != "internal"
-    ]
-    dated, zone, leapt = _dated(active, day_start, now if known_at is None else known_at)
+    """The view of the streak ``daily``. ``events`` are one person's; from ``now`` on none counts. Each became known at
+    its ``recorded_at``, or at ``now`` if it has none."""
+    active = [event for event in events if event["occurred_at"] < now and _is_active(event)]
+    dated, zone, leapt = _dated(active, day_start, default, now)
     days = sorted(dated)
     runs: list[list[dt.date]] = []
     for day in days:
@@ -65,10 +59,17 @@ def streaks(
     }
 
 
-def days(events: list[Told], known_at: int, day_start: dt.timedelta = _MIDNIGHT) -> dict[str, int]:
-    """How many active events each local day has."""
-    active = [event for event in events if event["type"] not in (*PASSIVE, *_OWN)]
-    return {day.isoformat(): count for day, count in _dated(active, day_start, known_at)[0].items()}
+def days(
+    events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT, default: dt.tzinfo = dt.UTC
+) -> dict[str, list[Told]]:
+    """The active events of each local day."""
+    active = [event for event in events if event["occurred_at"] < now and _is_active(event)]
+    return {day.isoformat(): found for day, found in _dated(active, day_start, default, now)[0].items()}
+
+
+def _is_active(event: Told) -> bool:
+    theirs = event["type"] not in (*PASSIVE, *_OWN) and not event["type"].startswith("threadline.")
+    return theirs and event.get("source_type") != "internal"
 
 
 @dataclasses.dataclass
@@ -79,9 +80,11 @@ class _Group:
     """Empty for none."""
     stops: list[int]
     """The instants at which they decide where the person was: of the first and of the last."""
-    count: int
     day: dt.date
     """In their own zone; of those without one, that of UTC."""
+    begins: int = 0
+    """Of those without a zone the quarter of an hour, or the hour, that they lie in."""
+    events: list[Told] = dataclasses.field(default_factory=list)
     found: list[dt.date] = dataclasses.field(default_factory=list)
     """The days for which the events at the stops count."""
 
@@ -91,16 +94,16 @@ class _Group:
 
 
 def _dated(
-    events: list[Told], day_start: dt.timedelta, known_at: int
-) -> tuple[dict[dt.date, int], dt.tzinfo, set[dt.date]]:
-    """How many events count for each local day; the zone at the end; the days that changes of zone have leapt over."""
-    counts: Counter[dt.date] = Counter()
+    events: list[Told], day_start: dt.timedelta, default: dt.tzinfo, now: int
+) -> tuple[dict[dt.date, list[Told]], dt.tzinfo, set[dt.date]]:
+    """The events that count for each local day; the zone at the end; the days that changes of zone have leapt over."""
+    counted: defaultdict[dt.date, list[Told]] = defaultdict(list)
     timely = []
     for event in events:
-        if known_at - event["occurred_at"] <= _LATE:
+        if event.get("recorded_at", now) - event["occurred_at"] <= _LATE:
             timely.append(event)
         else:
-            counts[_date(event["occurred_at"], _zone(_named(event)) or dt.UTC, day_start)] += 1
+            counted[_date(event["occurred_at"], _zone(_named(event)) or default, day_start)].append(event)
     groups = _groups(timely, day_start)
     stops = sorted(
         (group.block, at, group.zone, place, number)
@@ -117,40 +120,47 @@ def _dated(
                 changed_at = at
                 leapt |= _leap(name, zone, at, day_start, leapt)
             name = zone
-        day = group.day if zone else _date(at - _QUARTER + 1, _zone(name) or dt.UTC, day_start)
+        day = group.day if zone else _date(group.begins, _zone(name) or default, day_start)
         lately = {other for when, other in been if when > at - _HOURS_24}
         if changed_at is not None and 0 <= at - changed_at < _HOURS_24 and len(lately) > 1 and day not in lately:
             day = max(been)[1]
         been.append((at, day))
         group.found.append(day)
     for group in groups:
-        counts[group.day if group.zone and group.day in group.found else group.found[-1]] += group.count
-    return dict(counts), _zone(name) or dt.UTC, leapt
+        counted[group.day if group.zone and group.day in group.found else group.found[-1]] += group.events
+    return dict(counted), _zone(name) or default, leapt
 
 
 def _groups(events: list[Told], day_start: dt.timedelta) -> list[_Group]:
     named: dict[tuple[dt.date, str], _Group] = {}
-    bare: dict[int, _Group] = {}
+    bare: defaultdict[dt.date, list[Told]] = defaultdict(list)
     for event in events:
         at, zone = event["occurred_at"], _named(event)
         tz = _zone(zone)
         if tz is None:
-            shift = day_start // dt.timedelta(microseconds=1)
-            quarter = (at - shift) // _QUARTER
-            ends = (quarter + 1) * _QUARTER + shift - 1
-            group = bare.setdefault(quarter, _Group("", [ends], 0, _date(at, dt.UTC, day_start)))
+            bare[_date(at, dt.UTC, day_start)].append(event)
         else:
             day = _date(at, tz, day_start)
-            group = named.setdefault((day, zone), _Group(zone, [at, at], 0, day))
+            group = named.setdefault((day, zone), _Group(zone, [at, at], day))
             group.stops = [min(at, group.stops[0]), max(at, group.stops[1])]
-        group.count += 1
+            group.events.append(event)
     for day in {day for day, _ in named}:
         zones = sorted(zone for other, zone in named if other == day)
         for zone in zones[_ZONES_PER_DAY:]:
-            named[day, zones[_ZONES_PER_DAY - 1]].count += named.pop((day, zone)).count
-    quarters = Counter(group.day for group in bare.values())
-    assert max(quarters.values(), default=0) <= _QUARTERS_PER_DAY, "this is not audited"
-    return [*named.values(), *bare.values()]
+            named[day, zones[_ZONES_PER_DAY - 1]].events += named.pop((day, zone)).events
+    return [*named.values(), *(group for day, found in bare.items() for group in _slots(day, found, day_start))]
+
+
+def _slots(day: dt.date, events: list[Told], day_start: dt.timedelta) -> Iterator[_Group]:
+    """The events of a day that name no zone, by quarters of an hour; by hours, if they lie in too many of those."""
+    shift = day_start // dt.timedelta(microseconds=1)
+    quarters = {(event["occurred_at"] - shift) // _QUARTER for event in events}
+    size = _QUARTER if len(quarters) <= _QUARTERS_PER_DAY else 4 * _QUARTER
+    slots: dict[int, _Group] = {}
+    for event in events:
+        begins = event["occurred_at"] - (event["occurred_at"] - shift) % size
+        slots.setdefault(begins, _Group("", [begins + size - 1], day, begins)).events.append(event)
+    yield from slots.values()
 
 
 def _leap(old: str, new: str, at: int, day_start: dt.timedelta, leapt: set[dt.date]) -> set[dt.date]:

@@ -6,7 +6,8 @@ import hashlib
 from typing import Any
 
 Told = dict[str, Any]
-"""An event as it was told: workspace, source, key, type, identifiers, occurred_at, properties, context, object_ref."""
+"""An event as it was told: workspace, source, key, type, identifiers, occurred_at, properties, context, object_ref; and
+recorded_at where it matters when it became known."""
 
 DAY = 86_400_000_000
 """Microseconds."""

@@ -11,7 +11,7 @@ from threadline.capabilities.streaks.events import (
     STREAK_MILESTONE_REACHED,
 )
 from threadline.capabilities.streaks.state import State
-from threadline.capabilities.streaks.whereabouts import named_zone
+from threadline.capabilities.streaks.whereabouts import zone_named
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAK_MILESTONES_MAX
 
@@ -56,7 +56,7 @@ def _add_freezes(streaks: StreakSet, state: State, event: Event) -> None:
     streak, count = _streak(streaks, event), event.properties.get("freezes", 1)
     if streak is None or type(count) is not int or not 0 < count <= FREEZES_OF_EVENT_MAX:
         return
-    zone, when, name = named_zone(event), event.occurred_at, UNDATED
+    zone, when, name = zone_named(event.context.get("timezone")), event.occurred_at, UNDATED
     if zone is not None:
         when, name = local_day(zone, when, streaks.calendar.day_start), FREEZES
     # Which zone was in force then is told when it is read, so that nothing here depends on what else is known.

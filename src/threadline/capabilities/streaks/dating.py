@@ -1,0 +1,132 @@
+"""Which days a person's events count for: in the window, in what is settled, and one event at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from threadline.capabilities.streaks import days
+from threadline.capabilities.streaks.civil import local_day, period_of
+from threadline.capabilities.streaks.fold import fold
+from threadline.capabilities.streaks.plan import Plan, TallyColumns, is_alone
+from threadline.capabilities.streaks.settling import add_to_levels, counted, levels
+from threadline.capabilities.streaks.state import (
+    BARE,
+    CHANGES,
+    DAYS_PER_PART,
+    FIRST,
+    FIRST_DAY,
+    HEAD,
+    NAMED,
+    QUARTER,
+    RECORD_SIZE,
+    UNNAMED,
+    State,
+)
+from threadline.capabilities.streaks.whereabouts import Dated, Journey, zone_named
+from threadline.kernel.event import Recorded
+
+_NEVER = 1 << 32
+"""A block before which everything lies: nothing is settled."""
+
+
+def journey_before(plan: Plan, state: State) -> Journey:
+    """Where the person was when the window began."""
+    head = state.get(HEAD) or [0, [], [], [], 0]
+    parts = [[*each] for each in head[CHANGES:UNNAMED]]
+    return Journey(plan.calendar.timezone, plan.day_start, len(plan.sources), *parts)
+
+
+def dated_window(plan: Plan, state: State) -> tuple[Journey, list[Dated]]:
+    """The journey up to the newest event, and what the events of the window count for."""
+    journey = journey_before(plan, state)
+    return journey, list(journey.go(state.get(NAMED, {}), state.get(BARE, ())))
+
+
+def sets_of_life(plan: Plan, state: State) -> tuple[Journey, dict[str, list[days.Ranges]]]:
+    """The journey up to the newest event, and of each tally, by its part, the sets of all the person's life."""
+    journey = journey_before(plan, state)
+    named, bare = state.get(NAMED, {}), state.get(BARE, ())
+    stays, window = journey.stays(named, bare), list[Dated]()
+    if not stays or plan.others:
+        window = list(journey.go(named, bare))
+    found = {}
+    for each in plan.tallies:
+        settled = state.get(each.part)
+        found[each.part] = [[*level] for level in settled] if settled else [[] for _ in range(each.tally.sets)]
+    for part, column in plan.of_days:
+        travelled = sorted({dated.day for dated in window if dated.counts[column]})
+        _add_days(found[part][0], journey.days(named, bare, column) if stays else travelled)
+    for each in plan.others:
+        _count_in(plan, found[each.part], each, window)
+    if stays:
+        journey.arrive(named)
+    return journey, found
+
+
+def _add_days(ranges: days.Ranges, numbers: Iterable[int]) -> None:
+    """Put days into a set, in ascending order."""
+    for number in numbers:
+        if ranges and number == ranges[-1] + 1:
+            ranges[-1] = number
+        elif not ranges or number > ranges[-1]:
+            ranges += (number, number)
+        else:
+            days.add(ranges, number)
+    if ranges:
+        days.forget(ranges, ranges[-1] - days.SPAN_MAX)
+
+
+def _count_in(plan: Plan, sets: list[days.Ranges], columns: TallyColumns, window: Iterable[Dated]) -> None:
+    tally, week_start = columns.tally, plan.calendar.week_start
+    units: dict[int, list[int]] = {}
+    for dated in window:
+        own, early = counted(plan, columns, dated)
+        if own or early:
+            unit = units.setdefault(period_of(tally.unit, dated.day, week_start), [0, 0])
+            unit[0] += own
+            unit[1] += early
+    for number in sorted(units):
+        for place, times in enumerate(units[number]):
+            if times:
+                add_to_levels(levels(sets, tally, bool(place)), number, times)
+
+
+def day_records(plan: Plan, state: State, since: int, until: int) -> Iterator[tuple[int, int, int]]:
+    """(day, first instant, events) of the days from one to another on which the person was active."""
+    found: dict[int, tuple[int, int]] = {}
+    for number in range(since // DAYS_PER_PART, until // DAYS_PER_PART + 1):
+        records = state.get(f"d{number}", [])
+        found |= {records[n]: (records[n + 1], records[n + 2]) for n in range(0, len(records), RECORD_SIZE)}
+    for dated in dated_window(plan, state)[1]:
+        if dated.counts[0]:
+            first, events = found.get(dated.day, (dated.first, 0))
+            found[dated.day] = min(first, dated.first), events + dated.counts[0]
+    return ((day, *found[day]) for day in sorted(found) if since <= day <= until)
+
+
+def days_of(plan: Plan, journey: Journey, events: Iterable[Recorded]) -> dict[str, int]:
+    """The days for which the events of a stretch of time count, by id."""
+    counting = [recorded for recorded in events if plan.counts(recorded.event)]
+    start = min((recorded.event.occurred_at for recorded in counting), default=0)
+    changes = [*journey.changes]
+    while changes and changes[-1] >= start:
+        del changes[-2:]
+    trial: State = {HEAD: [_NEVER, changes, [], [], 0], NAMED: {}}
+    for recorded in counting:
+        fold(plan, trial, recorded)
+    journey, window = dated_window(plan, trial)
+    held_back = {dated.first: dated.day for dated in window if dated.held_back}
+    placed = ((recorded.id, *_place(plan, trial, journey, recorded)) for recorded in counting)
+    return {id: held_back.get(first, day) for id, first, day in placed}
+
+
+def _place(plan: Plan, trial: State, journey: Journey, recorded: Recorded) -> tuple[int, int]:
+    """The first instant of what an event counts together with, and the local day that it lies on."""
+    event = recorded.event
+    at, zone = event.occurred_at, zone_named(event.context.get("timezone"))
+    slot = at - (at - plan.day_start) % QUARTER
+    if zone is None and not is_alone(recorded):
+        return slot, local_day(journey.zone_at(slot + QUARTER - 1), at, plan.day_start)
+    day = local_day(zone or plan.calendar.timezone, at, plan.day_start)
+    groups = trial[NAMED].get(zone, ())
+    return next((group[FIRST] for group in groups if group[FIRST_DAY] == day), at), day
