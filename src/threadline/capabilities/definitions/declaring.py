@@ -232,7 +232,7 @@ def listed(form: Form[T], least: int = 0, most: int | None = None, wanted: str =
     def make(part: Part) -> tuple[T, ...]:
         count = len(part.value)
         if not least <= count <= (count if most is None else most):
-            raise InvalidValue(f"must be {wanted}, and it has {count:,} items")
+            raise InvalidValue(f"must be {wanted}, and it {f'has {count:,} items' if count else 'is empty'}")
         return tuple(_all(form, [part.inner(index) for index in range(count)]))
 
     schema = {"type": "array", "items": form.schema} | _given({"minItems": least or None, "maxItems": most})
@@ -345,9 +345,11 @@ def _wrong_keys(part: Part, forms: Mapping[str, Form[Any]], needed: list[str], a
     missing = [name for name in needed if name not in part.value]
     for name in missing:
         part.wrong(f"needs `{name}`{_hint(forms[name])}")
-    several = bool(alternatives) and sum(name in part.value for name in alternatives) != 1
+    chosen = [name for name in alternatives if name in part.value]
+    several = bool(alternatives) and len(chosen) != 1
     if several:
-        part.wrong(f"needs one of {' and '.join(f'`{name}`' for name in alternatives)}, and one only")
+        both, names = "has both" if chosen else "needs", [f"`{name}`" for name in chosen or alternatives]
+        part.wrong(f"{both} {(' and ' if chosen else ' or ').join(names)}{'; keep one' if chosen else ''}")
     return bool(unknown or missing or several)
 
 
@@ -465,6 +467,8 @@ class Named(Generic[T]):
     names: re.Pattern[str] = NAME
     ships: str = ""
     """The package whose ``shipped.yaml`` declares some; false leaves one of them out."""
+    permanent: tuple[str, ...] = ()
+    """Those that ship and can be neither replaced nor left out."""
 
     @property
     def declared(self) -> Section:
@@ -474,12 +478,16 @@ class Named(Generic[T]):
         schema = {
             "type": "object",
             "description": self.description,
-            "propertyNames": {"pattern": f"^{self.names.pattern}$"},
+            "propertyNames": {"pattern": f"^{self.names.pattern}$"} | self._taken,
             "additionalProperties": {"oneOf": [FALSE.schema, one]} if self.ships else one,
         }
         return Section(
             self.section, schema | _given({"maxProperties": self.most}), {**self.form.defs, ref: self.form.schema}
         )
+
+    @property
+    def _taken(self) -> dict[str, Any]:
+        return {"not": {"enum": list(self.permanent)}} if self.permanent else {}
 
     def read(self, definitions: Definitions) -> Declarations[T]:
         """What ships and what these definitions declare, by name. Problems are noted, not raised."""
@@ -502,11 +510,13 @@ class Named(Generic[T]):
             for name, (key, value) in document.mapping(node, f"`{self.section}`").items():
                 what = f"{self.what} {name[:80]!r}"
                 if not self.names.fullmatch(name):
-                    others = "digits, - and _" if "-" in self.names.pattern else "digits and _"
+                    others = "digits, - and _" if "_-" in self.names.pattern else "digits and _"
                     known = f"use lower-case letters, {others}, such as {self.example}"
                     document.fail(key, f"{name[:80]!r} is not a valid {self.what} name; {known}")
                 elif not document.once(key, what, declared.places):
                     continue
+                elif name in shipped and name in self.permanent:
+                    document.fail(key, f"{what} ships and can be neither replaced nor left out; take another name")
                 elif self.ships and document.literal(value) is False:
                     declared.found.pop(name, None)
                     declared.left_out.add(name)

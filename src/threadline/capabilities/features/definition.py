@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,7 @@ from msgspec import Meta
 from threadline.capabilities.conditions import EVERY_EVENT, Path, Where
 from threadline.capabilities.conditions.forms import WHERE_FORM
 from threadline.capabilities.definitions.declaring import (
+    Form,
     Problems,
     Single,
     by_name,
@@ -31,6 +32,8 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.time import DAY
 from threadline.kernel.zones import zone_names
+
+T = TypeVar("T")
 
 ANY = "*"
 """Stands for every event type except system types and those a source excludes."""
@@ -109,19 +112,22 @@ class Taking(msgspec.Struct, frozen=True, kw_only=True):
     where: Annotated[Where, WHERE_FORM] = EVERY_EVENT
 
 
-def _by_type(types: tuple[str, ...]) -> dict[str, Taking]:
-    for name in types:
-        if types.count(name) > 1:
-            raise InvalidValue(f"names {name!r} twice; keep one")
-    return dict.fromkeys(types, Taking())
-
-
 TYPES = one_or_many(text())
-EVENTS = shared(
-    "events",
-    either(TYPES.then(_by_type), by_name(either(nothing(Taking()), struct(Taking)), least=1)),
-    description="The types that feed it; any for every type.",
-)
+
+
+def events_of(kind: type[T], options: T) -> Form[dict[str, T]]:
+    """Types of events: one, a list, or a mapping to what is said of each of them."""
+
+    def by_type(types: tuple[str, ...]) -> dict[str, T]:
+        for name in types:
+            if types.count(name) > 1:
+                raise InvalidValue(f"names {name!r} twice; keep one")
+        return dict.fromkeys(types, options)
+
+    return either(TYPES.then(by_type), by_name(either(nothing(options), struct(kind)), least=1))
+
+
+EVENTS = shared("events", events_of(Taking, Taking()), description="The types that feed it; any for every type.")
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
