@@ -54,7 +54,7 @@ def test_topics_take_over_what_they_leave_out() -> None:
         ("interests:\n  topics:\n    " + "x" * 51 + ": {}", "`topics`: a key must be text of 1 to 50 characters"),
         (
             "interests:\n  events:\n    viewed: {scopes: {a: b}}",
-            "`events.viewed` has both `topic` and `topic_from`; keep one",
+            "`events.viewed` needs `topic` or `topic_from`",
         ),
         (
             "interests:\n  events:\n    viewed: {topic: a, topic_from: b}",

@@ -290,25 +290,25 @@ def _all(form: Form[T], parts: Iterable[Part]) -> list[T]:
     return found
 
 
-def struct(kind: type[T], over: T | None = None, **schema: Any) -> Form[T]:
+def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **schema: Any) -> Form[T]:
     """A mapping with the keys that the fields of a `Struct` are called by; ``one_of`` of it names alternatives.
 
-    ``over``: the value whose fields are taken where their keys are absent.
+    ``over``: the value whose fields are taken where their keys are absent; ``given``: fields that no file holds.
     """
     infos: list[msgspec.structs.FieldInfo] = list(msgspec.structs.fields(kind))  # type: ignore[arg-type]
-    names = {each.encode_name: each.name for each in infos if not _is_given(each)}
-    encoded = {name: key for key, name in names.items()}
-    given = {"name": "", "place": ""} | {f"{name}_place": key for name, key in encoded.items()}
-    forms = {each.encode_name: _described(each) for each in infos if not _is_given(each)}
-    needed = [each.encode_name for each in infos if each.required and not _is_given(each) and over is None]
+    unwritten = {each.name for each in infos if _is_given(each)}.union(given)
+    names = {each.encode_name: each.name for each in infos if each.name not in unwritten}
+    forms = {each.encode_name: _described(each) for each in infos if each.name not in unwritten}
+    places = {"place": ""} | {f"{name}_place": key for key, name in names.items()}
+    needed = [each.encode_name for each in infos if each.required and each.encode_name in forms and over is None]
     alternatives: tuple[str, ...] = getattr(kind, "one_of", ())
 
     def make(part: Part) -> T:
         problem = _wrong_keys(part, forms, needed, alternatives)
         values = {} if over is None else {each.name: getattr(over, each.name) for each in infos}
-        for each in infos:
-            if _is_given(each) and each.name in given:
-                values[each.name] = part.name if each.name == "name" else part.place(given[each.name])
+        values |= {name: part.place(places[name]) for name in unwritten if name in places}
+        if "name" in unwritten:
+            values["name"] = part.name
         for name in part.value:
             if name in forms:
                 try:
