@@ -21,7 +21,7 @@ from threadline.capabilities.definitions.files import Definitions
 from threadline.capabilities.definitions.plain import Json, Noted, Part, Place, Plain, called
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.section import Section
-from threadline.kernel.suggestion import suggestion
+from threadline.kernel.suggestion import nearest, suggestion
 from threadline.kernel.time import format_duration, parse_duration
 
 S = TypeVar("S")
@@ -32,9 +32,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 _GIVEN = object()
 NotWritten = Annotated[T, _GIVEN]
-"""A field that no file holds."""
+"""A field that no file holds and that something else sets."""
 Given = Annotated[str, _GIVEN]
-"""A field that no file holds: ``name``; ``place``, the file and line; ``path_place``, those of the field ``path``."""
+"""A field that no file holds: ``place``, the file and line; ``path_place``, those of the field ``path``; ``name``."""
 
 Problems = Iterator[tuple[str | Place, str]]
 """What ``problems(written)`` of a `Struct` gives: each with its key, or place, inside the definition."""
@@ -105,6 +105,17 @@ def whole(least: int | None = 1, most: int | None = None) -> Form[int]:
         return value
 
     return Form((int,), wanted, make, {"type": "integer"} | _given({"minimum": least, "maximum": most}))
+
+
+def positive() -> Form[float]:
+    """A number above 0."""
+
+    def make(part: Part) -> float:
+        if not 0 < part.value < 1e12:
+            raise InvalidValue("must be a number above 0")
+        return float(part.value)
+
+    return Form((int, float), "a number above 0", make, {"type": "number", "exclusiveMinimum": 0})
 
 
 def choice(values: Iterable[str]) -> Form[Any]:
@@ -342,7 +353,9 @@ def _wrong_keys(part: Part, forms: Mapping[str, Form[Any]], needed: list[str], a
     unknown = [name for name in part.value if name not in forms]
     for name in unknown:
         part.fail(f"unknown key {name!r}; {suggestion(name, forms)}", name)
-    missing = [name for name in needed if name not in part.value]
+    # A misspelt key is one problem, not two.
+    meant = {nearest(name, forms) for name in unknown}
+    missing = [name for name in needed if name not in part.value and name not in meant]
     for name in missing:
         part.wrong(f"needs `{name}`{_hint(forms[name])}")
     chosen = [name for name in alternatives if name in part.value]
@@ -518,10 +531,10 @@ class Named(Generic[T]):
                 elif name in shipped and name in self.permanent:
                     document.fail(key, f"{what} ships and can be neither replaced nor left out; take another name")
                 elif self.ships and document.literal(value) is False:
-                    declared.found.pop(name, None)
-                    declared.left_out.add(name)
                     if name not in shipped:
                         document.fail(key, f"{what} does not ship and cannot be left out; {suggestion(name, shipped)}")
+                    declared.found.pop(name, None)
+                    declared.left_out.add(name)
                 else:
                     try:
                         declared.found[name] = self.form.read(Plain(document, what, name, key).part(value))

@@ -269,10 +269,11 @@ def content_hash(value: object, size: int = 8) -> str:
     return hashlib.blake2b(written, digest_size=size).hexdigest()
 
 
-def content(declared: object, omitted: Collection[str]) -> dict[str, object]:
-    """What a dataclass holds as plain values, without fields that shape nothing."""
+def content(declared: object, omitted: Collection[str], **more: object) -> dict[str, object]:
+    """What a declaration holds as plain values, without fields that shape nothing, with ``more``."""
     fields: dict[str, object] = msgspec.to_builtins(declared, enc_hook=_content_of_where)
-    return {name: value for name, value in fields.items() if name not in omitted}
+    computed: dict[str, object] = msgspec.to_builtins(more, enc_hook=_content_of_where)
+    return {name: value for name, value in fields.items() if name not in omitted} | computed
 
 
 def _content_of_where(value: Where) -> list[Any]:

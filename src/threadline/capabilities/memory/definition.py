@@ -257,6 +257,14 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             for type, made in sorted(self.events.items())
         )
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that shapes its facts, however it was written."""
+        return content(
+            self, ("place", "description", "events", "where", "fact"),
+            feeds=self.feeds, type=self.type, key=self.key, value=self.value, fields=self.fields, says=bool(self.says),
+        )  # fmt: skip
+
     def problems(self, written: Collection[str]) -> Problems:
         """What the fields cannot be together."""
         for type in self.events:
@@ -338,7 +346,7 @@ class DerivationSet:
     @cached_property
     def fingerprint(self) -> str:
         """A short hash of everything that shapes facts, the same however files and keys were arranged."""
-        return content_hash([content(derivation, ("place", "description")) for derivation in self.derivations])
+        return content_hash([derivation.content for derivation in self.derivations])
 
 
 def _of_entries(value: Any) -> Any:
