@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
 from threadline.capabilities.conditions.reading import read_part
-from threadline.capabilities.conditions.where import EVERY_EVENT, Where, read_where
-from threadline.capabilities.definitions import Document, Noted, Part, Plain
+from threadline.capabilities.conditions.where import read_where
 from threadline.capabilities.definitions.declaring import Form
 from threadline.kernel.limits import CONDITION_TEXT_LENGTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX
 
@@ -68,13 +65,3 @@ DEFS: dict[str, Any] = {"condition": _condition(), "where": _where()}
 
 WHEN_FORM = Form((dict,), "a condition, such as {field: traits.plan, equals: pro}", read_part, CONDITION, DEFS)
 WHERE_FORM = Form((dict, list), "a mapping such as {category: shoes}, or a list of conditions", read_where, WHERE, DEFS)
-
-
-def read_where_at(document: Document, node: yaml.Node, what: str) -> Where:
-    """The conditions of a `where` node; none where something is wrong with them."""
-    try:
-        whole = Plain(document, what)
-        value = whole.value(node, ("where",))
-        return WHERE_FORM.read(Part(whole, value, ("where",)))
-    except Noted:
-        return EVERY_EVENT

@@ -30,11 +30,11 @@ T = TypeVar("T")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """What most definitions may be called: their names become parts of paths."""
 
-_GIVEN = object()
-NotWritten = Annotated[T, _GIVEN]
+_GIVEN, _NOT_WRITTEN = object(), object()
+NotWritten = Annotated[T, _NOT_WRITTEN]
 """A field that no file holds and that something else sets."""
 Given = Annotated[str, _GIVEN]
-"""A field that no file holds: ``place``, the file and line; ``path_place``, those of the field ``path``; ``name``."""
+"""A field that no file holds: ``place``, the file and line; ``path_place``, of the field ``path``; else the name."""
 
 Problems = Iterator[tuple[str | Place, str]]
 """What ``problems(written)`` of a `Struct` gives: each with its key, or place, inside the definition."""
@@ -155,7 +155,7 @@ def decimal(most: Decimal, example: str) -> Form[Decimal]:
 
     def make(part: Part) -> Decimal:
         # The text as it stands: a float would not be the number that was written.
-        written = part.whole.written(part.at)
+        written = part.written
         try:
             number = Decimal(written)
         except InvalidOperation:
@@ -171,7 +171,7 @@ def parsed(parse: Callable[[str], T | None], wanted: str, kinds: tuple[type, ...
     """What a text, as it is written, means: ``parse`` gives None, or raises `InvalidValue`, for what means nothing."""
 
     def make(part: Part) -> T:
-        written = part.whole.written(part.at) or str(part.value)
+        written = part.written
         try:
             value = parse(written)
         except InvalidValue as error:
@@ -282,6 +282,11 @@ class _Key(Part):
 
     __slots__ = ()
 
+    @property
+    def written(self) -> str:
+        """The key."""
+        return str(self.value)
+
     def wrong(self, text: str, *inside: str | int) -> None:
         """Note what is wrong with the key."""
         what = called(self.whole.what, self.at[:-1])
@@ -307,7 +312,8 @@ def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **
     ``over``: the value whose fields are taken where their keys are absent; ``given``: fields that no file holds.
     """
     infos: list[msgspec.structs.FieldInfo] = list(msgspec.structs.fields(kind))  # type: ignore[arg-type]
-    unwritten = {each.name for each in infos if _is_given(each)}.union(given)
+    given = {each.name for each in infos if _is_marked(each, _GIVEN)}.union(given)
+    unwritten = {each.name for each in infos if _is_marked(each, _NOT_WRITTEN)} | given
     names = {each.encode_name: each.name for each in infos if each.name not in unwritten}
     forms = {each.encode_name: _described(each) for each in infos if each.name not in unwritten}
     places = {"place": ""} | {f"{name}_place": key for key, name in names.items()}
@@ -317,9 +323,7 @@ def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **
     def make(part: Part) -> T:
         problem = _wrong_keys(part, forms, needed, alternatives)
         values = {} if over is None else {each.name: getattr(over, each.name) for each in infos}
-        values |= {name: part.place(places[name]) for name in unwritten if name in places}
-        if "name" in unwritten:
-            values["name"] = part.name
+        values |= {name: part.place(places[name]) if name in places else part.name for name in given}
         for name in part.value:
             if name in forms:
                 try:
@@ -344,8 +348,8 @@ def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **
     return Form((dict,), "a mapping, `key: value` on lines of its own", make, _given(found) | schema, defs)
 
 
-def _is_given(each: msgspec.structs.FieldInfo) -> bool:
-    return get_origin(each.type) is Annotated and _GIVEN in get_args(each.type)
+def _is_marked(each: msgspec.structs.FieldInfo, mark: object) -> bool:
+    return get_origin(each.type) is Annotated and mark in get_args(each.type)
 
 
 def _wrong_keys(part: Part, forms: Mapping[str, Form[Any]], needed: list[str], alternatives: tuple[str, ...]) -> bool:
@@ -526,9 +530,12 @@ class Named(Generic[T]):
                     others = "digits, - and _" if "_-" in self.names.pattern else "digits and _"
                     known = f"use lower-case letters, {others}, such as {self.example}"
                     document.fail(key, f"{name[:80]!r} is not a valid {self.what} name; {known}")
-                elif not document.once(key, what, declared.places):
                     continue
-                elif name in shipped and name in self.permanent:
+                if name in declared.places:
+                    document.fail(key, f"{what} is already declared at {declared.places[name]}; keep one")
+                    continue
+                declared.places[name] = document.place(key)
+                if name in shipped and name in self.permanent:
                     document.fail(key, f"{what} ships and can be neither replaced nor left out; take another name")
                 elif self.ships and document.literal(value) is False:
                     if name not in shipped:

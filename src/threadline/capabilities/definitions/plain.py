@@ -49,7 +49,7 @@ class Whole(Protocol):
         ...
 
     def written(self, at: Place) -> str:
-        """A scalar as it is written: a float would not be the number, nor 04:30 the time; empty for anything else."""
+        """A scalar as it is written; empty where that is not known."""
         ...
 
     def misread(self, at: Place) -> str:
@@ -71,6 +71,11 @@ class Part:
     def name(self) -> str:
         """The last key that leads here; at the top the name of the whole."""
         return str(self.at[-1]) if self.at else self.whole.name
+
+    @property
+    def written(self) -> str:
+        """A scalar as it is written: a float would not be the number, nor 04:30 the time."""
+        return self.whole.written(self.at) or str(self.value)
 
     def place(self, key: str = "") -> str:
         """File and line of it, or of what a key in it leads to; empty where there is none."""
@@ -145,7 +150,7 @@ class Plain:
             return self._document.literal(node)
         if any(node is each for each in self._around):
             self._document.fail(
-                self._keys.get(at, node), f"{self.what}: `{at[-1]}` is an alias of what it stands in; write it out"
+                self._keys.get(at, node), f"{called(self.what, at)} is an alias of what it stands in; write it out"
             )
             return None
         self._around.append(node)

@@ -229,22 +229,22 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             for key in ("fact", "made", "says", "confidence", "expires_at", "recalled", "derived_from"):
                 msgspec.structs.force_setattr(self, key, _of_entries(getattr(self, key)))
 
-    @property
+    @cached_property
     def type(self) -> Template:
         """The type of its facts."""
         return self.fact[0]
 
-    @property
+    @cached_property
     def key(self) -> Template:
         """The key of its facts."""
         return self.fact[1]
 
-    @property
+    @cached_property
     def value(self) -> Places | None:
         """Path of the value, where a fact's value is one thing."""
         return self.made if isinstance(self.made, Places) else self.says
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The fields of the value, where it is a mapping, by name."""
         return self.made if isinstance(self.made, tuple) else ()

@@ -41,7 +41,7 @@ def _blocked(written: str) -> Identifier | None:
 
 def _written(part: Part) -> str:
     # As it is written: YAML would read some junk as null or as a number.
-    if word := part.whole.written(part.at).strip():
+    if word := part.written.strip():
         return word
     raise InvalidValue("must be text")
 
