@@ -56,12 +56,15 @@ class Form(Generic[T]):
     defs: Mapping[str, Any] = field(default_factory=dict)
     shown: Callable[[Any], Any] = lambda value: value
     """A value as it is written, for the default that an editor shows."""
+    quotable: bool = False
+    """Whether what YAML takes for a number or a switch may be meant as a text."""
 
     def read(self, part: Part) -> T:
         """The value of a part. Raises `Noted` where it is none, which then is a problem."""
         try:
             if type(part.value) not in self.kinds:
-                raise InvalidValue(f"must be {self.wanted}")
+                cure = "; write it in quotes" if self.quotable and type(part.value) in (int, float, bool) else ""
+                raise InvalidValue(f"must be {self.wanted}{cure}")
             return self.make(part)
         except InvalidValue as error:
             part.wrong(str(error))
@@ -89,7 +92,7 @@ def text(wanted: str = "text", pattern: str = "", least: int = 1, most: int | No
         return value
 
     bounds = {"minLength": least or None, "maxLength": most, "pattern": f"^{pattern}$" if pattern else None}
-    return Form((str,), wanted, make, {"type": "string"} | _given(bounds) | schema)
+    return Form((str,), wanted, make, {"type": "string"} | _given(bounds) | schema, quotable=True)
 
 
 def whole(least: int | None = 1, most: int | None = None) -> Form[int]:
@@ -502,6 +505,25 @@ class Named(Generic[T]):
             self.section, schema | _given({"maxProperties": self.most}), {**self.form.defs, ref: self.form.schema}
         )
 
+    def read_json(self, name: str, value: Any, where: str) -> T:
+        """The definition of plain values, as JSON gives them; ``where`` is what the places of problems begin with.
+
+        Raises `InvalidDefinition` with every problem, one a line.
+        """
+        whole = Json(name, where)
+        try:
+            if not self.names.fullmatch(name):
+                whole.fail((), self._wrong_name(name))
+                raise Noted
+            return self.form.read(Part(whole, value))
+        except Noted:
+            raise whole.refusal() from None
+
+    def _wrong_name(self, name: str) -> str:
+        others = "digits, - and _" if "_-" in self.names.pattern else "digits and _"
+        hint = f"use lower-case letters, {others}, such as {self.example}"
+        return f"{name[:80]!r} is not a valid {self.what} name; {hint}"
+
     @property
     def _taken(self) -> dict[str, Any]:
         return {"not": {"enum": list(self.permanent)}} if self.permanent else {}
@@ -527,9 +549,7 @@ class Named(Generic[T]):
             for name, (key, value) in document.mapping(node, f"`{self.section}`").items():
                 what = f"{self.what} {name[:80]!r}"
                 if not self.names.fullmatch(name):
-                    others = "digits, - and _" if "_-" in self.names.pattern else "digits and _"
-                    known = f"use lower-case letters, {others}, such as {self.example}"
-                    document.fail(key, f"{name[:80]!r} is not a valid {self.what} name; {known}")
+                    document.fail(key, self._wrong_name(name))
                     continue
                 if name in declared.places:
                     document.fail(key, f"{what} is already declared at {declared.places[name]}; keep one")
@@ -573,13 +593,3 @@ class Single(Generic[T]):
             except Noted:
                 return otherwise
         return otherwise
-
-
-def read_json(form: Form[T], name: str, value: Any, where: str) -> T:
-    """The value of plain values. Raises `InvalidDefinition` with every problem, one a line, each with its place."""
-    whole = Json(name, where)
-    try:
-        return form.read(Part(whole, value))
-    except Noted:
-        whole.refuse()
-        raise
