@@ -94,11 +94,11 @@ class Lived:
 
     def person(self, name: str) -> Any:
         """Whoever has this identifier now."""
-        return self.on.person("default", f"anonymous_id:{name}")
+        return self.on.reader.person("default", f"anonymous_id:{name}")
 
     def log(self, person: Any) -> list[Recorded]:
         """Every event of a person."""
-        found: list[Recorded] = self.on.events(person, limit=1_000)
+        found: list[Recorded] = self.on.reader.events(person, limit=1_000)
         assert len(found) < 1_000
         return found
 
