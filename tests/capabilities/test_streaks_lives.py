@@ -86,19 +86,21 @@ class Lived:
         joins = [each.id for each in self.log(self.person(one)) if each.event.type == MERGED]
         try:
             if joins:
-                self.on.unmerge("default", self.random.choice(joins), request=f"{self.asked.now}")
+                self.on.identity.unmerge("default", self.random.choice(joins), request=f"{self.asked.now}")
             else:
-                self.on.merge("default", f"anonymous_id:{one}", f"anonymous_id:{other}", request=f"{self.asked.now}")
+                self.on.identity.merge(
+                    "default", f"anonymous_id:{one}", f"anonymous_id:{other}", request=f"{self.asked.now}"
+                )
         except (Conflict, InvalidValue):
             pass  # they are one already, or others have been joined to them since
 
     def person(self, name: str) -> Any:
         """Whoever has this identifier now."""
-        return self.on.person("default", f"anonymous_id:{name}")
+        return self.on.reader.person("default", f"anonymous_id:{name}")
 
     def log(self, person: Any) -> list[Recorded]:
         """Every event of a person."""
-        found: list[Recorded] = self.on.events(person, limit=1_000)
+        found: list[Recorded] = self.on.reader.events(person, limit=1_000)
         assert len(found) < 1_000
         return found
 

@@ -166,7 +166,7 @@ def test_a_refold_finds_and_mends_a_damaged_snapshot_or_head(
     on = staging.engine(values=[diary()])
     told = [staging.event("page", {"user_id": "u"}, f"k{number}", number) for number in range(40)]
     for each in told:
-        on.record([each])
+        on.recorder.record([each])
     [id] = [person.id for person in on.reader.all_people("default")]
     before = staging.whole(on)
     [item] = [each for each in on.store.get([Key(table, id)]) if each is not None]

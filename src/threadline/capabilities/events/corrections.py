@@ -13,7 +13,7 @@ from threadline.capabilities.events.forms import NativeEvent, native_event
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Intake, Operation
 from threadline.kernel.ports import WithRejected
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
@@ -128,6 +128,11 @@ def resubmitted(engine: WithRejected, workspace: str, params: ResubmitParams) ->
     return _reread(engine, payload, stored.entry), stored
 
 
+def _taken_in(context: Context[WithRejected], params: ResubmitParams) -> list[Event]:
+    event, stored = resubmitted(context.engine, context.workspace, params)
+    return [event] if stored.entry.status == "open" else []
+
+
 def _resubmit(context: Context[WithRejected], params: ResubmitParams) -> ResubmitResult:
     event, stored = resubmitted(context.engine, context.workspace, params)
     expected = None if params.event is None else params.event.expected
@@ -236,6 +241,7 @@ RESUBMIT = Operation(
     params=ResubmitParams,
     result=ResubmitResult,
     run=_resubmit,
+    intake=Intake(_taken_in),
     method="POST",
     path="/v1/rejected/{id}/resubmit",
     scope="admin",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Collection
 from typing import Annotated, Literal, Protocol
 
 import msgspec
@@ -26,7 +28,7 @@ from threadline.kernel.event import Event, Receipt
 from threadline.kernel.event_limits import too_many_events
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENTS_PAGE_MAX
 from threadline.kernel.lists import comma_separated
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Intake, Operation
 from threadline.kernel.ports import WithLog, WithReader, WithRecorder
 
 # --- record -----------------------------------------------------------------------------------
@@ -48,7 +50,7 @@ class RecordResult(msgspec.Struct, kw_only=True):
     rejected: int
 
 
-def events_of(params: RecordParams, context: Context[WithRecorder]) -> list[Event]:
+def _events_of(context: Context[WithRecorder], params: RecordParams) -> list[Event]:
     """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed, or there
     are too many."""
     if len(params.events) > BATCH_EVENTS_MAX:
@@ -66,17 +68,22 @@ def events_of(params: RecordParams, context: Context[WithRecorder]) -> list[Even
     ]
 
 
+def _without(params: RecordParams, refused: Collection[int]) -> RecordParams:
+    return RecordParams(events=[each for place, each in enumerate(params.events) if place not in refused])
+
+
 def _record(context: Context[WithRecorder], params: RecordParams) -> RecordResult:
     # Nothing is recorded before every event is known to be well formed.
-    events = events_of(params, context)
+    events = _events_of(context, params)
     receipts: list[Receipt] = []
     pairs = zip(params.events, events, strict=True)
     for expected, group in itertools.groupby(pairs, key=lambda pair: pair[0].expected):
         receipts += context.engine.recorder.record([event for _, event in group], expected=expected)
-    counts = {
-        status: sum(r.status == status for r in receipts)
-        for status in ("accepted", "duplicate", "conflict", "rejected")
-    }
+    return _result(receipts)
+
+
+def _result(receipts: list[Receipt]) -> RecordResult:
+    counts = Counter(receipt.status for receipt in receipts)
     return RecordResult(
         receipts=receipts, accepted=counts["accepted"], duplicates=counts["duplicate"], conflicts=counts["conflict"],
         rejected=counts["rejected"],
@@ -105,6 +112,7 @@ RECORD = Operation(
         ]
     ),
     refused=_refused,
+    intake=Intake(_events_of, _without, lambda result: list(result.receipts), _result),
 )  # fmt: skip
 
 # --- a person's events ------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import keep_smallest, merge_entries
-from threadline.kernel.projection import Projection
+from threadline.kernel.projection import Faster, Projection
 from threadline.kernel.time import format_time
 
 CAMPAIGN_DELIVERED = "campaign_delivered"
@@ -88,5 +88,5 @@ def campaigns_projection() -> Projection:
         empty=dict,
         fold=_fold,
         view=_view,
-        merge=_merge,
+        faster=Faster(merge=_merge),
     )
