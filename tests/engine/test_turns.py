@@ -107,7 +107,7 @@ def test_engines_in_turn_know_what_one_knows(history: list[Event], random: Any) 
     at = 0
     while at < len(history):
         count = random.randint(1, 6)
-        receipts = random.choice(engines).record(history[at : at + count])
+        receipts = random.choice(engines).recorder.record(history[at : at + count])
         assert set(staging.statuses(receipts)) <= {"accepted", "duplicate"}
         at += count
     assert staging.timeless(engines[0]) == staging.timeless(staging.tell(MemoryStore(), [history]))

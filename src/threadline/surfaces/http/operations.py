@@ -23,7 +23,7 @@ from threadline.kernel.errors import Forbidden, InvalidValue, MalformedBody
 from threadline.kernel.event import Receipt
 from threadline.kernel.event_limits import too_deep
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import Intake, Operation
 from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body, without_mark
@@ -72,28 +72,8 @@ class Operations:
             values = in_query
         params = _params(operation, values, names, credential)
         context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
-        charge = Charge({})
-        intake = operation.intake
-        if intake is not None and self._limits.concern(credential):
-            checked = await self._run(lambda: self._engine.recorder.check(intake.events(context, params)))
-            if intake.without is None:
-                await self._limits.charge_person(checked, credential)
-            else:
-                charge = await self._limits.charge(checked, credential, client_host(request))
-        admitted = intake.without(params, charge.refused) if charge.refused and intake and intake.without else params
-
-        def work() -> tuple[list[Receipt] | None, bytes]:
-            # Until the answer is written and its parts are dropped, which is here.
-            with seldom_collected():
-                result = operation.run(context, admitted)
-                if intake is None or intake.receipts is None or intake.result is None:
-                    return None, msgspec.json.encode(result)
-                receipts = intake.receipts(result)
-                if charge.refused:
-                    receipts = merged(receipts, charge.refused)
-                    result = intake.result(receipts)
-                return receipts, msgspec.json.encode(result)
-
+        charge = await self._charge(operation.intake, context, params, credential, client_host(request))
+        work = partial(_work, operation, context, params, charge.refused)
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
             try:
@@ -111,8 +91,39 @@ class Operations:
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
 
+    async def _charge(
+        self, intake: Intake | None, context: Context, params: Any, credential: Credential, host: str
+    ) -> Charge:
+        """What a call is charged for the events that it brings."""
+        if intake is None or not self._limits.concern(credential):
+            return Charge({})
+        checked = await self._run(lambda: self._engine.recorder.check(intake.events(context, params)))
+        if intake.without is not None:
+            return await self._limits.charge(checked, credential, host)
+        await self._limits.charge_person(checked, credential)
+        return Charge({})
+
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _work(
+    operation: Operation, context: Context, params: Any, refused: Mapping[int, Receipt]
+) -> tuple[list[Receipt] | None, bytes]:
+    """The receipts, where the operation takes events in, and the answer. ``refused`` are the events left out."""
+    # Until the answer is written and its parts are dropped, which is here.
+    with seldom_collected():
+        intake = operation.intake
+        if refused and intake is not None and intake.without is not None:
+            params = intake.without(params, refused)
+        result = operation.run(context, params)
+        if intake is None or intake.receipts is None or intake.result is None:
+            return None, msgspec.json.encode(result)
+        receipts = intake.receipts(result)
+        if refused:
+            receipts = merged(receipts, refused)
+            result = intake.result(receipts)
+        return receipts, msgspec.json.encode(result)
 
 
 def _params(operation: Operation, values: Mapping[str, Any], names: Mapping[str, str], credential: Credential) -> Any:
