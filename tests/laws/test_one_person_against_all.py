@@ -89,6 +89,7 @@ class Committing:
 
     def __init__(self) -> None:
         self.engine = Engine(staging.MemoryStore(), CATALOGUE, lambda: NOW)
+        self.recorder = self
         self.groups: list[list[Event]] = []
 
     def likely_person(self, one: ValidatedEvent) -> str:

@@ -41,14 +41,16 @@ class Reader:
         pieces, retracted = self._sorted_out(state)
         self._refold(pieces, retracted, events)
         self._pass_over(pieces, state, now)
-        said = {
-            fact: [claim for maker, _, piece in held for claim in maker.claims(piece)] for fact, held in pieces.items()
-        }
+        said: dict[FactId, list[Claim]] = {}
+        for fact, held in pieces.items():
+            claims = said[fact] = []
+            for maker, _, piece in held:
+                claims += maker.claims(piece)
         bounds = voided(said, {fact: entry[0] for fact, entry in retracted.items()}, now)
         shown: dict[str, Any] = {}
         gone = set(retracted)
         for fact in sorted(said):
-            living = [claim for claim in said[fact] if claim.lives(now)]
+            living = [claim for claim in said[fact] if claim.expires_at is None or claim.expires_at > now]
             known = [claim for claim in living if cause_of(claim, bounds) is None] if bounds else living
             if known:
                 shown.setdefault(fact[0], {})[fact[1]] = _fact(fact, known, pieces[fact])

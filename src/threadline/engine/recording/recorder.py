@@ -307,6 +307,7 @@ class Recorder:
                 attempt.undo(mark, group)
                 if certain:
                     _isolate(error, call)
+        self.readers.give()
         return self._commit(attempt, call)
 
     def _commit(self, attempt: Attempt, call: _Call) -> dict[int, Receipt]:

@@ -68,8 +68,9 @@ class Application:
         # Of its own, so that no key waits to be looked up until reads have ended that may take minutes.
         self._looks = ThreadPoolExecutor(LOOK_THREADS, "threadline-look")
         self._limiting = ThreadPoolExecutor(1, "threadline-limit")
-        # One thread: what large requests take of the interpreter, all of them together, is one share beside the others.
         self._decoding = ThreadPoolExecutor(1, "threadline-decode")
+        # One thread: what large requests take of the interpreter, all of them together, is one share beside the others.
+        self._decoding_large = ThreadPoolExecutor(1, "threadline-decode-large")
         self._client_address = ClientAddress(settings.forwarded_allow_ips)
         self._log_line = (log_line or _to_stderr) if settings.access_log else None
         self.router = Router(self._routes(settings))
@@ -83,7 +84,7 @@ class Application:
             self.engine, self.writer, by_source, by_address, by_person, self._limits, thread=self._limiting,
             tokens=settings.person_limit_tokens,
         )  # fmt: skip
-        ingest = Ingest(self.engine, self.writer, self.metrics, limits, self._decoding)
+        ingest = Ingest(self.engine, self.writer, self.metrics, limits, self._decoding, self._decoding_large)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
@@ -95,7 +96,7 @@ class Application:
     async def close(self) -> None:
         """Wait for what is being written and read."""
         await self.writer.close()
-        for threads in (self._threads, self._looks, self._limiting, self._decoding):
+        for threads in (self._threads, self._looks, self._limiting, self._decoding, self._decoding_large):
             threads.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -28,14 +28,15 @@ REPEATS_PER_SECOND = 0.1
 """Messages without a key, of one source, each of which has an entry of its own, though it may be the same text as one
 before: so many at once, and then so many a second. Of what comes beyond that, the same text is one entry."""
 
-DECODED_ASIDE_BYTES = 128 * 1_024
-DECODED_ASIDE_COMMAS = 4_096
-"""A body with more is decoded beside the event loop, so that reads do not wait for it.
+DECODED_ASIDE_BYTES, LARGE_BYTES = 16 * 1_024, 128 * 1_024
+DECODED_ASIDE_COMMAS, LARGE_COMMAS = 512, 4_096
+"""A body with more is decoded beside the event loop, so that reads do not wait for it; a large one in a thread of its
+own, so that others of a usual size do not wait for it either.
 
 There is a comma between messages, and each that is none takes longer than its few bytes would tell.
 """
-CHECKED_ASIDE_EVENTS = 20
-"""More events than that of one request are validated beside the event loop."""
+CHECKED_ASIDE_EVENTS, LARGE_EVENTS = 20, 250
+"""More events than that of one request are validated likewise."""
 
 SECRET_LENGTH_MIN = 8
 """A secret that is shorter is a name in a test, and may stand anywhere in a text that says nothing of it."""
@@ -70,13 +71,13 @@ class Ingest:
     """Takes decoded messages to the log."""
 
     def __init__(
-        self, engine: Engine, writer: Writer, metrics: Metrics, limits: RateLimits, decoding: Executor
+        self, engine: Engine, writer: Writer, metrics: Metrics, limits: RateLimits, usual: Executor, large: Executor
     ) -> None:
         self.engine = engine
         self.writer = writer
         self.metrics = metrics
         self._limits = limits
-        self._decoding = decoding
+        self._usual, self._large = usual, large
         self._repeats = Buckets(REPEATS_PER_SECOND, REPEATS_AT_ONCE_MAX)
 
     async def take(
@@ -102,12 +103,10 @@ class Ingest:
                 events.append(_claimed(result) if claimed else result)
         self.writer.refuse_excess(len(events))
         # Beside the commit of others, and much of it beside the event loop as well.
-        aside = len(events) > CHECKED_ASIDE_EVENTS
-        checked = (
-            await self._aside(partial(self.engine.recorder.check, events))
-            if aside
-            else self.engine.recorder.check(events)
-        )
+        if len(events) > CHECKED_ASIDE_EVENTS:
+            checked = await self._aside(partial(self.engine.recorder.check, events), large=len(events) > LARGE_EVENTS)
+        else:
+            checked = self.engine.recorder.check(events)
         charge = await self._limits.charge(checked, credential, address, rejected=len(rejections))
         try:
             if rejections:
@@ -127,10 +126,18 @@ class Ingest:
 
     async def decode(self, body: bytes, work: Callable[[], T]) -> T:
         """What ``work`` makes of a body; beside the event loop unless the body is short."""
-        return work() if is_short(body) else await self._aside(work)
+        commas = body.count(b",")
+        if len(body) <= DECODED_ASIDE_BYTES and commas <= DECODED_ASIDE_COMMAS:
+            return work()
+        return await self._aside(work, large=len(body) > LARGE_BYTES or commas > LARGE_COMMAS)
 
-    async def _aside(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._decoding, work)
+    async def _aside(self, work: Callable[[], T], *, large: bool) -> T:
+        def after_readers() -> T:
+            self.engine.recorder.readers.give()
+            return work()
+
+        threads = self._large if large else self._usual
+        return await asyncio.get_running_loop().run_in_executor(threads, after_readers)
 
     async def refuse_body(
         self, body: bytes, credential: Credential, address: str, error: MalformedBody, secrets: Sequence[str]
@@ -179,11 +186,6 @@ class Ingest:
         kind = rejection.envelope.kind if rejection.envelope else ""
         text = rejection.raw.decode("utf-8", "backslashreplace")
         return short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind, text)
-
-
-def is_short(body: bytes) -> bool:
-    """Whether a body is decoded sooner than a thread is asked to."""
-    return len(body) <= DECODED_ASIDE_BYTES and body.count(b",") <= DECODED_ASIDE_COMMAS
 
 
 def _claimed(event: Event) -> Event:
