@@ -24,9 +24,9 @@ def record(at: int, type: str, properties: dict[str, Any], source: str = "shop",
 def fold(events: list[Recorded]) -> Any:
     """The state as the engine comes to it: with the compiled fold."""
     state: dict[str, Any] = {}
-    assert MEMORY.compile is not None
+    assert MEMORY.faster.fold is not None
     for each in events:
-        step = MEMORY.compile(each.event.type)
+        step = MEMORY.faster.fold(each.event.type)
         if step is not None:
             step(state, each)
     return msgspec.msgpack.decode(msgspec.msgpack.encode(state))
@@ -35,8 +35,8 @@ def fold(events: list[Recorded]) -> Any:
 def view(events: list[Recorded], now: int) -> dict[str, Any]:
     known = [each for each in events if each.event.occurred_at < now]
     state = fold(known)
-    assert MEMORY.edges is not None
-    edges = MEMORY.edges(state, now)
+    assert MEMORY.depends.edges is not None
+    edges = MEMORY.depends.edges(state, now)
     inside = [each for each in known if any(edge.holds(each) for edge in edges)]
     inside.sort(key=lambda each: (each.event.occurred_at, each.id))
     return MEMORY.view(state, now, inside)  # type: ignore[no-any-return]

@@ -62,7 +62,7 @@ def test_features_streaks_memory_rules_and_segments_give_one_answer(
     names = [f"n{number}" for number in range(len(drawn))]
     sources = [streaks[name].source for name in names]
     wheres = [feed.where for source in sources if source is not None for feed in source.feeds]
-    compiled = None if features.compile is None else features.compile("x")
+    compiled = None if features.faster.fold is None else features.faster.fold("x")
     assert compiled is not None
     assert segments is not None
     for fields in held:

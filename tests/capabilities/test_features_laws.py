@@ -107,7 +107,7 @@ histories = st.lists(bursts, min_size=1, max_size=8).map(lambda each: record([dr
 def folded(events: list[Recorded], plain: bool = True) -> Any:
     state = PROJECTION.empty()
     for each in events:
-        fold = PROJECTION.fold if plain else PROJECTION.compile(each.event.type)  # type: ignore[misc]
+        fold = PROJECTION.fold if plain else PROJECTION.faster.fold(each.event.type)  # type: ignore[misc]
         state = fold(state, each) if fold else state
     return state
 
@@ -118,7 +118,7 @@ def canonical(state: Any) -> bytes:
 
 def viewed(state: Any, events: list[Recorded], now: int) -> dict[str, Any]:
     """A view as the engine makes it: with the events of the edges and no others, and no harm to the state."""
-    edges = PROJECTION.edges(state, now)  # type: ignore[misc]
+    edges = PROJECTION.depends.edges(state, now)  # type: ignore[misc]
     assert all(edge.start < edge.stop <= now for edge in edges)
     assert all(one.stop < other.start for one, other in pairwise(edges))
     chosen = [each for each in events if any(edge.holds(each) for edge in edges)]
@@ -211,11 +211,11 @@ def test_counts_and_days_change_at_changes_at(events: list[Recorded], data: st.D
 def test_due_is_the_first_change_of_the_view(events: list[Recorded], data: st.DataObject) -> None:
     now = data.draw(nows(events))
     state = folded(events)
-    due = PROJECTION.due(state, now)  # type: ignore[misc]
+    due = PROJECTION.depends.due(state, now)  # type: ignore[misc]
     first = min(
         (each["changes_at"] for each in viewed(state, events, now).values() if each["changes_at"]), default=None
     )
-    if PROJECTION.edges(state, now):  # type: ignore[misc]
+    if PROJECTION.depends.edges(state, now):  # type: ignore[misc]
         # Events of a cut bucket are not at hand: then it is a look at the next step, 1/24 of the widest bucket at most.
         assert due is not None
         assert now < due <= now + 28 * DAY // 24 + 1
@@ -226,7 +226,7 @@ def test_due_is_the_first_change_of_the_view(events: list[Recorded], data: st.Da
 @given(histories)
 def test_due_names_the_instant_at_which_a_later_event_comes_into_force(events: list[Recorded]) -> None:
     newest = max(each.event.occurred_at for each in events)
-    due = PROJECTION.due(folded(events), newest)  # type: ignore[misc]
+    due = PROJECTION.depends.due(folded(events), newest)  # type: ignore[misc]
     assert due is not None
     assert newest < due <= newest + 1
 
@@ -254,12 +254,12 @@ def test_no_payload_breaks_the_fold(kind: str, given_: dict[str, Any], context: 
 
 
 def test_fused_folds_leave_system_events_and_what_feeds_nothing_alone() -> None:
-    assert PROJECTION.compile is not None
-    assert PROJECTION.compile("threadline.timer_fired") is None
-    assert PROJECTION.compile("campaign_delivered") is not None
+    assert PROJECTION.faster.fold is not None
+    assert PROJECTION.faster.fold("threadline.timer_fired") is None
+    assert PROJECTION.faster.fold("campaign_delivered") is not None
     only = projection(read_definitions([("a.yaml", "features: {" + ", ".join(f"{n}: false" for n in SHIPPED) + "}")]))
-    assert only.compile is not None
-    assert only.compile("purchase_completed") is None
+    assert only.faster.fold is not None
+    assert only.faster.fold("purchase_completed") is None
     assert only.handles == frozenset()
 
 
@@ -288,21 +288,21 @@ def test_a_full_day_that_is_cut_says_what_is_left_of_it(
     state = CROWDED.empty()
     for each in events:
         state = CROWDED.after(state, each)
-    assert CROWDED.edges is not None
-    assert CROWDED.due is not None
+    assert CROWDED.depends.edges is not None
+    assert CROWDED.depends.due is not None
     ends = [BASE + (first + count - 1) * MINUTE for first, count in stretches]
     near = st.builds(lambda at, nudge: at + nudge, st.sampled_from(ends), st.integers(-1, 1))
     start = data.draw(near | st.builds(lambda minute: BASE + minute * MINUTE, minutes_of_a_day))
     now = start + 3 * DAY
-    edges = CROWDED.edges(state, now)
+    edges = CROWDED.depends.edges(state, now)
     left = sorted(at for at in times if at >= start)
     shown = CROWDED.view(state, now, [each for each in events if any(edge.holds(each) for edge in edges)])["n"]
     leaves = left[0] + 3 * DAY + 1 if left else None
     assert (shown["value"], shown["changes_at"]) == (len(left), leaves)
     if not edges:
-        assert CROWDED.due(state, now) == leaves
+        assert CROWDED.depends.due(state, now) == leaves
     elif leaves is not None:
-        assert now < (CROWDED.due(state, now) or 0) <= max(leaves, now + HOUR)
+        assert now < (CROWDED.depends.due(state, now) or 0) <= max(leaves, now + HOUR)
 
 
 # --- single instants ----------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_the_edge_is_exact_where_a_full_bucket_is_cut(count: int, nudge: int) ->
     # Those at 0:00, 0:30 … 2:30 are out; the one at 3:00 is in at the instant itself and out a microsecond later.
     assert shown["count_3d"]["value"] == count - 6 - (nudge > 0)
     assert shown["sum_3d"]["value"] == float(count - 6 - (nudge > 0))
-    assert bool(PROJECTION.edges(folded(events), now)) == (count > 8)  # type: ignore[misc]
+    assert bool(PROJECTION.depends.edges(folded(events), now)) == (count > 8)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("window", WINDOWS[1:])
@@ -333,13 +333,13 @@ def test_inside_a_cut_bucket_due_is_the_next_hour_at_which_to_look() -> None:
     state = known.empty()
     for each in record([("sale", BASE + n * HOUR // 2, {}, {}) for n in range(40)]):
         state = known.after(state, each)
-    assert known.due is not None
+    assert known.depends.due is not None
     # The preferred hour never changes by time; recency does at 19:30 each day, whole days after the last event.
     now = BASE + 3 * DAY + 5 * HOUR + 7 * MINUTE
-    assert known.due(state, now) == BASE + 3 * DAY + 6 * HOUR + 1
-    assert known.due(state, BASE + 3 * DAY + 6 * HOUR + 1) == BASE + 3 * DAY + 7 * HOUR + 1
+    assert known.depends.due(state, now) == BASE + 3 * DAY + 6 * HOUR + 1
+    assert known.depends.due(state, BASE + 3 * DAY + 6 * HOUR + 1) == BASE + 3 * DAY + 7 * HOUR + 1
     # What occurred at the very hour leaves a microsecond after it.
-    assert known.due(state, BASE + 3 * DAY + 6 * HOUR) == BASE + 3 * DAY + 6 * HOUR + 1
+    assert known.depends.due(state, BASE + 3 * DAY + 6 * HOUR) == BASE + 3 * DAY + 6 * HOUR + 1
     # Before the bucket is cut, its first event is known to the microsecond.
-    assert known.due(state, BASE + 3 * DAY - 5 * HOUR) == BASE + 3 * DAY - 5 * HOUR + HOUR // 2
-    assert known.due(state, BASE + 3 * DAY) == BASE + 3 * DAY + 1
+    assert known.depends.due(state, BASE + 3 * DAY - 5 * HOUR) == BASE + 3 * DAY - 5 * HOUR + HOUR // 2
+    assert known.depends.due(state, BASE + 3 * DAY) == BASE + 3 * DAY + 1

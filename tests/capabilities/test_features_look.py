@@ -39,11 +39,11 @@ def test_a_part_of_the_view_is_that_part(random: Random, names: set[str], days: 
     states = CATALOGUE.empty()
     fold_events(CATALOGUE, events, states, (INDEX,))
     state = states[INDEX]
-    assert FEATURES.look is not None
-    assert FEATURES.edges is not None
-    look = FEATURES.look(frozenset(names))
+    assert FEATURES.faster.view is not None
+    assert FEATURES.depends.edges is not None
+    look = FEATURES.faster.view(frozenset(names))
     assert look.edges is not None
-    whole, part = FEATURES.edges(state, now), look.edges(state, now)
+    whole, part = FEATURES.depends.edges(state, now), look.edges(state, now)
     assert {each.id for each in held_by(part, events)} <= {each.id for each in held_by(whole, events)}
     shown = look.view(state, now, held_by(part, events))
     expected = FEATURES.view(state, now, held_by(whole, events))

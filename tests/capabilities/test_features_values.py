@@ -34,10 +34,10 @@ def read(definitions: str, events: list[Recorded], now: int = T0 + DAY // 2) -> 
     """The state after these events and what its view shows; the plain and the fused fold must agree."""
     known = projection(read_definitions([("threadline.yaml", definitions)]))
     state, fused = known.empty(), known.empty()
-    assert known.compile is not None
+    assert known.faster.fold is not None
     for each in events:
         state = known.after(state, each)
-        fold = known.compile(each.event.type)
+        fold = known.faster.fold(each.event.type)
         assert fold is not None
         fused = fold(fused, each)
     assert state == fused

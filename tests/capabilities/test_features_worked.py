@@ -57,8 +57,8 @@ def view(definitions: str, events: list[Recorded], now: int) -> dict[str, Any]:
     state = known.empty()
     for each in events:
         state = known.after(state, each)
-    assert known.edges is not None
-    assert known.edges(state, now) == []
+    assert known.depends.edges is not None
+    assert known.depends.edges(state, now) == []
     return known.view(state, now, [])  # type: ignore[no-any-return]
 
 
@@ -178,10 +178,10 @@ def test_a_composed_feature_grows_stale_with_its_parts() -> None:
     assert (rate["value"], rate["status"], rate["changes_at"]) == (1.0, "PRESENT", T0 + HOUR + DAY + 1)
     known = projection(read_definitions([("a.yaml", definitions)]))
     state = known.after(known.after({}, events[0]), events[1])
-    assert known.due is not None
+    assert known.depends.due is not None
     # Whole days since the page come sooner than staleness.
-    assert known.due(state, T0 + HOUR + DAY - 1) == T0 + HOUR + DAY
-    assert known.due(state, T0 + HOUR + DAY) == T0 + HOUR + DAY + 1
+    assert known.depends.due(state, T0 + HOUR + DAY - 1) == T0 + HOUR + DAY
+    assert known.depends.due(state, T0 + HOUR + DAY) == T0 + HOUR + DAY + 1
 
 
 def test_the_null_rule_replaces_the_value_of_nothing() -> None:

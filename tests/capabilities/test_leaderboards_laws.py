@@ -180,7 +180,7 @@ def rows(store: Store) -> list[tuple[str, str]]:
 def _wanted(on: Engine) -> Iterator[tuple[str, str]]:
     index = CATALOGUE.index["leaderboards"]
     for person in on.reader.all_people("default"):
-        for row in CATALOGUE.projections[index].rows(person.states[index], "default", person.id):
+        for row in CATALOGUE.projections[index].index.rows(person.states[index], "default", person.id):
             yield row.partition, row.sort
 
 

@@ -113,7 +113,7 @@ def test_of_two_refreshes_at_once_the_one_that_began_later_has_the_last_word(mon
     for who in NAMES:
         stage.tell("tool_used", who)
     now, store = stage.now + HOUR, stage.engine.store
-    [projection] = [each for each in catalogue(VARIANTS[1], "leaderboards").projections if each.all_rows]
+    [projection] = [each for each in catalogue(VARIANTS[1], "leaderboards").projections if each.index.complete]
     emptied, go_on = threading.Event(), threading.Event()
     remove = indexing._empty
 

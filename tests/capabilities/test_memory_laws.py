@@ -67,8 +67,8 @@ def test_due_is_the_next_instant_at_which_time_changes_the_view(random: Random) 
     events = facts_told(random, 40)
     now = scenarios.NOW - 3
     known = [each for each in events if each.event.occurred_at < now]
-    assert MEMORY.due is not None
-    due = MEMORY.due(fold(known), now)
+    assert MEMORY.depends.due is not None
+    due = MEMORY.depends.due(fold(known), now)
     until = scenarios.NOW + 10 if due is None else min(due - 1, scenarios.NOW + 10)
     assert view(known, until) == view(known, now)
 
@@ -180,9 +180,9 @@ def test_a_fact_is_gone_at_the_microsecond_at_which_it_expires() -> None:
     assert view(events, until - 1)["fact"]["trip"]["value"] == "Rome"
     # The weaker claim has stood beside it all the time.
     assert view(events, until)["fact"]["trip"]["value"] == "Paris"
-    assert MEMORY.due is not None
-    assert MEMORY.due(fold(events), until - 1) == until
-    assert MEMORY.due(fold(events), until) is None
+    assert MEMORY.depends.due is not None
+    assert MEMORY.depends.due(fold(events), until - 1) == until
+    assert MEMORY.depends.due(fold(events), until) is None
 
 
 # --- limits ---------------------------------------------------------------------------------------
@@ -271,8 +271,8 @@ def test_of_facts_that_are_all_over_nothing_stays_however_they_are_folded() -> N
     events.append(record(T0 + 13 * HOUR, "noted", {"key": "k0", "value": "again"}))
     state = declared.empty()
     for each in events:
-        assert declared.compile is not None
-        state = declared.compile("noted")(state, each)  # type: ignore[misc]
+        assert declared.faster.fold is not None
+        state = declared.faster.fold("noted")(state, each)  # type: ignore[misc]
     fact = declared.view(state, T0 + 14 * HOUR, [])["fact"]["k0"]
     assert (fact["value"], fact["created_at"], fact["events"]) == ("again", format_time(T0 + 13 * HOUR), 1)
 
@@ -347,8 +347,8 @@ def test_a_word_that_has_expired_keeps_nothing_alive() -> None:
         record(T0 + 10, "fact_retracted", {"type": "fact", "key": "a"}),
     ]
     assert sorted(view(events, T0 + HOUR - 1)["fact"]) == ["b", "c"]
-    assert MEMORY.due is not None
-    assert MEMORY.due(fold(events), T0 + HOUR - 1) == T0 + HOUR
+    assert MEMORY.depends.due is not None
+    assert MEMORY.depends.due(fold(events), T0 + HOUR - 1) == T0 + HOUR
     gone = view(events, T0 + HOUR)
     assert "fact" not in gone
     assert [(each["key"], each["because_of"]) for each in gone["retracted"]] == [

@@ -48,8 +48,8 @@ def view(events: list[Recorded], now: int, random: Random) -> dict[str, Any]:
     known = [each for each in events if each.event.occurred_at < now]
     for each in random.sample(known, len(known)):
         state = MEMORY.after(state, each)
-    assert MEMORY.edges is not None
-    edges = MEMORY.edges(state, now)
+    assert MEMORY.depends.edges is not None
+    edges = MEMORY.depends.edges(state, now)
     inside = [each for each in known if any(edge.holds(each) for edge in edges)]
     return MEMORY.view(state, now, inside)  # type: ignore[no-any-return]
 

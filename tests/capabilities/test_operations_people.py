@@ -87,7 +87,7 @@ def listed(asked: Asked, **params: Any) -> list[str]:
     """The user ids of all pages."""
     found, after = [], ""
     while True:
-        page = asked.ask("people", after=after, **params)
+        page = asked.ask("people", cursor=after, **params)
         assert len(page["people"]) <= params.get("limit", 100)
         found += [person["identifiers"][0] for person in page["people"]]
         after = page["next"]
@@ -366,7 +366,7 @@ def test_a_doubtful_join_waits_for_a_decision() -> None:
         asked.tell("page", user_id="ada", anonymous_id=f"{name}-phone")
     seen, after = [], ""
     while True:
-        page = asked.ask("quarantine", limit=1, after=after)
+        page = asked.ask("quarantine", limit=1, cursor=after)
         seen += page["joins"]
         after = page["next"]
         if not after:

@@ -213,7 +213,7 @@ def test_rules_are_listed_page_by_page() -> None:
     found: list[str] = []
     after = ""
     while True:
-        page = asked.ask("rules", after=after, limit=2)
+        page = asked.ask("rules", cursor=after, limit=2)
         assert len(page["rules"]) <= 2
         found += [each["id"] for each in page["rules"]]
         after = page["next"]

@@ -17,7 +17,7 @@ def refreshed(asked: Asked, limit: int = 1_000) -> tuple[int, int]:
     people = changed = 0
     after = ""
     while True:
-        page = asked.ask("segments_refresh", after=after, limit=limit)
+        page = asked.ask("segments_refresh", cursor=after, limit=limit)
         people, changed, after = people + page["people"], changed + page["refreshed"], page["next"]
         if not after:
             return people, changed

@@ -302,7 +302,7 @@ def test_who_belongs_is_who_entered_after_leaving_last(told: list[tuple[str, int
     entered = [at for type, at in told if type == SEGMENT_ENTERED and at > left]
     view = SEGMENTS.view(state, 100, [])
     assert [word["since"] for word in view.values()] == ([format_time(min(entered))] if entered else [])
-    assert len(list(SEGMENTS.rows(state, "default", "f" * 32))) == len(view)  # type: ignore[misc]
+    assert len(list(SEGMENTS.index.rows(state, "default", "f" * 32))) == len(view)  # type: ignore[misc]
 
 
 def test_a_state_stays_small_and_which_segments_it_knows_is_no_matter_of_order() -> None:

@@ -92,7 +92,7 @@ def test_who_leaves_soon_goes_on_from_where_a_call_stopped(monkeypatch: pytest.M
     found: list[str] = []
     after, calls = "", 0
     while True:
-        page = asked.ask("segment_leaving", name="recent", within="3d", after=after)
+        page = asked.ask("segment_leaving", name="recent", within="3d", cursor=after)
         found += [each["person"] for each in page["leaving"]]
         after, calls = page["next"], calls + 1
         if not after:

@@ -156,8 +156,8 @@ def test_nothing_changes_before_it_is_due(known: Projection, history: list[Event
     for recorded in sorted(scenarios.recorded(history), key=lambda each: (each.event.occurred_at, each.id)):
         if recorded.event.occurred_at < now:
             state = known.after(state, recorded)
-    assert known.due is not None
-    due = known.due(state, now)
+    assert known.depends.due is not None
+    due = known.depends.due(state, now)
     until = now + after if due is None else min(now + after, due - 1)
     assert known.view(state, until, []) == known.view(state, now, [])
 

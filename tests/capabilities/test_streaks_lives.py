@@ -86,9 +86,11 @@ class Lived:
         joins = [each.id for each in self.log(self.person(one)) if each.event.type == MERGED]
         try:
             if joins:
-                self.on.unmerge("default", self.random.choice(joins), request=f"{self.asked.now}")
+                self.on.identity.unmerge("default", self.random.choice(joins), request=f"{self.asked.now}")
             else:
-                self.on.merge("default", f"anonymous_id:{one}", f"anonymous_id:{other}", request=f"{self.asked.now}")
+                self.on.identity.merge(
+                    "default", f"anonymous_id:{one}", f"anonymous_id:{other}", request=f"{self.asked.now}"
+                )
         except (Conflict, InvalidValue):
             pass  # they are one already, or others have been joined to them since
 

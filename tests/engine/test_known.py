@@ -69,8 +69,8 @@ def test_a_policy_sees_what_a_reader_would_see_and_no_batching_changes_it(told: 
         states = single.reader.states(person, at)
         features = single.catalogue.index["features"]
         projection = single.catalogue.projections[features]
-        assert projection.due is not None
-        assert due == projection.due(states[features], at)
+        assert projection.depends.due is not None
+        assert due == projection.depends.due(states[features], at)
     together, seen_together = watched()
     together.recorder.record(events)
     assert seen_together == seen_alone

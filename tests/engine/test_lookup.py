@@ -43,7 +43,7 @@ def test_whoever_is_read_at_any_moment_is_who_a_new_reader_finds(random: Random)
         for _ in range(random.randrange(4)):
             ref, now = random.choice(refs), NOW - random.choice((0, HOUR, 40 * DAY))
             chosen = tuple(random.sample(names, random.randrange(1, 4))) if random.random() < 0.5 else None
-            assert views(engine, ref, now, chosen) == views(
+            assert views(engine.reader, ref, now, chosen) == views(
                 PersonReader(engine.store, engine.catalogue), ref, now, chosen
             )
 

@@ -16,7 +16,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.recording.change import index_rows
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Projection, Row
+from threadline.kernel.projection import Index, Projection, Row
 from threadline.kernel.store import Batch, Delete, Key, Put, Store, scan_pages
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
@@ -42,8 +42,8 @@ def liked(version: int, table: str) -> Projection:
                 yield Row(table, f"{workspace}/{text}", person, str(times).encode() if version == 1 else b"")
 
     return Projection(
-        name=table, version=version, handles=frozenset({"liked"}), empty=dict, fold=fold, rows=rows, tables=(table,),
-        view=lambda state, now, edges: state,
+        name=table, version=version, handles=frozenset({"liked"}), empty=dict, fold=fold,
+        index=Index(rows=rows, tables=(table,)), view=lambda state, now, edges: state,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from threadline.kernel.limits import (
     LOGGED_KEY_LENGTH_MAX,
 )
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
-from threadline.kernel.projection import Projection, Row
+from threadline.kernel.projection import Index, Projection, Row
 from threadline.kernel.store import scan_pages
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
@@ -34,7 +34,13 @@ OTHER = {"user_id": "v"}
 
 def projection(fold: Callable[[Any, Recorded], Any], rows: Any = None) -> Projection:
     return Projection(
-        name="fragile", version=1, handles=None, empty=dict, fold=fold, view=lambda state, now, edges: state, rows=rows
+        name="fragile",
+        version=1,
+        handles=None,
+        empty=dict,
+        fold=fold,
+        view=lambda state, now, edges: state,
+        index=Index(rows=rows),
     )
 
 

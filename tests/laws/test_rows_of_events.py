@@ -16,7 +16,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.folding.person import PERSON, THREAD
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Row
+from threadline.kernel.projection import Index, Row
 from threadline.kernel.store import Batch, Delete, Key, Put, Store
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
@@ -29,7 +29,7 @@ def marks(recorded: Recorded) -> Iterable[Row]:
 
 
 def opened(store: Store) -> Engine:
-    values = [replace(liked(1, "liked0"), marks=marks)]
+    values = [replace(liked(1, "liked0"), index=Index(event_rows=marks))]
     return staging.engine(store, staging.ticking(), values, shipped=False)
 
 

@@ -389,7 +389,7 @@ def test_naughty_strings_as_names_of_everything(text: str, shop: Shop) -> None:
 def test_naughty_strings_in_addresses_never_fail(text: str, shop: Shop) -> None:
     part = quote(text, safe="")
     for path in (f"/v1/people/{part}", f"/v1/people/user_id:{part}/events?cursor={part}", f"/v1/messages/{part}",
-                 f"/v1/people?identifier={part}&after={part}", f"/v1/rejected?cursor={part}", f"/v1/events/{part}",
+                 f"/v1/people?identifier={part}&cursor={part}", f"/v1/rejected?cursor={part}", f"/v1/events/{part}",
                  f"/v1/people/user_id:ada?timeline={part}", f"/v1/features/{part}/top"):  # fmt: skip
         answer = shop.client.get(path, headers={"Authorization": f"Bearer {shop.token}"})
         assert answer.status_code < 500, (path, answer.text)

@@ -62,7 +62,7 @@ def beyond(kind: Any, meta: msgspec.Meta) -> Iterator[Any]:
 
 
 def bounds() -> list[Bound]:
-    found = {}
+    found: dict[Any, tuple[Operation, str, Any]] = {}
     for operation in operations():
         for name, hint in get_type_hints(operation.params, include_extras=True).items():
             for kind, meta in metas(hint):

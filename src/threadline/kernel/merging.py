@@ -1,4 +1,4 @@
-"""What states of two people are merged with, see `Projection.merge`: dicts, and bounds on their size."""
+"""What states of two people are merged with, see `Faster.merge`: dicts, and bounds on their size."""
 
 from __future__ import annotations
 

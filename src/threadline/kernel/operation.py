@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
+from threadline.kernel.event import Event, Receipt
 from threadline.kernel.ports import Ports
 from threadline.kernel.typed import prepared
 
@@ -67,6 +68,20 @@ def _nothing(params: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Intake:
+    """What a surface must know of an operation that takes events in, to limit their rate and to count them."""
+
+    events: Callable[[Context[Ports], Any], list[Event]]
+    """The new events that a call would record; raises what the call would raise."""
+    without: Callable[[Any, Collection[int]], Any] | None = None
+    """The parameters without the events at these positions; None: a call is refused as a whole."""
+    receipts: Callable[[Any], list[Receipt]] | None = None
+    """The receipts in the result, one for each event. Set with `without`."""
+    result: Callable[[list[Receipt]], Any] | None = None
+    """The result of these receipts. Set with `without`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """``run(context, params) -> result``; params and result are msgspec Structs, so JSON Schema follows.
 
@@ -92,6 +107,8 @@ class Operation:
     """Whether a result says that nothing was done, or that something checked is not as it should be: the command then
     exits with 1."""
 
+    intake: Intake | None = None
+    """Set where callers give it events to record."""
     guarded: Callable[[Any], str] = _nothing
     """Why a call with these parameters needs a token with the scope admin, whatever ``scope`` says; empty: it does
     not."""

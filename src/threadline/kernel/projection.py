@@ -39,10 +39,53 @@ class Row(NamedTuple):
 
 
 class Look(NamedTuple):
-    """`Projection.view` and `Projection.edges` for a reader who wants only a part of the view."""
+    """A view, and the single events that it needs."""
 
     view: Callable[[State, int, list[Recorded]], Any]
     edges: Callable[[State, int], list[Edge]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The index rows that a projection asks for."""
+
+    rows: Callable[[State, str, str], Iterable[Row]] | None = None
+    """Rows of a state: (state, workspace, person id) -> rows; only the difference is written."""
+    event_rows: Callable[[Recorded], Iterable[Row]] | None = None
+    """Rows of single events, for finding events other than by their person. Like events they stay for good, whoever
+    the person is, and no state has to remember them. Each costs a write."""
+    tables: tuple[str, ...] = ()
+    """The tables of these rows, which hold nothing else: they are rewritten when the projection has changed."""
+    complete: bool = False
+    """True: readers of the rows rely on everybody's being written and no others, and make sure of that themselves. The
+    rows of other projections are brought up to date by a refold; see `engine/maintenance/indexes.py`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depends:
+    """What a view depends on besides the state and the instant."""
+
+    edges: Callable[[State, int], list[Edge]] | None = None
+    """The single events that the view needs again at an instant."""
+    due: Callable[[State, int], int | None] | None = None
+    """The next instant after ``now`` at which the view changes through time alone; None: never."""
+    feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None
+    """The event types that can change the value at a path of the view, apart from time. Empty: there is nothing at
+    that path and never will be. None, as without this function: any type that is handled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faster:
+    """Optional ways to the same result in less time."""
+
+    fold: Callable[[str], Fold | None] | None = None
+    """A faster fold for one event type, equal to `Projection.fold`; None where the type has no effect."""
+    view: Callable[[frozenset[str]], Look] | None = None
+    """A faster view that need only give what is under these names, where it equals `Projection.view`."""
+    merge: Callable[[State, State], State | None] | None = None
+    """The state of the union of two people's events, made of their two states: bit for bit what `Projection.fold` makes
+    of these events in occurred order. It may change and reuse both. None, as without this function, where only the
+    events can tell; then it has left both as they were. It spares a join reading the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +94,14 @@ class Projection:
 
     `fold` has no clock, no I/O, no randomness. It may change the state it is given and returns the state to
     keep; it must never raise, whatever a payload holds. It returns None if the event has not touched it: no
-    view, at any instant, no index row and no `due` is another one than before, so that no policy that reads
+    view, at any instant, no index row and no due instant is another one than before, so that no policy that reads
     it need be asked. The state may have changed all the same, by what is kept for later. Unless `ordered` is
     set a fold commutes: any order of the same events gives an equal state. An `ordered` projection is folded
     in (occurred_at, id) order, and folded again from the log when an event arrives late.
 
     `view` says what the state means at ``now``. Only events before ``now`` may count; the engine makes
     sure that the state holds none later. Where the view needs single events again (at the cut edge of a
-    window) `edges` names them, and the engine passes them in, each once, in (occurred_at, id) order.
+    window) `Depends.edges` names them, and the engine passes them in, each once, in (occurred_at, id) order.
     """
 
     name: str
@@ -68,22 +111,12 @@ class Projection:
     empty: Callable[[], State]
     fold: Fold
     view: Callable[[State, int, list[Recorded]], Any]
-    edges: Callable[[State, int], list[Edge]] | None = None
-    rows: Callable[[State, str, str], Iterable[Row]] | None = None
-    """Index rows of a state: (state, workspace, person id) -> rows; only the difference is written."""
-    marks: Callable[[Recorded], Iterable[Row]] | None = None
-    """Index rows of single events, for finding events other than by their person. Like events they stay for good,
-    whoever the person is, and no state has to remember them. Each costs a write."""
-    tables: tuple[str, ...] = ()
-    """The tables of its index rows, which hold nothing else: they are rewritten when the projection has changed."""
-    all_rows: bool = False
-    """True: readers of its rows rely on everybody's being written and no others, and make sure of that themselves. The
-    rows of other projections are brought up to date by a refold; see `engine/maintenance/indexes.py`."""
+    depends: Depends = Depends()
+    index: Index = Index()
+    faster: Faster = Faster()
     never_ahead: frozenset[str] = frozenset()
     """Event types that say what is so from now on: one that this process itself dates ahead of the clock counts at
     once, and bears the time of its receipt."""
-    due: Callable[[State, int], int | None] | None = None
-    """The next instant after ``now`` at which the view changes through time alone; None: never."""
     ordered: bool = False
     in_place: Callable[[State, Recorded], bool] | None = None
     """For an `ordered` one: whether a late event may be folded into this state as it is, because the result is the
@@ -92,17 +125,11 @@ class Projection:
     """A hash of whatever definitions shape the fold; states of another fingerprint are folded again."""
     timeless: Callable[[State], State] | None = None
     """A state without what depends on the order of arrival on purpose (times of recording); None: nothing does."""
-    feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None
-    """The event types that can change the value at a path of the view, apart from time. Empty: there is nothing at
-    that path and never will be. None, as without this function: any type that is handled."""
-    compile: Callable[[str], Fold | None] | None = None
-    """An optional faster fold for one event type, equal to `fold`; None where the type has no effect."""
-    merge: Callable[[State, State], State | None] | None = None
-    """The state of the union of two people's events, made of their two states: bit for bit what `fold` makes of these
-    events in occurred order. It may change and reuse both. None, as without this function, where only the events can
-    tell; then it has left both as they were. It spares a join reading the log."""
-    look: Callable[[frozenset[str]], Look] | None = None
-    """An optional faster view that need only give what is under these names, where it equals `view`."""
+
+    @property
+    def look(self) -> Look:
+        """The whole view."""
+        return Look(self.view, self.depends.edges)
 
     def after(self, state: State, recorded: Recorded) -> State:
         """The state with one more event in it, of a type that is handled."""

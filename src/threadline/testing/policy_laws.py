@@ -48,7 +48,7 @@ class _Watch:
 
     def projection(self, projection: Projection) -> Projection:
         """A projection whose folds are watched."""
-        name, compile, in_place = projection.name, projection.compile, projection.in_place
+        name, compile, in_place = projection.name, projection.faster.fold, projection.in_place
 
         def watched(fold: Fold | None) -> Fold | None:
             if fold is None:
@@ -72,7 +72,7 @@ class _Watch:
         assert fold is not None
         changes: dict[str, Any] = {"fold": fold, "in_place": taken_in_place if projection.ordered else None}
         if compile is not None:
-            changes["compile"] = lambda type: watched(compile(type))
+            changes["faster"] = replace(projection.faster, fold=lambda type: watched(compile(type)))
         return replace(projection, **changes)
 
     def _touch(self, name: str, recorded: Recorded) -> None:

@@ -44,14 +44,14 @@ def a_refold_equals_the_incremental_state(projection: Projection, events: Sequen
 
 def the_compiled_fold_equals_the_plain_one(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
     """`compile` is only a faster way to the same state; None says that the type changes nothing."""
-    if projection.compile is None:
+    if projection.faster.fold is None:
         return
     plain, compiled = projection.empty(), projection.empty()
     for recorded in _in_order(projection, events):
         if not _handles(projection, recorded):
             continue
         touched = projection.fold(plain, recorded)
-        compiled_fold = projection.compile(recorded.event.type)
+        compiled_fold = projection.faster.fold(recorded.event.type)
         faster = None if compiled_fold is None else compiled_fold(compiled, recorded)
         assert (touched is None) == (faster is None), f"{projection.name}: what {recorded.event.type} touches"
         plain, compiled = plain if touched is None else touched, compiled if faster is None else faster
@@ -81,7 +81,7 @@ def merging_two_states_equals_folding_the_union(
     projection: Projection, events: Sequence[Recorded], random: Random
 ) -> None:
     """`merge` makes of two people's states that of the union of their events, whoever comes first, or leaves them."""
-    if projection.merge is None:
+    if projection.faster.merge is None:
         return
     ordered = sorted(events, key=lambda recorded: (recorded.event.occurred_at, recorded.id))
     cut = random.randrange(len(ordered) + 1)
@@ -97,10 +97,10 @@ def merging_two_states_equals_folding_the_union(
 
 def merged_states(projection: Projection, one: State, other: State) -> bytes | None:
     """What `merge` makes of copies of two states, packed; None if only the events can tell."""
-    assert projection.merge is not None
+    assert projection.faster.merge is not None
     before = [_written(state) for state in (one, other)]
     copies = [msgspec.msgpack.decode(packed) for packed in before]
-    merged = projection.merge(*copies)
+    merged = projection.faster.merge(*copies)
     if merged is None:
         assert [_written(copy) for copy in copies] == before, f"{projection.name}: a merge that fails changes a state"
         return None
@@ -132,8 +132,8 @@ def a_view_changes_nothing(projection: Projection, events: Sequence[Recorded], r
         first, second = (projection.view(state, now, inside) for _ in range(2))
         assert repr(first) == repr(second), f"{projection.name}: the second view differs"
         assert _written(state) == before, f"{projection.name}: viewing changes the state"
-        if projection.due is not None:
-            due = projection.due(state, now)
+        if projection.depends.due is not None:
+            due = projection.depends.due(state, now)
             assert due is None or due > now, f"{projection.name}: due at {due}, which is not after {now}"
             assert _written(state) == before, f"{projection.name}: asking when it is due changes the state"
 
@@ -143,19 +143,19 @@ def of_nobody_the_same_is_told_at_all_times(projection: Projection, events: Sequ
     empty = projection.empty()
     first, second = (projection.view(empty, random.randrange(100 * YEAR), []) for _ in range(2))
     assert repr(first) == repr(second), f"{projection.name}: time alone changes what is said of nobody"
-    assert projection.due is None or projection.due(empty, random.randrange(100 * YEAR)) is None
+    assert projection.depends.due is None or projection.depends.due(empty, random.randrange(100 * YEAR)) is None
 
 
 def rows_fit_the_store(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
     """Rows are the same each time, and their keys and values are such as every store can hold."""
-    if projection.rows is None:
+    if projection.index.rows is None:
         return
     state = _folded(projection, [recorded for recorded in events if _encodes(recorded)])
-    rows = list(projection.rows(state, "default", _PERSON))
-    assert rows == list(projection.rows(state, "default", _PERSON)), f"{projection.name}: rows differ"
+    rows = list(projection.index.rows(state, "default", _PERSON))
+    assert rows == list(projection.index.rows(state, "default", _PERSON)), f"{projection.name}: rows differ"
     assert len({row[:3] for row in rows}) == len(rows), f"{projection.name}: two rows under one key"
     for row in rows:
-        assert row.table in projection.tables, f"{projection.name}: its tables do not name {row.table!r}"
+        assert row.table in projection.index.tables, f"{projection.name}: its tables do not name {row.table!r}"
         sizes = [len(part.encode()) for part in row[:3]]
         assert all(0 < size <= KEY_BYTES_MAX for size in sizes), f"{projection.name}: a key of {sizes} bytes"
         assert sum(sizes) + len(row.value) <= ITEM_BYTES_MAX, f"{projection.name}: a row of {len(row.value)} bytes"
@@ -189,10 +189,10 @@ def _seen(projection: Projection, state: State, events: Sequence[Recorded], inst
     """All that anybody sees of a state: its views and dues at these instants, and its rows."""
     seen: list[Any] = [
         (repr(projection.view(state, now, _edges(projection, state, events, now))),
-         None if projection.due is None else projection.due(state, now))
+         None if projection.depends.due is None else projection.depends.due(state, now))
         for now in instants
     ]  # fmt: skip
-    return [*seen, [] if projection.rows is None else sorted(projection.rows(state, "default", _PERSON))]
+    return [*seen, [] if projection.index.rows is None else sorted(projection.index.rows(state, "default", _PERSON))]
 
 
 def _in_order(projection: Projection, events: Sequence[Recorded]) -> Sequence[Recorded]:
@@ -222,9 +222,9 @@ def _arrived(projection: Projection, events: Sequence[Recorded]) -> State:
 
 
 def _edges(projection: Projection, state: State, events: Sequence[Recorded], now: int) -> list[Recorded]:
-    if projection.edges is None:
+    if projection.depends.edges is None:
         return []
-    edges = projection.edges(state, now)
+    edges = projection.depends.edges(state, now)
     inside = [each for each in events if any(edge.holds(each) for edge in edges)]
     return sorted(inside, key=lambda recorded: (recorded.event.occurred_at, recorded.id))
 

@@ -10,10 +10,11 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from threadline.capabilities.events.forms import NativeEvent, native_event
+from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Intake, Operation
 from threadline.kernel.ports import WithRejected
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
@@ -26,22 +27,20 @@ EntryId = Annotated[str, Meta(description="The id of an entry of the rejected lo
 # --- list and show ----------------------------------------------------------------------------
 
 
-class RejectedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RejectedParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which part of the rejected log to read."""
 
     status: Annotated[
         str, Meta(description="Only entries that are open, resubmitted or dismissed; empty: all.", max_length=20)
     ] = ""
     code: Annotated[str, Meta(description="Only entries rejected for this.", max_length=100)] = ""
-    cursor: Annotated[str, Meta(description="The `next` of the previous page.", max_length=200)] = ""
-    limit: Annotated[int, Meta(description="Entries looked at for one page.", ge=1, le=1_000)] = 100
 
 
 class RejectedPage(msgspec.Struct, kw_only=True):
     """Entries newest first. Filters may leave a page short of its limit; it is the last only if ``next`` is empty."""
 
     entries: list[RejectedView]
-    next: str = ""
+    next: Next = ""
 
 
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]+")
@@ -126,6 +125,11 @@ def resubmitted(engine: WithRejected, workspace: str, params: ResubmitParams) ->
         return _corrected(params.event, stored.entry), stored
     payload = stored.entry.payload if isinstance(params.payload, UnsetType) else params.payload
     return _reread(engine, payload, stored.entry), stored
+
+
+def _taken_in(context: Context[WithRejected], params: ResubmitParams) -> list[Event]:
+    event, stored = resubmitted(context.engine, context.workspace, params)
+    return [event] if stored.entry.status == "open" else []
 
 
 def _resubmit(context: Context[WithRejected], params: ResubmitParams) -> ResubmitResult:
@@ -236,6 +240,7 @@ RESUBMIT = Operation(
     params=ResubmitParams,
     result=ResubmitResult,
     run=_resubmit,
+    intake=Intake(_taken_in),
     method="POST",
     path="/v1/rejected/{id}/resubmit",
     scope="admin",

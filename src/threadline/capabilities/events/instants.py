@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import Meta
-
-from threadline.capabilities.events.forms import Instant, Time, instant, past_instant
+from threadline.capabilities.events.forms import Instant, instant, past_instant
 from threadline.kernel.operation import Context
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import IdentityHistory, Person, WithReader
 
-AsOf = Annotated[
-    Time | None, Meta(description="The instant to read at, with who was meant and what was known then; without it now.")
-]
-Known = Annotated[
-    Literal["then", "now"],
-    Meta(
-        description="then: who was meant at that instant and what was known of them, as it was served; now: all that "
-        "has become known since, of the person of today."
-    ),
-]
 
-
-class Then(NamedTuple):
+class PersonAsOf(NamedTuple):
     """Somebody at the instant that was asked about."""
 
     context: Context[WithReader]
@@ -60,13 +47,13 @@ class Then(NamedTuple):
         return self.context.engine.reader.state(self.person, name, self.at, known_at=self.known_at)
 
 
-def then(context: Context[WithReader], ref: str, as_of: str | None, known: str = "then") -> Then:
+def person_as_of(context: Context[WithReader], ref: str, as_of: str | None, known: str = "then") -> PersonAsOf:
     """Who is meant by ``ref`` as of an instant, or now.
 
     Raises `NotFound`, and `InvalidValue` for an instant that lies ahead.
     """
     at = past_instant(context, as_of)
     if at is None or known == "now":
-        return Then(context, context.engine.reader.person(context.workspace, ref), at, None, None)
+        return PersonAsOf(context, context.engine.reader.person(context.workspace, ref), at, None, None)
     past = context.engine.reader.identity_history(context.workspace, ref)
-    return Then(context, past.at(at), at, at, past)
+    return PersonAsOf(context, past.at(at), at, at, past)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Collection
 from typing import Annotated, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import (
-    Cursor,
     EventId,
     EventView,
     NativeEvent,
     PersonRef,
-    Time,
     checked_id,
     event_view,
     native_event,
@@ -22,11 +22,12 @@ from threadline.capabilities.events.forms import (
     time_param,
     write_cursor,
 )
+from threadline.capabilities.events.parameters import Next, Page, TimePage
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.event_limits import too_many_events
-from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENTS_PAGE_MAX
+from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.kernel.lists import comma_separated
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Intake, Operation
 from threadline.kernel.ports import WithLog, WithReader, WithRecorder
 
 # --- record -----------------------------------------------------------------------------------
@@ -48,7 +49,7 @@ class RecordResult(msgspec.Struct, kw_only=True):
     rejected: int
 
 
-def events_of(params: RecordParams, context: Context[WithRecorder]) -> list[Event]:
+def _events_of(context: Context[WithRecorder], params: RecordParams) -> list[Event]:
     """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed, or there
     are too many."""
     if len(params.events) > BATCH_EVENTS_MAX:
@@ -66,17 +67,22 @@ def events_of(params: RecordParams, context: Context[WithRecorder]) -> list[Even
     ]
 
 
+def _without(params: RecordParams, refused: Collection[int]) -> RecordParams:
+    return RecordParams(events=[each for place, each in enumerate(params.events) if place not in refused])
+
+
 def _record(context: Context[WithRecorder], params: RecordParams) -> RecordResult:
     # Nothing is recorded before every event is known to be well formed.
-    events = events_of(params, context)
+    events = _events_of(context, params)
     receipts: list[Receipt] = []
     pairs = zip(params.events, events, strict=True)
     for expected, group in itertools.groupby(pairs, key=lambda pair: pair[0].expected):
         receipts += context.engine.recorder.record([event for _, event in group], expected=expected)
-    counts = {
-        status: sum(r.status == status for r in receipts)
-        for status in ("accepted", "duplicate", "conflict", "rejected")
-    }
+    return _result(receipts)
+
+
+def _result(receipts: list[Receipt]) -> RecordResult:
+    counts = Counter(receipt.status for receipt in receipts)
     return RecordResult(
         receipts=receipts, accepted=counts["accepted"], duplicates=counts["duplicate"], conflicts=counts["conflict"],
         rejected=counts["rejected"],
@@ -105,12 +111,13 @@ RECORD = Operation(
         ]
     ),
     refused=_refused,
+    intake=Intake(_events_of, _without, lambda result: list(result.receipts), _result),
 )  # fmt: skip
 
 # --- a person's events ------------------------------------------------------------------------
 
 
-class EventsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class EventsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
     """Which events of a person to read, and in which direction."""
 
     id: PersonRef
@@ -124,12 +131,8 @@ class EventsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     types: Annotated[
         list[str],
         Meta(description="Only these types, each taken literally, with any commas and blanks in it.", max_length=100),
-    ] = []
-    start: Annotated[Time | None, Meta(description="Only what occurred at or after this instant.")] = None
-    stop: Annotated[Time | None, Meta(description="Only what occurred before this instant.")] = None
+    ] = msgspec.field(default_factory=list)
     order: Annotated[Literal["asc", "desc"], Meta(description="asc: oldest first; desc: newest first.")] = "desc"
-    cursor: Cursor = ""
-    limit: Annotated[int, Meta(description="Events on a page.", ge=1, le=EVENTS_PAGE_MAX)] = 100
 
 
 class EventsPage(msgspec.Struct, kw_only=True):
@@ -138,7 +141,7 @@ class EventsPage(msgspec.Struct, kw_only=True):
     person: str
     position: Annotated[int, Meta(description="How many events the person has; the page is true at this position.")]
     events: list[EventView]
-    next: Annotated[str, Meta(description="The cursor of the next page; empty at the end.")] = ""
+    next: Next = ""
 
 
 def _events(context: Context[WithReader], params: EventsParams) -> EventsPage:
@@ -206,13 +209,12 @@ _LOOKED_AT_MAX = 10_000
 """Log entries looked at for one page: the feed is of all workspaces, a page of one."""
 
 
-class FeedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FeedParams(Page, kw_only=True, forbid_unknown_fields=True):
     """From where to follow the workspace's events."""
 
     cursor: Annotated[
         str, Meta(description="The `next` of the previous page; empty for the beginning.", max_length=200)
     ] = ""
-    limit: Annotated[int, Meta(ge=1, le=EVENTS_PAGE_MAX)] = 100
 
 
 class FeedPage(msgspec.Struct, kw_only=True):

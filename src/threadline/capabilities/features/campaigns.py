@@ -7,7 +7,7 @@ from bisect import bisect_left
 from typing import Any
 
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Projection
+from threadline.kernel.projection import Faster, Projection
 from threadline.kernel.time import format_time
 
 CAMPAIGN_DELIVERED = "campaign_delivered"
@@ -103,5 +103,5 @@ def campaigns_projection() -> Projection:
         empty=list,
         fold=_fold,
         view=_view,
-        merge=_merge,
+        faster=Faster(merge=_merge),
     )

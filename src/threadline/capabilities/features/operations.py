@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant
-from threadline.capabilities.events.instants import AsOf, Known, then
+from threadline.capabilities.events.instants import person_as_of
+from threadline.capabilities.events.parameters import Known, KnownAsOf
 from threadline.capabilities.features.definition import Feature, FeatureSet
 from threadline.capabilities.features.training import ReadVector, Row, Vector, read_labels, training_rows
 from threadline.kernel.errors import NotFound
@@ -50,13 +51,11 @@ def feature_views(vector: Vector) -> dict[str, FeatureView]:
     return views
 
 
-class FeaturesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FeaturesParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     """Whose features, which, and at which instant."""
 
     id: PersonRef
     names: Names = ""
-    as_of: AsOf = None
-    known: Known = "then"
 
 
 class FeaturesResult(msgspec.Struct, kw_only=True):
@@ -70,7 +69,7 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
 
 
 def _features(context: Context[WithReader], params: FeaturesParams) -> FeaturesResult:
-    asked = then(context, params.id, params.as_of, params.known)
+    asked = person_as_of(context, params.id, params.as_of, params.known)
     vector = asked.views("features").get("features", {})
     return FeaturesResult(
         person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,

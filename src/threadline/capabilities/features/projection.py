@@ -10,7 +10,7 @@ from threadline.capabilities.features.fusing import fuser
 from threadline.capabilities.features.plan import LAYOUT, Plan, make_plan
 from threadline.capabilities.features.view import Reader
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Look, Projection
+from threadline.kernel.projection import Depends, Faster, Look, Projection
 
 
 def projection(features: FeatureSet) -> Projection:
@@ -24,14 +24,10 @@ def projection(features: FeatureSet) -> Projection:
         empty=dict,
         fold=partial(fold, plan),
         view=reader.view,
-        edges=reader.edges,
-        due=reader.due,
+        depends=Depends(edges=reader.edges, due=reader.due, feeds=partial(_feeds, features)),
         fingerprint=plan.fingerprint,
-        compile=fuser(plan),
-        merge=plan.merge,
+        faster=Faster(fold=fuser(plan), merge=plan.merge, view=lambda names: _look(Reader(features, plan, names))),
         timeless=_timeless,
-        feeds=partial(_feeds, features),
-        look=lambda names: _look(Reader(features, plan, names)),
     )
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from threadline.capabilities.events.forms import instant
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import newest
-from threadline.kernel.projection import Projection
+from threadline.kernel.projection import Faster, Projection
 
 NAME = "attribution"
 FIELDS = ("source", "medium", "name", "term", "content", "id")
@@ -99,5 +99,5 @@ ATTRIBUTION = Projection(
     empty=lambda: [None, None],
     fold=_fold,
     view=_view,
-    merge=_merge,
+    faster=Faster(merge=_merge),
 )

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant, time_param
-from threadline.capabilities.events.instants import AsOf, Known, then
+from threadline.capabilities.events.instants import person_as_of
+from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.interests import attribution
 from threadline.capabilities.interests.definition import HALF_LIFE_MAX, Interests, Mode
 from threadline.capabilities.interests.lengths import APPLICATION_LENGTH_MAX, SCOPE_LENGTH_MAX, TOPIC_LENGTH_MAX
@@ -38,7 +39,7 @@ HalfLife = Annotated[str, Meta(description="For mode decay, e.g. 14d; given alon
 # --- rankings ---------------------------------------------------------------------------------
 
 
-class InterestsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class InterestsParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     """Whose interests, which, by which formula and at which instant."""
 
     id: PersonRef
@@ -50,8 +51,6 @@ class InterestsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Meta(description="declared: as the definitions say of each topic."),
     ] = "declared"
     half_life: HalfLife | None = None
-    as_of: AsOf = None
-    known: Known = "then"
     limit: Annotated[int, Meta(description="Values per topic, the heaviest.", ge=1, le=10_000)] = 100
 
 
@@ -95,7 +94,7 @@ class InterestsResult(msgspec.Struct, kw_only=True):
 
 def _interests(interests: Interests, context: Context[WithReader], params: InterestsParams) -> InterestsResult:
     half_life = _half_life(params)
-    asked = then(context, params.id, params.as_of, params.known)
+    asked = person_as_of(context, params.id, params.as_of, params.known)
     ranked = rank(
         interests, asked.state(NAME), asked.at, topic=params.topic, application=params.application,
         mode=None if params.mode == "declared" else params.mode, half_life=half_life,
@@ -178,7 +177,7 @@ class SummaryResult(msgspec.Struct, kw_only=True):
 
 
 def _summary(interests: Interests, context: Context[WithReader], params: SummaryParams) -> SummaryResult:
-    asked = then(context, params.id, None)
+    asked = person_as_of(context, params.id, None)
     until = past_instant(context, params.until, "until")
     events = _events(
         context, asked.person, frozenset(interests.sources), time_param(params.since),

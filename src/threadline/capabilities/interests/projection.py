@@ -29,7 +29,7 @@ from threadline.capabilities.interests.state import (
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import keep_smallest, merge_entries
-from threadline.kernel.projection import Fold, Projection
+from threadline.kernel.projection import Depends, Faster, Fold, Projection
 from threadline.kernel.time import DAY
 
 _BLOCK = BLOCK_DAYS * DAY
@@ -47,10 +47,9 @@ def interests_projection(interests: Interests) -> Projection:
         empty=dict,
         fold=lambda state, recorded: folds[recorded.event.type](state, recorded),
         view=lambda state, now, events: shown_ranking(rank(interests, state, now)),
-        due=lambda state, now: (now // DAY + 1) * DAY if rank(interests, state, now) else None,
+        depends=Depends(due=lambda state, now: (now // DAY + 1) * DAY if rank(interests, state, now) else None),
         fingerprint=interests.fingerprint,
-        compile=folds.get,
-        merge=partial(_merge, interests),
+        faster=Faster(fold=folds.get, merge=partial(_merge, interests)),
     )
 
 

@@ -20,7 +20,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed
 from threadline.kernel.merging import merge_entries
 from threadline.kernel.merging import newest as newest_of
-from threadline.kernel.projection import Projection, Row
+from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.ranking import LIFE_MAX, TABLE, Board, Place, row_of
 from threadline.kernel.time import format_time
 
@@ -46,11 +46,9 @@ def boards_projection(boards: Boards) -> Projection:
         empty=plan.empty,
         fold=plan.fold,
         view=partial(_view, boards),
-        due=partial(_due, boards),
-        merge=plan.merge,
-        rows=plan.rows,
-        tables=(TABLE,),
-        all_rows=True,
+        depends=Depends(due=partial(_due, boards)),
+        faster=Faster(merge=plan.merge),
+        index=Index(rows=plan.rows, tables=(TABLE,), complete=True),
         fingerprint=boards.fingerprint,
     )
 

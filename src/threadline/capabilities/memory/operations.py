@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import (
-    Cursor,
     EventView,
     Instant,
     PersonRef,
@@ -16,14 +15,15 @@ from threadline.capabilities.events.forms import (
     read_cursor,
     write_cursor,
 )
-from threadline.capabilities.events.instants import AsOf, Known, Then, then
+from threadline.capabilities.events.instants import PersonAsOf, person_as_of
+from threadline.capabilities.events.parameters import KnownAsOf, Next, Page
 from threadline.capabilities.memory.definition import SOURCES, TYPES, DerivationSet
 from threadline.capabilities.memory.projection import facts_of, make_makers
 from threadline.capabilities.memory.search import ranked
 from threadline.capabilities.memory.sorting import RETRACTIONS
 from threadline.capabilities.memory.variables import resolve
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.kernel.limits import EVENTS_PAGE_MAX, FACT_KEY_LENGTH_MAX
+from threadline.kernel.limits import FACT_KEY_LENGTH_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithReader
@@ -86,7 +86,7 @@ class RetractedView(msgspec.Struct, kw_only=True):
     because_of: Annotated[str, Meta(description="The retracted fact that it rested on, as type/key.")]
 
 
-class MemoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MemoryParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     """Whose facts, which, and at which instant."""
 
     id: PersonRef
@@ -95,8 +95,6 @@ class MemoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="Only facts that contain a word of this text, the best match first.", max_length=500)
     ] = ""
     limit: Annotated[int, Meta(description="Facts to tell.", ge=1, le=1_000)] = 1_000
-    as_of: AsOf = None
-    known: Known = "then"
 
 
 class MemoryResult(msgspec.Struct, kw_only=True):
@@ -116,9 +114,9 @@ def memory_of(context: Context[WithReader], person: Person) -> dict[str, Any]:
     return memory
 
 
-def _read(context: Context[WithReader], params: MemoryParams | FactParams) -> tuple[Then, dict[str, Any]]:
+def _read(context: Context[WithReader], params: MemoryParams | FactParams) -> tuple[PersonAsOf, dict[str, Any]]:
     """Whose memory is asked for and as of when, and the memory."""
-    asked = then(context, params.id, params.as_of, params.known)
+    asked = person_as_of(context, params.id, params.as_of, params.known)
     return asked, asked.views("memory")["memory"]
 
 
@@ -154,14 +152,12 @@ MEMORY = Operation(
 )
 
 
-class FactParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FactParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     """Which fact, and at which instant."""
 
     id: PersonRef
     type: FactType
     key: FactKey
-    as_of: AsOf = None
-    known: Known = "then"
 
 
 def _fact(context: Context[WithReader], params: FactParams) -> FactView:
@@ -239,14 +235,12 @@ _PAGES_MAX = 20
 """Pages of events looked through for one page of lineage: those of the same types may make other facts."""
 
 
-class LineageParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class LineageParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which fact, and where to go on."""
 
     id: PersonRef
     type: FactType
     key: FactKey
-    cursor: Cursor = ""
-    limit: Annotated[int, Meta(description="Events on a page.", ge=1, le=EVENTS_PAGE_MAX)] = 100
 
 
 class LineagePage(msgspec.Struct, kw_only=True):
@@ -257,7 +251,7 @@ class LineagePage(msgspec.Struct, kw_only=True):
 
     person: str
     events: list[EventView]
-    next: Annotated[str, Meta(description="The cursor of the next page; empty at the end.")] = ""
+    next: Next = ""
 
 
 def lineage_operation(derivations: DerivationSet) -> Operation:

@@ -14,7 +14,7 @@ from threadline.capabilities.memory.paths import may_render
 from threadline.capabilities.memory.sorting import RETRACTIONS, in_place
 from threadline.capabilities.memory.view import Reader
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Fold, Projection
+from threadline.kernel.projection import Depends, Faster, Fold, Projection
 
 LAYOUT = 3
 """Grows when the form of the state changes, so that states of the older form are folded again."""
@@ -57,14 +57,13 @@ def projection(derivations: DerivationSet) -> Projection:
         empty=dict,
         fold=fold,
         view=reader.view,
-        edges=reader.edges,
-        due=reader.due,
+        depends=Depends(edges=reader.edges, due=reader.due, feeds=partial(_feeds, derivations)),
         ordered=True,
         in_place=partial(in_place, makers),
         fingerprint=derivations.fingerprint,
-        merge=partial(merge, {maker.code: maker for listed in makers.values() for maker in listed}),
-        feeds=partial(_feeds, derivations),
-        compile=folds.get,
+        faster=Faster(
+            merge=partial(merge, {maker.code: maker for listed in makers.values() for maker in listed}), fold=folds.get
+        ),
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventId, Instant, PersonRef, checked_id, instant
+from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.events.wishes import RequestKey, derived_key
 from threadline.capabilities.people.operations import PersonSummary, summary
 from threadline.kernel.errors import Conflict, InvalidValue
@@ -228,11 +229,10 @@ UNMERGE = Operation(
 # --- joins set aside --------------------------------------------------------------------------
 
 
-class QuarantineParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class QuarantineParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which of the joins that were not done to list."""
 
     status: Annotated[str, Meta(description="open, joined or dismissed; empty: all.", max_length=20)] = "open"
-    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=100)] = ""
     limit: Annotated[int, Meta(description="Joins looked at for one page.", ge=1, le=999)] = 100
 
 
@@ -251,11 +251,11 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
     """Joins by id. The filter may leave a page short of its limit; it is the last only if ``next`` is empty."""
 
     joins: list[DoubtfulJoin]
-    next: str = ""
+    next: Next = ""
 
 
 def _quarantine(context: Context[WithIdentity], params: QuarantineParams) -> QuarantinePage:
-    found = context.engine.identity.quarantined(context.workspace, params.after, params.limit + 1)
+    found = context.engine.identity.quarantined(context.workspace, params.cursor, params.limit + 1)
     page = found[: params.limit]
     joins = [_join_view(each) for each in page if params.status in ("", each["status"])]
     return QuarantinePage(joins=joins, next=page[-1]["id"] if len(found) > params.limit else "")

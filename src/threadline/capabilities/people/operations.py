@@ -18,7 +18,8 @@ from threadline.capabilities.events.forms import (
     instant,
     write_cursor,
 )
-from threadline.capabilities.events.instants import AsOf, then
+from threadline.capabilities.events.instants import person_as_of
+from threadline.capabilities.events.parameters import AsOf, Next, Page
 from threadline.capabilities.events.wishes import RequestKey, place_and_key, wish
 from threadline.capabilities.features.operations import FeatureView, feature_views
 from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
@@ -35,11 +36,10 @@ _PAGES_MAX = 50
 # --- one person -------------------------------------------------------------------------------
 
 
-class PersonParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PersonParams(AsOf, kw_only=True, forbid_unknown_fields=True):
     """Whom to show, and at which instant."""
 
     id: PersonRef
-    as_of: AsOf = None
     timeline: Annotated[int, Meta(description="How many of the newest events to show.", ge=0, le=100)] = 20
 
 
@@ -67,7 +67,7 @@ class Timeline(msgspec.Struct, kw_only=True):
     """The newest events, newest first; ``next`` is a cursor for the operation `events`."""
 
     events: list[EventView]
-    next: str = ""
+    next: Next = ""
 
 
 class PersonView(msgspec.Struct, kw_only=True):
@@ -112,7 +112,7 @@ class Needs(Reads, WithLog, WithRecorder, WithStore, Protocol):
 def _person(context: Context[Reads], params: PersonParams) -> PersonView:
     engine = context.engine
     # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
-    asked = then(context, params.id, params.as_of)
+    asked = person_as_of(context, params.id, params.as_of)
     person, as_of, views = asked.person, asked.as_of, asked.views()
     newest = _newest(engine, person, params.timeline, as_of) if params.timeline else []
     profile = views.get("profile", {"traits": {}, "tags": [], "groups": {}})
@@ -194,14 +194,12 @@ PERSON = Operation(
 # --- many people ------------------------------------------------------------------------------
 
 
-class PeopleParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which people to list: all, or those of one identifier, tag or group."""
 
     identifier: Annotated[str, Meta(description="kind:value; nobody or one person.", max_length=1_024)] = ""
     tag: Annotated[str, Meta(max_length=IDENTIFIER_LENGTH_MAX)] = ""
     group: Annotated[str, Meta(description="A group's id.", max_length=IDENTIFIER_LENGTH_MAX)] = ""
-    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=64)] = ""
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
 
 
 class PersonSummary(msgspec.Struct, kw_only=True):
@@ -218,7 +216,7 @@ class PeoplePage(msgspec.Struct, kw_only=True):
     """People in a stable order that has no meaning."""
 
     people: list[PersonSummary]
-    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+    next: Next = ""
 
 
 def _people(context: Context[Needs], params: PeopleParams) -> PeoplePage:
@@ -246,9 +244,9 @@ def _indexed(context: Context[Needs], table: str, value: str, params: PeoplePara
     engine = context.engine
     # The row at `after` was on the page before; it may be gone by now, so one more is read and it is left out if there.
     rows = engine.store.query(
-        table, f"{context.workspace}/{value}", start=params.after, limit=min(params.limit + 1, 1_000)
+        table, f"{context.workspace}/{value}", start=params.cursor, limit=min(params.limit + 1, 1_000)
     )
-    ids = [row.key.sort for row in rows if row.key.sort != params.after][: params.limit]
+    ids = [row.key.sort for row in rows if row.key.sort != params.cursor][: params.limit]
     found = []
     for id in ids:
         # A partition is named by workspace and value together: where the name of a workspace holds the mark between
@@ -269,7 +267,7 @@ def _has_now(context: Context[WithReader], person: Person, table: str, value: st
 
 def _everybody(context: Context[WithReader], params: PeopleParams) -> tuple[list[Any], str]:
     found: list[Any] = []
-    after = params.after
+    after = params.cursor
     for _ in range(_PAGES_MAX):
         page, after = context.engine.reader.people(context.workspace, after, params.limit - len(found))
         found += page

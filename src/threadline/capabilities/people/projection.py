@@ -20,7 +20,7 @@ from threadline.kernel.limits import (
     TRAITS_PER_PERSON_MAX,
 )
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
-from threadline.kernel.projection import Projection, Row
+from threadline.kernel.projection import Faster, Index, Projection, Row
 from threadline.kernel.time import format_time
 
 _TAGS, _GROUPS = "tag", "group"
@@ -111,9 +111,8 @@ PROFILE = Projection(
     empty=lambda: {"traits": {}, "tags": {}, "groups": {}},
     fold=_profile_fold,
     view=_profile_view,
-    rows=_profile_rows,
-    tables=(_TAGS, _GROUPS),
-    merge=_profile_merge,
+    index=Index(rows=_profile_rows, tables=(_TAGS, _GROUPS)),
+    faster=Faster(merge=_profile_merge),
 )
 
 _USES_MAX = 200
@@ -164,7 +163,7 @@ IDENTIFIERS = Projection(
     empty=dict,
     fold=_uses_fold,
     view=_uses_view,
-    merge=_uses_merge,
+    faster=Faster(merge=_uses_merge),
 )
 
 
@@ -217,5 +216,5 @@ ACTIVITY = Projection(
     empty=lambda: [None, None, {}, 0],
     fold=_activity_fold,
     view=_activity_view,
-    merge=_activity_merge,
+    faster=Faster(merge=_activity_merge),
 )

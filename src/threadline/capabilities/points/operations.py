@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import (
-    Cursor,
     EventId,
     Instant,
     PersonRef,
@@ -16,7 +15,8 @@ from threadline.capabilities.events.forms import (
     read_cursor,
     write_cursor,
 )
-from threadline.capabilities.events.instants import AsOf, then
+from threadline.capabilities.events.instants import person_as_of
+from threadline.capabilities.events.parameters import AsOf, Next, Page
 from threadline.capabilities.events.wishes import derived_key, wish
 from threadline.capabilities.points.events import (
     AMOUNT_MAX,
@@ -47,11 +47,10 @@ Request = Annotated[
 # --- reading --------------------------------------------------------------------------------
 
 
-class PointsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PointsParams(AsOf, kw_only=True, forbid_unknown_fields=True):
     """Whose points, and at which instant."""
 
     id: PersonRef
-    as_of: AsOf = None
 
 
 class Expiry(msgspec.Struct, kw_only=True):
@@ -117,7 +116,7 @@ def _must_be_on(context: Context[WithCatalogue]) -> None:
 
 def _points(context: Context[Reads], params: PointsParams) -> PointsView:
     _must_be_on(context)
-    asked = then(context, params.id, params.as_of)
+    asked = person_as_of(context, params.id, params.as_of)
     told = {"as_of": None if asked.as_of is None else asked.shown_at, **asked.views("points")["points"]}
     return msgspec.convert({"person": asked.person.id, "position": asked.person.position, **told}, PointsView)
 
@@ -134,12 +133,10 @@ POINTS = Operation(
 )
 
 
-class LedgerParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class LedgerParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Whose ledger, and which page of it."""
 
     id: PersonRef
-    after: Cursor = ""
-    limit: Annotated[int, Meta(ge=1, le=500)] = 50
 
 
 class LedgerLine(msgspec.Struct, kw_only=True):
@@ -160,13 +157,13 @@ class LedgerPage(msgspec.Struct, kw_only=True):
 
     person: str
     lines: list[LedgerLine]
-    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+    next: Next = ""
 
 
 def _ledger(context: Context[WithReader], params: LedgerParams) -> LedgerPage:
     engine = context.engine
     person = engine.reader.person(context.workspace, params.id)
-    after = read_cursor(params.after)
+    after = read_cursor(params.cursor)
     lines: list[LedgerLine] = []
     for recorded in engine.reader.all_events(person, types=LEDGER, after=after, reverse=True, size=params.limit):
         if is_trusted(recorded.event) and (points := amount_of(recorded.event)) is not None:

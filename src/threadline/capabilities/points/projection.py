@@ -23,7 +23,7 @@ from threadline.capabilities.points.ledger import (
     spendable,
 )
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Projection
+from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.time import format_time
 
 
@@ -37,9 +37,9 @@ def points_projection(points: Points) -> Projection:
         empty=empty,
         fold=partial(fold, calendar),
         view=partial(_view, calendar, points.expires_after),
-        merge=merge,
+        faster=Faster(merge=merge),
         never_ahead=LEDGER,
-        due=partial(_due, calendar, points.expires_after),
+        depends=Depends(due=partial(_due, calendar, points.expires_after)),
         fingerprint="" if points.timezone == "UTC" else points.timezone.replace(" ", "_"),
     )
 

@@ -18,7 +18,6 @@ from threadline.capabilities.events.forms import (
     EventView,
     Instant,
     PersonRef,
-    Time,
     checked_id,
     event_view,
     instant,
@@ -26,6 +25,7 @@ from threadline.capabilities.events.forms import (
     time_param,
     write_cursor,
 )
+from threadline.capabilities.events.parameters import TimePage
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.consequences import Consequence, consequences
@@ -34,7 +34,7 @@ from threadline.capabilities.rules.deciding import decide_rule
 from threadline.capabilities.rules.evaluating import decisions_of
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.force import in_force, rule_at, rules_at
-from threadline.capabilities.rules.operations import Limit, RuleId, Version
+from threadline.capabilities.rules.operations import RuleId, Version
 from threadline.capabilities.rules.projection import SHARDS, TABLE, partition, sort_of, word_of
 from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
 from threadline.capabilities.rules.verifying import reckoned
@@ -54,7 +54,7 @@ _PAGE_ROWS = 100
 # --- finding ----------------------------------------------------------------------------------
 
 
-class DecisionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class DecisionsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
     """Which decisions: those about an event, of a person, or by a rule, and of these a part."""
 
     event: Annotated[EventId | None, Meta(description="About this event.")] = None
@@ -62,10 +62,6 @@ class DecisionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     rule: RuleId | None = None
     version: Version | None = None
     status: Annotated[Literal["", *STATUSES], Meta(description="Only decisions of this status.")] = ""  # type: ignore[valid-type]
-    start: Annotated[Time | None, Meta(description="Decided at or after this instant.")] = None
-    stop: Annotated[Time | None, Meta(description="Decided before this instant.")] = None
-    cursor: Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)] = ""
-    limit: Limit = 50
 
 
 class DecisionsPage(msgspec.Struct, kw_only=True):

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, Time, instant, time_param
+from threadline.capabilities.events.parameters import Next, Page, number_of
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.definition import Rule
@@ -26,15 +27,13 @@ By = Annotated[str, Meta(description="Who did it: the name of the credential, or
 # --- lists ------------------------------------------------------------------------------------
 
 
-class RulesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RulesParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which page of the rules."""
 
     state: Annotated[
         Literal["", "draft", "tested", "active", "retired"],
         Meta(description="Only rules of which some version is in this state."),
     ] = ""
-    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=64)] = ""
-    limit: Limit = 100
 
 
 class RuleLine(msgspec.Struct, kw_only=True):
@@ -54,13 +53,13 @@ class RulesPage(msgspec.Struct, kw_only=True):
     """Rules by id."""
 
     rules: list[RuleLine]
-    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+    next: Next = ""
 
 
 def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
     book = versions.book_of(context)
     found: list[RuleLine] = []
-    after, more = params.after, True
+    after, more = params.cursor, True
     while more and len(found) <= params.limit:
         page = versions.heads(context, after, params.limit + 1)
         more = len(page) > params.limit
@@ -185,12 +184,10 @@ RULE = Operation(
 )
 
 
-class VersionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class VersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which rule, and which page."""
 
     id: RuleId
-    after: Annotated[int, Meta(description="The `next` of the previous page.", ge=0)] = 0
-    limit: Limit = 100
 
 
 class VersionLine(msgspec.Struct, kw_only=True):
@@ -208,14 +205,14 @@ class VersionsPage(msgspec.Struct, kw_only=True):
 
     id: str
     versions: list[VersionLine]
-    next: Annotated[int, Meta(description="Where the next page begins; 0 at the end.")] = 0
+    next: Next = ""
 
 
 def _versions(context: Context[WithStore], params: VersionsParams) -> VersionsPage:
-    head = _known(context, params.id)
-    last = min(len(head.states), params.after + params.limit)
+    head, after = _known(context, params.id), number_of(params.cursor)
+    last = min(len(head.states), after + params.limit)
     lines = []
-    for version in range(params.after + 1, last + 1):
+    for version in range(after + 1, last + 1):
         made = versions.written(context, params.id, version)
         lines.append(
             VersionLine(
@@ -223,7 +220,7 @@ def _versions(context: Context[WithStore], params: VersionsParams) -> VersionsPa
                 created_by=made.by,
             )
         )  # fmt: skip
-    return VersionsPage(id=params.id, versions=lines, next=last if last < len(head.states) else 0)
+    return VersionsPage(id=params.id, versions=lines, next=str(last) if last < len(head.states) else "")
 
 
 def _known(context: Context[WithStore], id: str) -> Head:
@@ -245,12 +242,10 @@ VERSIONS = Operation(
 )
 
 
-class LogParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class LogParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which rule, and which page."""
 
     id: RuleId
-    after: Annotated[int, Meta(description="The `next` of the previous page.", ge=0)] = 0
-    limit: Limit = 100
 
 
 class LogLine(msgspec.Struct, kw_only=True):
@@ -269,16 +264,17 @@ class LogPage(msgspec.Struct, kw_only=True):
     id: str
     log: list[LogLine]
     declared: Annotated[list[LogLine], Meta(description="What the definitions said of this rule, all of it.")]
-    next: Annotated[int, Meta(description="Where the next page begins; 0 at the end.")] = 0
+    next: Next = ""
 
 
 def _log(context: Context[Reads], params: LogParams) -> LogPage:
     versions.existing(context, params.id)
-    page = versions.log(context, params.id, params.after, params.limit)
+    after = number_of(params.cursor)
+    page = versions.log(context, params.id, after, params.limit)
     more = len(page) == params.limit
     return LogPage(
         id=params.id, log=[_log_line(turn) for turn in page], declared=_declared_lines(context, params.id),
-        next=params.after + len(page) if more else 0,
+        next=str(after + len(page)) if more else "",
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Time, time_param
+from threadline.capabilities.events.forms import time_param
+from threadline.capabilities.events.parameters import TimeRange
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.lifecycle import Note
 from threadline.capabilities.rules.operations import RuleId, Version
@@ -65,13 +66,11 @@ SHADOW = Operation(
 )
 
 
-class ReportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ReportParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
     """Of which version, and which stretch of time."""
 
     id: RuleId
     version: Annotated[Version | None, Meta(description="The shadow of now if it is left out.")] = None
-    start: Annotated[Time | None, Meta(description="Decided at or after this instant.")] = None
-    stop: Annotated[Time | None, Meta(description="Decided before this instant.")] = None
 
 
 class Beside(msgspec.Struct, kw_only=True):

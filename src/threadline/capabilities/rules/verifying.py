@@ -9,6 +9,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.events.parameters import Page
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.deciding import decision_of
@@ -127,10 +128,9 @@ def _inspect(engine: Needs) -> Iterator[str]:
 INSPECTION = Inspection(name="decisions", inspect=_inspect)
 
 
-class VerifyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class VerifyParams(Page, kw_only=True, forbid_unknown_fields=True):
     """From where on to look."""
 
-    cursor: Annotated[str, Meta(description="The `next` of the previous page.", max_length=200)] = ""
     limit: Annotated[int, Meta(description="Events looked at, decisions or not.", ge=1, le=10_000)] = 1_000
 
 

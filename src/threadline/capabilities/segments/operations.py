@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Step
-from threadline.capabilities.events.forms import Instant, PersonRef, instant
-from threadline.capabilities.events.instants import AsOf, then
+from threadline.capabilities.events.forms import Cursor, Instant, PersonRef, instant
+from threadline.capabilities.events.instants import person_as_of
+from threadline.capabilities.events.parameters import AsOf, Next, Page
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
 from threadline.capabilities.segments.projection import SEGMENTS, SHARDS, TABLE, partition
@@ -65,11 +66,10 @@ class MemberView(msgspec.Struct, kw_only=True):
     ]
 
 
-class SegmentsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SegmentsParams(AsOf, kw_only=True, forbid_unknown_fields=True):
     """Whose segments, and at which instant."""
 
     id: PersonRef
-    as_of: AsOf = None
 
 
 class SegmentsResult(msgspec.Struct, kw_only=True):
@@ -92,7 +92,7 @@ def _segments(segments: Segments, context: Context[WithReader], params: Segments
 
 def _looked_at(context: Context[WithReader], params: SegmentsParams | SegmentParams) -> tuple[Person, Memberships]:
     """Whose segments are asked for, and this person at the instant that was asked for."""
-    asked = then(context, params.id, params.as_of)
+    asked = person_as_of(context, params.id, params.as_of)
     return asked.person, Memberships(asked.view, asked.at)
 
 
@@ -109,12 +109,11 @@ def _member(segment: Segment, memberships: Memberships, told: dict[str, Any], *,
     )  # fmt: skip
 
 
-class SegmentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SegmentParams(AsOf, kw_only=True, forbid_unknown_fields=True):
     """Which segment and whom."""
 
     id: PersonRef
     segment: Name
-    as_of: AsOf = None
 
 
 class SegmentResult(msgspec.Struct, kw_only=True):
@@ -143,12 +142,10 @@ def _segment(segments: Segments, context: Context[WithReader], params: SegmentPa
 # --- many people ------------------------------------------------------------------------------
 
 
-class MembersParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MembersParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which segment, and which page."""
 
     name: Name
-    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=64)] = ""
-    limit: Annotated[int, Meta(ge=1, le=PAGE_ITEMS_MAX)] = 100
 
 
 class Member(msgspec.Struct, kw_only=True):
@@ -163,15 +160,15 @@ class MembersResult(msgspec.Struct, kw_only=True):
 
     name: str
     members: list[Member]
-    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+    next: Next = ""
 
 
 def _members(segments: Segments, context: Context[WithStore], params: MembersParams) -> MembersResult:
     segment = _found(segments, params.name)
     # The row at `after` was on the page before; one more than asked for tells whether there is a further page.
-    start, wanted = beyond(params.after), params.limit + 1
+    start, wanted = beyond(params.cursor), params.limit + 1
     rows: list[Any] = []
-    for shard in SHARDS[SHARDS.find(params.after[:1]) if params.after else 0 :]:
+    for shard in SHARDS[SHARDS.find(params.cursor[:1]) if params.cursor else 0 :]:
         if len(rows) < wanted:
             where, limit = partition(context.workspace, segment.name, shard), min(wanted - len(rows), PAGE_ITEMS_MAX)
             rows += context.engine.store.query(TABLE, where, start=start, limit=limit)
@@ -184,7 +181,7 @@ class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: Name
     within: Annotated[str, Meta(description="How far ahead to look, such as 1d; at most a year.", max_length=32)] = "1d"
-    after: Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)] = ""
+    cursor: Cursor = ""
 
 
 class Leaving(msgspec.Struct, kw_only=True):
@@ -213,7 +210,7 @@ def _leaving(segments: Segments, context: Context[WithReader], params: LeavingPa
     found: list[tuple[int, Any]] = []
     cursor = ""
     # A timer never comes later than what it waits for, so that whoever leaves by then has one that is due by then.
-    upcoming = context.engine.reader.upcoming(context.workspace, SEGMENTS.name, until + 1, params.after)
+    upcoming = context.engine.reader.upcoming(context.workspace, SEGMENTS.name, until + 1, params.cursor)
     for looked_at, (here, person) in enumerate(upcoming, 1):
         memberships = _now(context, person)
         at = leaves_at(segment, memberships, until, STEPS_MAX) if memberships.belongs(segment) else None
@@ -264,10 +261,9 @@ def _definitions(
 # --- looking again ----------------------------------------------------------------------------
 
 
-class RefreshParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RefreshParams(Page, kw_only=True, forbid_unknown_fields=True):
     """From where to go on."""
 
-    after: Annotated[str, Meta(description="The `next` of the previous call.", max_length=64)] = ""
     limit: Annotated[int, Meta(description="People to look at in this call.", ge=1, le=LOOKED_AT_MAX)] = LOOKED_AT_MAX
 
 
@@ -284,7 +280,7 @@ class Needs(WithReader, WithRecorder, Protocol):
 
 
 def _refresh(segments: Segments, context: Context[Needs], params: RefreshParams) -> RefreshResult:
-    page, following = context.engine.reader.people(context.workspace, params.after, params.limit)
+    page, following = context.engine.reader.people(context.workspace, params.cursor, params.limit)
     events = [_request(context, person) for person in page if _outdated(segments, context, person)]
     context.engine.recorder.record(events, known=True)
     return RefreshResult(people=len(page), refreshed=len(events), next=following)

@@ -11,7 +11,7 @@ from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEP
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import SEGMENTS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
-from threadline.kernel.projection import Projection, Row
+from threadline.kernel.projection import Faster, Index, Projection, Row
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -121,8 +121,7 @@ SEGMENTS = Projection(
     empty=dict,
     fold=_fold,
     view=_view,
-    rows=_rows,
-    tables=(TABLE,),
-    merge=merge,
+    index=Index(rows=_rows, tables=(TABLE,)),
+    faster=Faster(merge=merge),
 )
 """It commutes: of leaving it keeps the last time, of entering the times after that, of words the newest."""

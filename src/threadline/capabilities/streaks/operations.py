@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, PersonRef, instant
-from threadline.capabilities.events.instants import AsOf, Known, then
+from threadline.capabilities.events.instants import person_as_of
+from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
 from threadline.capabilities.streaks.dating import dated_window, day_records, days_of
@@ -69,12 +70,10 @@ class StreakView(msgspec.Struct, kw_only=True):
     milestones: list[MilestoneView]
 
 
-class StreaksParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class StreaksParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     """Whose streaks, and at which instant."""
 
     id: PersonRef
-    as_of: AsOf = None
-    known: Known = "then"
 
 
 class StreaksResult(msgspec.Struct, kw_only=True):
@@ -87,7 +86,7 @@ class StreaksResult(msgspec.Struct, kw_only=True):
 
 
 def _streaks(context: Context[WithReader], params: StreaksParams) -> StreaksResult:
-    asked = then(context, params.id, params.as_of, params.known)
+    asked = person_as_of(context, params.id, params.as_of, params.known)
     shown = msgspec.convert(asked.views(NAME)[NAME], dict[str, StreakView])
     return StreaksResult(person=asked.person.id, position=asked.person.position, as_of=asked.shown_at, streaks=shown)
 

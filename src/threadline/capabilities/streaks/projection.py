@@ -12,7 +12,7 @@ from threadline.capabilities.streaks.merging import merge
 from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
-from threadline.kernel.projection import Projection
+from threadline.kernel.projection import Depends, Faster, Projection
 
 NAME = "streaks"
 
@@ -28,14 +28,12 @@ def projection(streaks: StreakSet) -> Projection:
         empty=dict,
         fold=partial(fold, plan),
         view=reader.view,
-        due=reader.due,
+        depends=Depends(due=reader.due, feeds=reader.feeds),
         ordered=True,
         in_place=partial(in_place, plan),
         fingerprint=streaks.fingerprint,
-        merge=partial(merge, plan),
+        faster=Faster(merge=partial(merge, plan), fold=partial(compiled, plan)),
         timeless=_timeless,
-        feeds=reader.feeds,
-        compile=partial(compiled, plan),
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.webhooks.definition import NAME, Destination
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
@@ -140,12 +141,10 @@ START = Operation(
 # --- parked -----------------------------------------------------------------------------------
 
 
-class ParkedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ParkedParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which page of the calls that were given up on."""
 
     destination: Where = ""
-    cursor: Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)] = ""
-    limit: Annotated[int, Meta(ge=1, le=500)] = 50
 
 
 class ParkedCall(msgspec.Struct, kw_only=True):
@@ -166,7 +165,7 @@ class ParkedPage(msgspec.Struct, kw_only=True):
     """Calls that were given up on, by destination and time, the oldest first."""
 
     calls: list[ParkedCall]
-    next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
+    next: Next = ""
 
 
 def _call(context: Context[WithReader], each: DeadLetter) -> ParkedCall:
@@ -216,13 +215,13 @@ PARKED = Operation(
 )
 
 
-class RedriveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RedriveParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which calls are to be made after all."""
 
     destination: Where = ""
-    ids: Annotated[list[str], Meta(description="Only these; empty: all.", max_length=500)] = []
-    cursor: Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)] = ""
-    limit: Annotated[int, Meta(description="Parked calls that are looked at.", ge=1, le=500)] = 100
+    ids: Annotated[list[str], Meta(description="Only these; empty: all.", max_length=500)] = msgspec.field(
+        default_factory=list
+    )
 
 
 class Redriven(msgspec.Struct, kw_only=True):

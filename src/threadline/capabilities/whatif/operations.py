@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.events.parameters import Page
 from threadline.capabilities.whatif import saving
 from threadline.capabilities.whatif.saving import Saved
 from threadline.capabilities.whatif.showing import MatrixCell, RuleTotals, State, WhatIfView, about, view
@@ -151,11 +152,8 @@ RESUME = Operation(
 # --- what was kept ----------------------------------------------------------------------------
 
 
-class SavedParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SavedParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which page."""
-
-    after: Annotated[str, Meta(description="The `next` of the previous page.", max_length=64)] = ""
-    limit: Annotated[int, Meta(ge=1, le=100)] = 50
 
 
 class SavedLine(msgspec.Struct, kw_only=True):
@@ -182,7 +180,7 @@ class SavedPage(msgspec.Struct, kw_only=True):
 
 
 def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
-    kept = saving.all_saved(context, params.after, params.limit)
+    kept = saving.all_saved(context, params.cursor, params.limit)
     return SavedPage(
         running=[_line(_shown(each)) for each in context.engine.simulations.of(context.workspace)],
         saved=[_kept_line(each) for each in kept],

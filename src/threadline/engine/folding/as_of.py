@@ -11,7 +11,7 @@ from threadline.engine.folding.provisional import ProvisionalStates, copied
 from threadline.engine.folding.refold import NOTHING, folded_before
 from threadline.engine.folding.states import States
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Edge, Fold, Look, Projection, State
+from threadline.kernel.projection import Edge, Fold, Look, State
 
 
 class Scene(Protocol):
@@ -40,9 +40,7 @@ def states_at(scene: Scene, person: Person, instant: int, only: Sequence[int] | 
     return folded_before(person.states.folding, history, instant, only)
 
 
-def view_at(
-    look: Look | Projection, state: State, instant: int, events: Callable[[Sequence[Edge]], list[Recorded]]
-) -> Any:
+def view_at(look: Look, state: State, instant: int, events: Callable[[Sequence[Edge]], list[Recorded]]) -> Any:
     """What a state means at an instant; ``events`` are read where single ones are needed again."""
     edges = look.edges(state, instant) if look.edges is not None else []
     return look.view(state, instant, events(edges) if edges else [])

@@ -72,7 +72,8 @@ class Catalogue:
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Which states a packed person holds, in order, and of what version each is."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
-        self.with_rows = tuple(i for i, p in enumerate(self.projections) if p.rows is not None)
+        self.looks = tuple(p.look for p in self.projections)
+        self.with_rows = tuple(i for i, p in enumerate(self.projections) if p.index.rows is not None)
         self.ordered = tuple(i for i, p in enumerate(self.projections) if p.ordered)
         self.never_ahead = frozenset().union(*(p.never_ahead for p in self.projections))
         self._plans: dict[str, Plan] = {}
@@ -94,7 +95,11 @@ class Catalogue:
             steps = tuple(
                 (i, fold) for i, p in enumerate(self.projections) if (fold := _fold_of(p, event_type)) is not None
             )
-            marks = tuple(p.marks for p in self.projections if p.marks is not None and _handled(p.handles, event_type))
+            marks = tuple(
+                rows
+                for p in self.projections
+                if (rows := p.index.event_rows) is not None and _handled(p.handles, event_type)
+            )
             plan = Plan(steps, tuple(i for i, _ in steps if i in self.with_rows), marks)
             if len(self._plans) >= PLANS_CACHED:
                 self._plans.clear()
@@ -124,7 +129,7 @@ class Catalogue:
         index = self.index.get(name)
         if index is None or all(index != touched for touched, _ in self.plan(event_type).steps):
             return False
-        feeds = self.projections[index].feeds
+        feeds = self.projections[index].depends.feeds
         types = feeds(path) if feeds is not None and path else None
         return types is None or event_type in types
 
@@ -144,7 +149,7 @@ class Catalogue:
         if index is None:
             return f"nothing is known under {read.projection!r}; {suggestion(read.projection, self.index)}"
         projection = self.projections[index]
-        if not read.path or projection.feeds is None or projection.feeds(read.path) != frozenset():
+        if not read.path or (feeds := projection.depends.feeds) is None or feeds(read.path) != frozenset():
             return ""
         told = projection.view(projection.empty(), 0, [])
         return f"{read.projection} has no {'.'.join(read.path)!r}; {suggestion(read.path[0], told)}"
@@ -168,7 +173,7 @@ def _handled(handles: frozenset[str] | None, event_type: str) -> bool:
 def _fold_of(projection: Projection, event_type: str) -> Fold | None:
     if not _handled(projection.handles, event_type):
         return None
-    return projection.compile(event_type) if projection.compile is not None else projection.fold
+    return compiled(event_type) if (compiled := projection.faster.fold) is not None else projection.fold
 
 
 Declared = TypeVar("Declared", Projection, Policy, Operation, Section, Inspection, Lane, Requirement)

@@ -13,7 +13,7 @@ def index_rows(person: Person, catalogue: Catalogue, only: Iterable[int] | None 
     """The index rows of all projections, or of ``only`` some, by key."""
     found: dict[Key, bytes] = {}
     for index in catalogue.with_rows if only is None else only:
-        rows = catalogue.projections[index].rows
+        rows = catalogue.projections[index].index.rows
         assert rows is not None
         for row in rows(person.states[index], person.workspace, person.id):
             found[Key(row.table, row.partition, row.sort)] = row.value or b"\x00"

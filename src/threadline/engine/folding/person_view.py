@@ -10,7 +10,7 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.refold import folded_before
 from threadline.kernel.event import Identifier, Recorded
-from threadline.kernel.projection import Edge, Look, Projection, State
+from threadline.kernel.projection import Edge, Look, State
 
 
 class Places(Protocol):
@@ -36,7 +36,7 @@ class ViewScene(Scene, Protocol):
         """Where to find it."""
         ...
 
-    def look(self, index: int) -> Look | Projection:
+    def look(self, index: int) -> Look:
         """How a projection is looked at."""
         ...
 
@@ -115,7 +115,7 @@ class FoldedPersonView:
     def due(self, name: str, at: int | None = None) -> int | None:
         """The next instant after `at` at which that view changes through time alone; None: never, or unknown."""
         index = self._scene.index.get(name)
-        due = None if index is None else self._scene.catalogue.projections[index].due
+        due = None if index is None else self._scene.catalogue.projections[index].depends.due
         instant = self.at if at is None else at
         return None if index is None or due is None else due(self._state(index, instant), instant)
 

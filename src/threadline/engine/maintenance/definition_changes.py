@@ -29,7 +29,7 @@ class Maintenance:
     def rows(self, person: ports.Person, name: str) -> Iterable[Row]:
         """The index rows that a person's state asks for."""
         index = self._catalogue.index[name]
-        rows = self._catalogue.projections[index].rows
+        rows = self._catalogue.projections[index].index.rows
         return () if rows is None else rows(own(person).states[index], person.workspace, person.id)
 
     def write_rows(self, name: str) -> int:

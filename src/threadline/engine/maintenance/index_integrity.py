@@ -63,11 +63,13 @@ class RowCheck:
             index
             for index, each in enumerate(catalogue.projections)
             # Of the others it is known that their rows are not written yet for the definitions in force.
-            if each.tables and is_complete(store, each)
+            if each.index.tables and is_complete(store, each)
         ]
-        self._of_table = {table: index for index in self._checked for table in catalogue.projections[index].tables}
+        self._of_table = {
+            table: index for index in self._checked for table in catalogue.projections[index].index.tables
+        }
         # A projection whose marks were of every type of event would not be looked at here; there is none.
-        self.types = frozenset().union(*(each.handles or () for each in catalogue.projections if each.marks))
+        self.types = frozenset().union(*(each.handles or () for each in catalogue.projections if each.index.event_rows))
         self._marks: dict[Key, tuple[str, bytes]] = {}
         self._found = 0
         self._faults: list[RowFault] = []
@@ -75,8 +77,8 @@ class RowCheck:
     def note(self, recorded: Recorded) -> None:
         """Have the rows of this event itself looked for."""
         for each in self._catalogue.projections:
-            if each.marks is not None and recorded.event.type in (each.handles or ()):
-                for row in each.marks(recorded):
+            if each.index.event_rows is not None and recorded.event.type in (each.handles or ()):
+                for row in each.index.event_rows(recorded):
                     self._marks[Key(row.table, row.partition, row.sort)] = each.name, row.value or b"\x00"
         if len(self._marks) >= _PAGE_ROWS:
             self._look_for_marks()

@@ -60,11 +60,11 @@ def is_complete(store: Store, projection: Projection) -> bool:
 
 
 def write_changed_rows(store: Store, catalogue: Catalogue) -> None:
-    """Write the rows of each projection that has changed since everybody's were written, except those with `all_rows`.
+    """Write the rows of each projection that has changed since everybody's were written, except the `complete` ones.
 
     To be called when everybody's states have been derived anew; it reads nobody where nothing has changed.
     """
-    changed = [each for each in _indexed(catalogue) if not each.all_rows and not is_complete(store, each)]
+    changed = [each for each in _indexed(catalogue) if not each.index.complete and not is_complete(store, each)]
     if changed:
         write_rows(store, catalogue, changed)
 
@@ -77,10 +77,12 @@ def write_rows(store: Store, catalogue: Catalogue, projections: Sequence[Project
     on a list is missing from it meanwhile; but first where nobody reads a list before its rows are complete.
     """
     begun = [_begin(store, each) for each in projections if not is_complete(store, each)]
-    for table in (table for projection, _ in begun if projection.all_rows for table in projection.tables):
+    for table in (table for projection, _ in begun if projection.index.complete for table in projection.index.tables):
         _empty(store, table)
     people = sum(write_person(store, catalogue, item) for item in scan_pages(store, PERSON))
-    for table in (table for projection, _ in begun if not projection.all_rows for table in projection.tables):
+    for table in (
+        table for projection, _ in begun if not projection.index.complete for table in projection.index.tables
+    ):
         rows = scan_pages(store, table)
         while page := list(islice(rows, _PAGE_ROWS)):
             remove_unasked(store, catalogue, page)
@@ -131,7 +133,7 @@ def _get(store: Store, keys: Sequence[Key]) -> dict[Key, Item]:
 
 
 def _indexed(catalogue: Catalogue) -> Iterator[Projection]:
-    return (each for each in catalogue.projections if each.tables)
+    return (each for each in catalogue.projections if each.index.tables)
 
 
 def _begin(store: Store, projection: Projection) -> tuple[Projection, int]:

@@ -24,7 +24,7 @@ from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Cursor
-from threadline.kernel.projection import Projection, State
+from threadline.kernel.projection import Look, State
 from threadline.kernel.store import Key, LogEntry, Span, Store, following_pages
 
 
@@ -116,8 +116,8 @@ class PersonReader:
             states = self.states(person, now, known_at=known_at, only=wanted)
             at_edges = self.history(person, known_at).at_edges
             for index in wanted:
-                projection = self.catalogue.projections[index]
-                found[projection.name] = view_at(projection, states[index], now, at_edges)
+                name = self.catalogue.projections[index].name
+                found[name] = view_at(self.catalogue.looks[index], states[index], now, at_edges)
         return found
 
     def as_of(self, person: ports.Person, at: int, *, known_at: int | None = None) -> PersonView:
@@ -131,9 +131,9 @@ class PersonReader:
         """The place of each projection among the states, by name."""
         return self.catalogue.index
 
-    def look(self, index: int) -> Projection:
+    def look(self, index: int) -> Look:
         """How a projection is looked at."""
-        return self.catalogue.projections[index]
+        return self.catalogue.looks[index]
 
     def events(
         self,

@@ -26,7 +26,7 @@ from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import BATCH_WRITES_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.policy import Effect, Emit, Policy, Wish, source_of
-from threadline.kernel.projection import Projection, State
+from threadline.kernel.projection import Look, State
 from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Store
 
 LARGE_EVENT_BYTES = 16 * 1_024
@@ -191,9 +191,9 @@ class Attempt:
         """Put in the thread that a cascade was cut at its limit, and by whom."""
         self.grant(person, cause, policy, emission.cut(policy, self.now))
 
-    def look(self, index: int) -> Projection:
+    def look(self, index: int) -> Look:
         """How a projection is looked at: whole."""
-        return self.catalogue.projections[index]
+        return self.catalogue.looks[index]
 
     def heeded(self, workspace: str, type: str) -> bool:
         """Whether a policy names events of this type."""

@@ -191,8 +191,8 @@ def _fold_union(attempt: Attempt, survivor: Person, merged: Person) -> None:
     by_log: list[int] = []
     for index, projection in enumerate(catalogue.projections):
         state = None
-        if index not in outdated and projection.merge is not None:
-            state = projection.merge(larger.states[index], smaller.states[index])
+        if index not in outdated and (merge := projection.faster.merge) is not None:
+            state = merge(larger.states[index], smaller.states[index])
         if state is None and (index in outdated or projection.ordered):
             by_log.append(index)
             state = projection.empty()

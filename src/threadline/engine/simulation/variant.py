@@ -125,13 +125,13 @@ class Side:
     def look(self, index: int, whole: bool) -> Look:
         """How a projection is looked at."""
         projection = self.catalogue.projections[index]
-        if whole or projection.look is None or projection.name not in self._paths:
-            return Look(projection.view, projection.edges)
+        if whole or projection.faster.view is None or projection.name not in self._paths:
+            return projection.look
         found = self._looks.get(index)
         if found is None:
             paths = self._paths[projection.name]
             names = frozenset(path[0] for path in paths if path)
-            made = projection.look(names) if all(paths) else Look(projection.view, projection.edges)
+            made = projection.faster.view(names) if all(paths) else projection.look
             found = self._looks[index] = made
         return found
 

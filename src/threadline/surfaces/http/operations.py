@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import nullcontext
@@ -14,23 +15,21 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threadline.capabilities.events.corrections import ResubmitParams, resubmitted
-from threadline.capabilities.events.operations import RecordParams, RecordResult, events_of
 from threadline.engine.context import Context
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.kernel.errors import Forbidden, InvalidValue, MalformedBody
-from threadline.kernel.event import Event
+from threadline.kernel.event import Receipt
 from threadline.kernel.event_limits import too_deep
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import Intake, Operation
 from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.metrics import Metrics
-from threadline.surfaces.http.rate import Charge, RateLimits, admitted, merged
+from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.routing import Route
 from threadline.wire.scan import depth, depth_bound
 
@@ -73,47 +72,58 @@ class Operations:
             values = in_query
         params = _params(operation, values, names, credential)
         context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
-        charge = Charge({})
-        if isinstance(params, RecordParams) and self._limits.concern(credential):
-            checked = await self._run(lambda: self._engine.recorder.check(events_of(params, context)))
-            charge = await self._limits.charge(checked, credential, client_host(request))
-            params = RecordParams(events=list(admitted(params.events, charge.refused)))
-        elif isinstance(params, ResubmitParams) and self._limits.concern(credential):
-            checked = await self._run(lambda: self._engine.recorder.check(self._resubmitted(context.workspace, params)))
-            await self._limits.charge_person(checked, credential)
-
-        def work() -> tuple[RecordResult | None, bytes]:
-            # Until the answer is written and its parts are dropped, which is here.
-            with seldom_collected():
-                result = operation.run(context, params)
-                if not isinstance(result, RecordResult):
-                    return None, msgspec.json.encode(result)
-                result.receipts = merged(result.receipts, charge.refused)
-                result.rejected += len(charge.refused)
-                return result, msgspec.json.encode(result)
-
+        charge = await self._charge(operation.intake, context, params, credential, client_host(request))
+        work = partial(_work, operation, context, params, charge.refused)
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
             try:
-                result, body = await self._run(work)
+                receipts, body = await self._run(work)
             except Exception:
                 charge.settle(None)
                 raise
-        if result is not None:
-            charge.settle(result.receipts)
+        if receipts is not None:
+            charge.settle(receipts)
+            counts = Counter(receipt.status for receipt in receipts)
             self._metrics.count_events(
-                credential.workspace, credential.name, accepted=result.accepted, duplicates=result.duplicates,
-                conflicts=result.conflicts, rejected=result.rejected,
+                credential.workspace, credential.name, accepted=counts["accepted"], duplicates=counts["duplicate"],
+                conflicts=counts["conflict"], rejected=counts["rejected"],
             )  # fmt: skip
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         return Response(body, operation.status, headers, "application/json")
 
+    async def _charge(
+        self, intake: Intake | None, context: Context, params: Any, credential: Credential, host: str
+    ) -> Charge:
+        """What a call is charged for the events that it brings."""
+        if intake is None or not self._limits.concern(credential):
+            return Charge({})
+        checked = await self._run(lambda: self._engine.recorder.check(intake.events(context, params)))
+        if intake.without is not None:
+            return await self._limits.charge(checked, credential, host)
+        await self._limits.charge_person(checked, credential)
+        return Charge({})
+
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _resubmitted(self, workspace: str, params: ResubmitParams) -> list[Event]:
-        event, stored = resubmitted(self._engine, workspace, params)
-        return [event] if stored.entry.status == "open" else []
+
+def _work(
+    operation: Operation, context: Context, params: Any, refused: Mapping[int, Receipt]
+) -> tuple[list[Receipt] | None, bytes]:
+    """The receipts, where the operation takes events in, and the answer. ``refused`` are the events left out."""
+    # Until the answer is written and its parts are dropped, which is here.
+    with seldom_collected():
+        intake = operation.intake
+        if refused and intake is not None and intake.without is not None:
+            params = intake.without(params, refused)
+        result = operation.run(context, params)
+        if intake is None or intake.receipts is None or intake.result is None:
+            return None, msgspec.json.encode(result)
+        receipts = intake.receipts(result)
+        if refused:
+            receipts = merged(receipts, refused)
+            result = intake.result(receipts)
+        return receipts, msgspec.json.encode(result)
 
 
 def _params(operation: Operation, values: Mapping[str, Any], names: Mapping[str, str], credential: Credential) -> Any:
