@@ -19,6 +19,7 @@ from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import DAY
 
@@ -175,7 +176,8 @@ def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, unti
         if is_trusted(each.event)
     ]
     days: dict[str, int] = {}
-    if earned and (len(journey.changes) > 2 or any(is_alone(each) for each in earned)):
+    # The event that earned them may lie on another day than they do: ahead of the clock, or dated by its own zone.
+    if earned and (len(journey.changes) > 2 or any(map(_may_lie_elsewhere, earned))):
         days = days_of(plan, journey, engine.all_events(person, start=start, stop=stop))
     points: dict[int, int] = {}
     for each in earned:
@@ -185,6 +187,10 @@ def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, unti
             day = local_day(journey.zone_at(at), at, calendar.day_start)
         points[day] = points.get(day, 0) + (amount_of(each.event) or 0)
     return points
+
+
+def _may_lie_elsewhere(earned: Recorded) -> bool:
+    return is_alone(earned) or earned.event.occurred_at >= earned.recorded_at
 
 
 def operations(streaks: StreakSet) -> list[Operation]:

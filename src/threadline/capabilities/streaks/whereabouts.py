@@ -44,7 +44,7 @@ class Dated(NamedTuple):
     """The instant of the first of them."""
     counts: Sequence[int]
     into: int = -1
-    """How far into the day a slot is, microseconds; -1 for a group, which knows itself, and for what is held back."""
+    """How far into its own day a slot is, microseconds; -1 for a group."""
     held_back: bool = False
     """Whether they are held back from a third day."""
 
@@ -169,7 +169,7 @@ class Journey:
             else:
                 touch(recent, day, at)
             if not zone:
-                yield Dated(day, instant, group[1], into if day == own else -1, day != own)
+                yield Dated(day, instant, group[1], into, day != own)
             elif id(group) not in firsts:
                 firsts[id(group)] = day
             else:
