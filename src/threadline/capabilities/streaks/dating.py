@@ -126,7 +126,7 @@ def _day(plan: Plan, trial: State, slots: dict[int, int], held_back: dict[int, i
     at, zone = event.occurred_at, zone_named(event.context.get("timezone"))
     if zone is None and not is_alone(recorded):
         into = at - plan.day_start
-        # Of a day with many quarters only hours are told apart.
+        # On a day with many quarters only hours are distinguished.
         quarter, hour = at - into % QUARTER, at - into % HOUR
         return slots[quarter] if quarter in slots else slots[hour]
     day = local_day(zone or plan.calendar.timezone, at, plan.day_start)

@@ -43,7 +43,7 @@ class RunView(msgspec.Struct, kw_only=True):
 
 
 class MilestoneView(msgspec.Struct, kw_only=True):
-    """A milestone that was told, for the last time."""
+    """A milestone, when it was last reported."""
 
     length: int
     day: Day

@@ -6,9 +6,10 @@ hours after a change of zone no event counts for a third day within 24 hours. It
 before it counted for, because somebody who stays at home cannot touch three days in that time either.
 
 This depends on the order in which events occurred, and an event may come late. So days are given out when somebody
-looks. Of the events of the window, see `state`, no more is kept than that takes: of those of one local day in one zone
-the first and the last, and of those that name no zone the quarters of an hour. Only who changes zones back and forth on
-one day could tell the difference, and a person whose events alternate between zones costs little more than another.
+looks. Of the events of the window, see `state`, no more is stored than that takes: the first and the last of those of
+one local day in one zone, and the quarters of an hour of those that name no zone. Only somebody with three or more
+zones within a day or two sees a difference, and a person whose events alternate between zones costs little more than
+others.
 """
 
 from __future__ import annotations
