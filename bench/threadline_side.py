@@ -32,7 +32,7 @@ class Threadline:
 
     def record(self, events: list[Event]) -> None:
         """Record one batch; anything but acceptance or a duplicate ends the benchmark."""
-        for receipt in self.engine.record(events):
+        for receipt in self.engine.recorder.record(events):
             if receipt.status == "accepted":
                 self._accepted += 1
             elif receipt.status != "duplicate":
@@ -50,15 +50,15 @@ class Threadline:
 def read_person(engine: Any, user_id: str, now: int) -> Any:
     """Everything that is known of one person."""
     with engine.reading():
-        person = engine.person(WORKSPACE, f"user_id:{user_id}")
-        return engine.views(person, now)
+        person = engine.reader.person(WORKSPACE, f"user_id:{user_id}")
+        return engine.reader.views(person, now)
 
 
 def read_features(engine: Any, user_id: str, now: int) -> Any:
     """One person's feature vector."""
     with engine.reading():
-        person = engine.person(WORKSPACE, f"user_id:{user_id}")
-        return engine.views(person, now, names=("features",))
+        person = engine.reader.person(WORKSPACE, f"user_id:{user_id}")
+        return engine.reader.views(person, now, names=("features",))
 
 
 def refold(side: Threadline, path: Path, jobs: int) -> int:

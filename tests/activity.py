@@ -86,7 +86,7 @@ def replay(engine: Engine, clock: Clock, told: Sequence[Commit], size: int = 100
     """Record commits as they became known, ``size`` in a call. The engine must run on this clock."""
     for batch in _batches(told, size):
         clock.now = batch[-1].known_at + 1
-        receipts = engine.record([event(commit) for commit in batch])
+        receipts = engine.recorder.record([event(commit) for commit in batch])
         assert {receipt.status for receipt in receipts} == {"accepted"}, receipts
 
 

@@ -88,7 +88,7 @@ def asked(engine: Engine, name: str, who: str, **params: Any) -> Any:
 
 def rankings(engine: Engine, instant: str, **params: Any) -> dict[tuple[str, str], float]:
     found = {}
-    for person in engine.all_people("default"):
+    for person in engine.reader.all_people("default"):
         (identifier,) = person.identifiers.values()
         for topic in asked(
             engine, "interests", identifier.value, as_of=instant, known="now", limit=10_000, **params
@@ -130,7 +130,7 @@ def test_every_summary_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnection,
         for who, value, starts, count, first, last in raw.execute(SUMMARY).fetchall()
     }
     found = {}
-    for person in replayed.all_people("default"):
+    for person in replayed.reader.all_people("default"):
         (identifier,) = person.identifiers.values()
         told = asked(replayed, "interest_summary", identifier.value, limit=100_000)
         assert not told.more

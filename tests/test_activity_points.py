@@ -70,9 +70,9 @@ def replayed(request: pytest.FixtureRequest) -> Iterator[tuple[str, Engine]]:
 
 
 def everybody(engine: Engine) -> Iterator[tuple[str, dict[str, Any]]]:
-    for person in engine.all_people("default"):
+    for person in engine.reader.all_people("default"):
         (identifier,) = person.identifiers.values()
-        yield identifier.value, engine.views(person, parse_time(LAST), names=["points"])["points"]
+        yield identifier.value, engine.reader.views(person, parse_time(LAST), names=["points"])["points"]
 
 
 def test_everybodys_points_are_what_the_raw_file_says(
@@ -102,6 +102,6 @@ def test_everybodys_points_are_what_the_raw_file_says(
 
 def _feed(engine: Engine) -> Iterator[Any]:
     cursor = ""
-    while page := engine.feed(cursor):
+    while page := engine.log.feed(cursor):
         yield from page
         cursor = page[-1].cursor

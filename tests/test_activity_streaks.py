@@ -64,7 +64,7 @@ def replayed() -> Iterator[Engine]:
 
 
 def everybody(engine: Engine) -> Iterator[tuple[str, Any]]:
-    for person in engine.all_people("default"):
+    for person in engine.reader.all_people("default"):
         (identifier,) = person.identifiers.values()
         yield identifier.value, person
 
@@ -74,7 +74,7 @@ def test_every_streak_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnection, 
     expected = {row[0]: row[1:] for row in raw.execute(RUNS, [instant, instant]).fetchall()}
     now, seen = parse_time(instant), set[tuple[int, int]]()
     for who, person in everybody(replayed):
-        daily = replayed.views(person, now, names=["streaks"])["streaks"]["daily"]
+        daily = replayed.reader.views(person, now, names=["streaks"])["streaks"]["daily"]
         runs = len(daily["history"]) + (daily["run"] is not None)
         longest, last, count, current, at_risk = expected.pop(who, (0, None, 0, 0, False))
         assert daily["longest"] == longest, who
@@ -95,7 +95,7 @@ def test_every_recorded_day_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnec
     expected = {(who, day.isoformat()): (count, first) for who, day, count, first in told}
     days = 0
     for who, person in everybody(replayed):
-        state = replayed.asker.states(person, parse_time(LAST))[replayed.catalogue.index["streaks"]]
+        state = replayed.reader.states(person, parse_time(LAST))[replayed.catalogue.index["streaks"]]
         newest = max(int(name[1:]) for name in state if name.startswith("d"))
         for name in (name for name in state if name.startswith("d")):
             assert newest - int(name[1:]) < 13
@@ -107,7 +107,11 @@ def test_every_recorded_day_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnec
 
 
 def test_it_is_all_there_again_after_a_refold(replayed: Engine) -> None:
-    before = [(who, replayed.views(person, parse_time(LAST), names=["streaks"])) for who, person in everybody(replayed)]
-    assert replayed.refold_all() >= 7_679
-    after = [(who, replayed.views(person, parse_time(LAST), names=["streaks"])) for who, person in everybody(replayed)]
+    before = [
+        (who, replayed.reader.views(person, parse_time(LAST), names=["streaks"])) for who, person in everybody(replayed)
+    ]
+    assert replayed.maintenance.refold_all() >= 7_679
+    after = [
+        (who, replayed.reader.views(person, parse_time(LAST), names=["streaks"])) for who, person in everybody(replayed)
+    ]
     assert after == before

@@ -70,7 +70,7 @@ def test_the_people_are_those_of_an_independent_query(
     answer = shop.what_if(**question, samples=1_000, wait=True)
     assert (answer["state"], answer["failed"], answer["errors"]) == ("done", 0, 0)
     assert len(touched) > 100
-    people = {shop.engine.person("default", f"user_id:cdnow-{customer:04}").id: customer for customer in touched}
+    people = {shop.engine.reader.person("default", f"user_id:cdnow-{customer:04}").id: customer for customer in touched}
     found = {people[sample["person"]]: sample for sample in answer["samples"]}
     assert found.keys() == touched.keys()
     assert answer["people_changed"] == len(touched)

@@ -116,7 +116,7 @@ def measure(stage: Stage) -> list[Row]:
 
 def _record(on: Engine, events: list[Event], size: int) -> None:
     for first in range(0, len(events), size):
-        receipts = on.record(events[first : first + size])
+        receipts = on.recorder.record(events[first : first + size])
         assert {receipt.status for receipt in receipts} == {"accepted"}
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bench.contest import in_child
 from bench.load import Load, Measured, batch_requests, drive, get, single_requests
 from bench.row import Goal, Row, compared, quantiles
-from bench.server import READ_TOKEN, WRITE_KEY, Server
+from bench.server import READ_TOKEN, WRITE_KEY, Server, unlimited
 from bench.stage import Stage
 from threadline.testing.world import World
 
@@ -49,7 +49,9 @@ def measure(stage: Stage) -> list[Row]:
     """Rows of the three loads, one after the other, on our server and the earlier commit's turn by turn."""
     seconds = stage.seconds
     with ExitStack() as stack:
-        servers = {tree.name: stack.enter_context(Server(stage.file(tree), tree)) for tree in stage.trees}
+        servers = {
+            tree.name: stack.enter_context(Server(stage.file(tree), tree, **unlimited(tree))) for tree in stage.trees
+        }
 
         def run(plan: Plan, rounds: int = ROUNDS) -> Found:
             return run_load(stage, servers, plan, seconds, rounds)

@@ -56,7 +56,7 @@ def _measure(world: World, folder: Path, seconds: float) -> dict[str, Any]:
     source = random.Random(f"{world.seed} boards")
     for side in (engine, plain):
         for batch in _told(source, range(LIVING), "first"):
-            side.record(batch)
+            side.recorder.record(batch)
     _fill(engine, source)
     found = _ask(engine, source, seconds)
     taken = {"with": 0.0, "without": 0.0}
@@ -65,7 +65,7 @@ def _measure(world: World, folder: Path, seconds: float) -> dict[str, Any]:
         for name, side in (("with", engine), ("without", plain)):
             started_at = time.perf_counter()
             for batch in batches:
-                side.record(batch)
+                side.recorder.record(batch)
             taken[name] += time.perf_counter() - started_at
     for name, spent in taken.items():
         found[name] = ROUNDS * 5 * BATCH / spent

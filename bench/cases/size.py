@@ -10,7 +10,7 @@ import msgspec
 from bench.cases.http import BATCH, FASTEST, Plan, run_load
 from bench.contest import Tape, in_child
 from bench.row import Goal, Row, compared
-from bench.server import Server
+from bench.server import Server, unlimited
 from bench.side import file_bytes
 from bench.stage import Stage
 from bench.threadline_side import Threadline
@@ -36,7 +36,7 @@ def measure(stage: Stage) -> list[Row]:
     }
     seconds, memory = LOADED_STRETCHES * stage.seconds, {}
     for tree in stage.trees:
-        with Server(stage.file(tree), tree) as server:
+        with Server(stage.file(tree), tree, **unlimited(tree)) as server:
             plan = Plan(batches=round(seconds * FASTEST), readers=2, read_rate=100.0)
             run_load(stage, {tree.name: server}, plan, seconds)
             memory[tree.name] = server.rss_bytes / 1e6

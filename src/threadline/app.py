@@ -37,8 +37,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, Told
-from threadline.surfaces.http.rate import SharedLimits
+from threadline.surfaces.composition import Composition, Copied, SharedLimits, Told
 from threadline.surfaces.python import Threadline
 from threadline.surfaces.rereading import readers
 
@@ -95,12 +94,12 @@ def open_engine(
     if not readonly:
         _refuse_half_moved(opened)
     engine = Engine(_with_cache(opened, chosen, readonly), made, clock)
-    engine.readers.update(readers(made.rules.kinds))
+    engine.rejected.readers.update(readers(made.rules.kinds))
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:
         engine.ranks.refresh_seconds = chosen.leaderboard_refresh_seconds  # others write to this store
-    engine.activation_changed_max = chosen.activation_changed_max if chosen.activation_what_if else None
+    engine.simulations.activation_changed_max = chosen.activation_changed_max if chosen.activation_what_if else None
     engine.shared.refresh_seconds = chosen.rules_refresh_seconds if shared_store else None
     write_keys, tokens = (
         _credentials(chosen.write_keys, "default", "write_keys"),

@@ -48,7 +48,9 @@ def events(asked: Asked, *types: str) -> list[dict[str, Any]]:
 
 
 def views(asked: Asked) -> dict[str, Any]:
-    found: dict[str, Any] = asked.engine.views(asked.engine.person("default", "user_id:ada"), asked.now + 1)
+    found: dict[str, Any] = asked.engine.reader.views(
+        asked.engine.reader.person("default", "user_id:ada"), asked.now + 1
+    )
     return found
 
 

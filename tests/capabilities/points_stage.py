@@ -49,7 +49,7 @@ class Stage:
         occurred_at = self.now if at is None else at
         identifiers = fields.pop("identifiers", (Identifier("user_id", who),))
         event = Event(type=type, identifiers=identifiers, occurred_at=occurred_at, **fields)
-        [receipt] = self.engine.record([event])
+        [receipt] = self.engine.recorder.record([event])
         return receipt
 
     def ask(self, operation: str, /, *, source: str = "shop", **params: Any) -> Any:
@@ -72,5 +72,5 @@ class Stage:
 
     def types(self, who: str = "ada") -> list[str]:
         """The types of a person's events, in the order in which they occurred."""
-        person = self.engine.person("default", f"user_id:{who}")
-        return [recorded.event.type for recorded in self.engine.events(person, limit=1_000)]
+        person = self.engine.reader.person("default", f"user_id:{who}")
+        return [recorded.event.type for recorded in self.engine.reader.events(person, limit=1_000)]

@@ -18,8 +18,8 @@ def bought(asked: Asked, who: str, total: Any, at: int | None = None) -> None:
 
 
 def told(asked: Asked, who: str = "ada") -> list[tuple[str, str]]:
-    person = asked.engine.person("default", f"user_id:{who}")
-    events = asked.engine.events(person, limit=1_000)
+    person = asked.engine.reader.person("default", f"user_id:{who}")
+    events = asked.engine.reader.events(person, limit=1_000)
     return [(e.event.type, e.event.properties["segment"]) for e in events if e.event.type.startswith("segment_")]
 
 

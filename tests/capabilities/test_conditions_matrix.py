@@ -12,13 +12,13 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from threadline.capabilities.conditions import Conditions, Subject, read_json, read_where
+from threadline.capabilities.conditions import Conditions, Subject, read_json
+from threadline.capabilities.conditions.forms import DEFS, WHERE, WHERE_FORM
 from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
-from threadline.capabilities.conditions.schema import DEFS, WHERE
-from threadline.capabilities.definitions import Document
+from threadline.capabilities.definitions import Document, Plain
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.deciding import decide
-from threadline.capabilities.rules.reading import rule_of_json, set_of_json
+from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.kernel.event import Event, Recorded
 
 PAGE = (Path(__file__).parents[2] / "docs" / "conditions.md").read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def of_where(properties: Properties, operator: str, operand: Any) -> bool:
         document = Document("threadline.yaml")
         node = document.compose(yaml.safe_dump(written, allow_unicode=True))
         assert node is not None
-        where = read_where(document, node, "feature 'f'")
+        where = WHERE_FORM.read(Plain(document, "feature 'f'").part(node))
         assert document.problems == []
         assert where
         answers.add(where.test(recorded(properties).event))

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.conditions_drawn import NAMES, traits, trees, values
-from threadline.capabilities.conditions import Conditions, Subject, Trace, plain, read_json, read_yaml
-from threadline.capabilities.conditions.schema import CONDITION, DEFS
-from threadline.capabilities.definitions import Document
+from threadline.capabilities.conditions import Conditions, Subject, Trace, plain, read_json
+from threadline.capabilities.conditions.forms import CONDITION, DEFS, WHEN_FORM
+from threadline.capabilities.definitions import Document, Noted, Plain
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import CONDITION_DEPTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX
@@ -57,6 +57,14 @@ def test_a_trace_tells_what_was_asked_and_no_more_is_needed(tree: dict[str, Any]
     assert (
         folded(tree, iter(trace.steps), asked, False) == folded(tree, iter(trace.steps), asked, True) == trace.matched
     )
+
+
+def read_yaml(document: Document, root: yaml.Node) -> Any:
+    """The tree under a node; None if something is wrong with it."""
+    try:
+        return WHEN_FORM.read(Plain(document, "a condition").part(root)).tree
+    except Noted:
+        return None
 
 
 def folded(tree: dict[str, Any], steps: Any, asked: set[int], otherwise: bool) -> bool:
@@ -303,7 +311,7 @@ def test_several_mistakes_are_told_at_once_with_their_lines() -> None:
     )
     assert root is not None
     assert read_yaml(document, root) is None
-    assert document.in_order() == ["segments.yaml:7: a condition: 'equals' is listed twice; keep one"]
+    assert document.in_order() == ["segments.yaml:7: a condition: `all[2].any[1]`: 'equals' is listed twice; keep one"]
     document = Document("segments.yaml")
     root = document.compose("all:\n  - field: traits.b\n    equalz: 2\n  - any:\n      - {field: event.x, in: [1]}\n")
     assert root is not None

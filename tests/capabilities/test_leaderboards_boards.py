@@ -218,13 +218,13 @@ def test_merge_and_split_move_scores_at_once() -> None:
     for day in range(4):
         stage.now = STARTS_AT + day * DAY
         stage.tell("tool_used", "ada" if day % 2 else "bob")
-    ids = [stage.engine.person("default", f"user_id:{who}").id for who in ("ada", "bob")]
-    stage.engine.merge("default", *ids, request="join", force=True)
+    ids = [stage.engine.reader.person("default", f"user_id:{who}").id for who in ("ada", "bob")]
+    stage.engine.identity.merge("default", *ids, request="join", force=True)
     assert [score for _, _, score in board(stage, "streak")] == [4]
     assert [score for _, _, score in board(stage, "points")] == [20]
-    survivor = stage.engine.person("default", ids[0])
+    survivor = stage.engine.reader.person("default", ids[0])
     other = next(str(i) for thread, i in survivor.identifiers.items() if thread != survivor.id)
-    stage.engine.split("default", survivor.id, [other], request="split")
+    stage.engine.identity.split("default", survivor.id, [other], request="split")
     assert sorted(score for _, _, score in board(stage, "streak")) == [1, 1]
     assert sorted(score for _, _, score in board(stage, "points")) == [10, 10]
 
@@ -262,8 +262,8 @@ def test_who_travels_keeps_the_streak_until_midnight_over_there() -> None:
     stage.now = STARTS_AT + 9 * HOUR
     stage.tell("page", "ada", context={"timezone": "UTC"})
     stage.tell("page", "ada", context={"timezone": "Asia/Tokyo"})  # the same day, and nothing more is counted
-    person = stage.engine.person("default", "user_id:ada")
-    told = stage.engine.views(person, stage.now + 1, names=["streaks"])["streaks"]["daily"]["expires_at"]
+    person = stage.engine.reader.person("default", "user_id:ada")
+    told = stage.engine.reader.views(person, stage.now + 1, names=["streaks"])["streaks"]["daily"]["expires_at"]
     dies_at = parse_time(told)
     stage.now = dies_at - 2
     assert standing(stage, "ada", "streak")["score"] == 1

@@ -119,8 +119,8 @@ def test_a_region_can_be_called_whatever(country: Any) -> None:
     stage = staged(BOARDS)
     stage.tell("tool_used", "ada")
     stage.tell("identify", "ada", properties={"country": country}, source_type="internal")
-    ada = stage.engine.person("default", "user_id:ada")
-    [mine] = stage.engine.views(ada, stage.now + 1)["leaderboards"]["points"]["scopes"] or [""]
+    ada = stage.engine.reader.person("default", "user_id:ada")
+    [mine] = stage.engine.reader.views(ada, stage.now + 1)["leaderboards"]["points"]["scopes"] or [""]
     if country in (7, "a/b", "tag=vip"):
         assert mine == f"country={country}"
         assert board(stage, "points", scope=mine) == [(1, "user_id:ada", 3)]

@@ -92,7 +92,7 @@ class Lived:
         for call in calls:
             while True:
                 try:
-                    receipts = self.on.record(call)
+                    receipts = self.on.recorder.record(call)
                     break
                 except staging.Crash:
                     self.on = self.opened()
@@ -111,7 +111,9 @@ class Lived:
             self._see_to_what_is_due(self.now)
 
     def _see_to_what_is_due(self, instant: int) -> None:
-        while due := [at for person in self.on.all_people("default") for at in person.timers.values() if at <= instant]:
+        while due := [
+            at for person in self.on.reader.all_people("default") for at in person.timers.values() if at <= instant
+        ]:
             self.now = max(self.now, min(due))
             Dispatcher(self.on, {}, "test").run_once()
 
@@ -130,11 +132,11 @@ class Lived:
         return [self._audited(picture) for picture in pictures]
 
     def _audited(self, picture: dict[str, Any]) -> Audited:
-        person = self.on.person("default", picture["identifiers"][0])
+        person = self.on.reader.person("default", picture["identifiers"][0])
         names = ("type", "source_type", "occurred_at", "marks", "historical", "properties")
         lines = [
             {"id": r.id, "cause": r.cause, "thread": r.thread, **{name: getattr(r.event, name) for name in names}}
-            for r in self.on.events(person, limit=1_000)
+            for r in self.on.reader.events(person, limit=1_000)
         ]
         return person.id, picture, lines
 
@@ -177,7 +179,7 @@ def rows(store: Store) -> list[tuple[str, str]]:
 
 def _wanted(on: Engine) -> Iterator[tuple[str, str]]:
     index = CATALOGUE.index["leaderboards"]
-    for person in on.all_people("default"):
+    for person in on.reader.all_people("default"):
         for row in CATALOGUE.projections[index].rows(person.states[index], "default", person.id):
             yield row.partition, row.sort
 
@@ -217,8 +219,8 @@ def test_a_board_read_at_the_microsecond_at_which_a_timer_fires_and_a_purchase_l
     lived.tell([[staging.event("purchase_completed", ada, "second", lived.now + HOUR, properties=purchase)]])
     lived.now += HOUR
     Dispatcher(lived.on, {}, "test").run_once()
-    person = lived.on.person("default", "user_id:ada")
-    fired = lived.on.events(person, types=frozenset({TIMER_FIRED}))
+    person = lived.on.reader.person("default", "user_id:ada")
+    fired = lived.on.reader.events(person, types=frozenset({TIMER_FIRED}))
     assert {each.recorded_at for each in fired} == {lived.now}
     _assert_boards_say_what_views_say(lived)
     assert [place.score for place in lived.ask("leaderboard", name="spenders").places] == [25]
@@ -227,13 +229,13 @@ def test_a_board_read_at_the_microsecond_at_which_a_timer_fires_and_a_purchase_l
 def _assert_boards_say_what_views_say(lived: Lived) -> None:
     for name in ("streak", "longest", "spenders", "reached"):
         held = {entry.person: entry.score for entry in lived.ask("leaderboard", name=name).places}
-        shown = {person.id: _shown(lived, person, name) for person in lived.on.all_people("default")}
+        shown = {person.id: _shown(lived, person, name) for person in lived.on.reader.all_people("default")}
         assert held == {person: score for person, score in shown.items() if score}, name
 
 
 def _shown(lived: Lived, person: Any, name: str) -> Any:
     first, *others = DECLARED[name]["score"].split(".")
-    found = lived.on.views(person, lived.on.now())[first]
+    found = lived.on.reader.views(person, lived.on.now())[first]
     for step in others:
         found = found[step]
     return found["value"] if first == "features" else found
@@ -255,14 +257,14 @@ def test_merged_and_unmerged_boards_are_those_of_people_who_never_met(random: Ra
     lived.tell(scenarios.batched(random, history))
     lived.until(lived.now + HOUR)  # past all edges of windows, so that a microsecond more or less changes nothing
     before, apart = rows(lived.store), lived.check()
-    lived.on.merge("default", A, B, request="m")
+    lived.on.identity.merge("default", A, B, request="m")
     assert rows(lived.store) != before
     # The auditor joins people by what names them both; this says so and nothing else.
     lived.told.append(staging.event("tag_removed", names[0] | {"user_id": "link"}, "link 0"))
     lived.told.append(staging.event("tag_removed", names[1] | {"user_id": "link"}, "link 1"))
     lived.check()
     del lived.told[-2:]
-    merge = lived.on.events(lived.on.person("default", A), types=frozenset({MERGED}), limit=1)[0]
-    lived.on.unmerge("default", merge.id, request="u")
+    merge = lived.on.reader.events(lived.on.reader.person("default", A), types=frozenset({MERGED}), limit=1)[0]
+    lived.on.identity.unmerge("default", merge.id, request="u")
     assert rows(lived.store) == before
     assert lived.check() == apart > 0

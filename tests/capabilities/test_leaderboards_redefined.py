@@ -44,8 +44,8 @@ def opened(definitions: str, store: MemoryStore, now: int) -> Stage:
 def expected(stage: Stage, name: str) -> set[tuple[int, str, int]]:
     """Everybody's rank and number, from what is told of each person."""
     scores = {}
-    for person in stage.engine.all_people("default"):
-        views = stage.engine.views(person, stage.now + 1)
+    for person in stage.engine.reader.all_people("default"):
+        views = stage.engine.reader.views(person, stage.now + 1)
         by_points = name == "points" and "points: {score: points.earned" in stage.definitions
         scores[person.id] = views["points"]["earned"] if by_points else views["streaks"]["daily"]["longest"]
     return {(1 + sum(o > s for o in scores.values()), id, s) for id, s in scores.items() if s}
@@ -124,7 +124,7 @@ def test_of_two_refreshes_at_once_the_one_that_began_later_has_the_last_word(mon
 
     one, other = (opened(VARIANTS[1], store, now) for _ in range(2))  # type: ignore[arg-type]
     monkeypatch.setattr(indexing, "_empty", remove_and_wait)
-    later = threading.Thread(target=one.engine.write_rows, args=[NAME])
+    later = threading.Thread(target=one.engine.maintenance.write_rows, args=[NAME])
     _, begun = indexing._begin(store, projection)  # an earlier one, which has got as far as this
     later.start()
     assert emptied.wait(30)

@@ -111,7 +111,7 @@ def kept(asked: Asked, payload: dict[str, Any], form: str) -> str:
         id="1" * 32, workspace="default", source="web", code="no_identifier", message="", received_at=asked.now,
         payload=payload, form=form,
     )  # fmt: skip
-    asked.engine.reject([entry])
+    asked.engine.rejected.add([entry])
     return entry.id
 
 
@@ -131,7 +131,7 @@ def test_a_wires_payload_is_read_by_the_reader_of_its_form() -> None:
         who = (Identifier("user_id", payload["userId"]),)
         return Event(type=payload["event"], identifiers=who, occurred_at=entry.received_at, key=payload["messageId"])
 
-    asked.engine.readers = {"made_up": read}
+    asked.engine.rejected.readers = {"made_up": read}
     payload = {"messageId": "m", "event": "Signed Up"}
     id = kept(asked, payload, "made_up")
     with pytest.raises(EventRejected, match="still nobody"):

@@ -325,7 +325,7 @@ def test_a_message_is_found_after_its_credential_is_gone() -> None:
 def test_a_message_is_found_whatever_its_source_is_called() -> None:
     asked = Asked()
     for source in ("", "a/b", "\n", "é" * 2_000):
-        (receipt,) = asked.engine.record([Event(
+        (receipt,) = asked.engine.recorder.record([Event(
             type="page", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT, key=f"by {source[:9]}",
             source=source,
         )])  # fmt: skip

@@ -352,7 +352,7 @@ def test_whoever_an_identifier_founded_stays_although_it_names_nobody_any_more(d
     shown = asked.ask("person", id=person)
     assert shown["features"]["campaign_ignored"]["value"] == 1
     assert shown["id"] == asked.ask("person", id="user_id:ada")["id"] == person
-    assert len(list(asked.engine.all_people("default"))) == 1
+    assert len(list(asked.engine.reader.all_people("default"))) == 1
     assert asked.ask("rejected")["entries"] == []
 
 

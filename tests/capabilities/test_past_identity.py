@@ -298,7 +298,7 @@ def test_what_was_served_is_what_is_told_of_it_later(history: list[Any], random:
     merges: list[str] = []
     for number, call in enumerate(scenarios.batched(random, history, size_max=4)):
         asked.now = max(asked.now + DAY, scenarios.NOW + number * DAY)
-        asked.engine.record([ahead(random, asked.now, event) for event in call])
+        asked.engine.recorder.record([ahead(random, asked.now, event) for event in call])
         operate(asked, random, merges, number)
         asked.now += DAY // 2
         for operation in READS:

@@ -264,7 +264,7 @@ def test_no_cutting_into_calls_changes_what_is_earned(size: int) -> None:
         stage = Stage()
         events = _told(60)
         for start in range(0, 60, size):
-            stage.engine.record(events[start : start + size])
+            stage.engine.recorder.record(events[start : start + size])
         return stage.points()
 
     assert dumped(size) == dumped(60)
@@ -277,8 +277,8 @@ def test_a_late_event_that_repairs_a_streak_changes_no_points_and_is_flagged() -
         stage.tell("tool_used")
     before = stage.ask("points_ledger", id="user_id:ada")["lines"]
     stage.tell("page", at=STARTS_AT + 4 * DAY)  # it fills the gap and earns nothing itself
-    person = stage.engine.person("default", "user_id:ada")
-    assert stage.engine.views(person, stage.now + 1, names=["streaks"])["streaks"]["daily"]["current"] == 6
+    person = stage.engine.reader.person("default", "user_id:ada")
+    assert stage.engine.reader.views(person, stage.now + 1, names=["streaks"])["streaks"]["daily"]["current"] == 6
     assert stage.ask("points_ledger", id="user_id:ada")["lines"] == before
     stage.now += DAY
     stage.tell("tool_used")

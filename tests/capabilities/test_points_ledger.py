@@ -187,13 +187,13 @@ def test_a_line_that_is_dated_ahead_is_dated_when_it_comes_in(type: str) -> None
         type=type, identifiers=(Identifier("user_id", "ada"),), occurred_at=stage.now + HOUR, key="line",
         properties={"points": 100},
     )  # fmt: skip
-    assert [each.status for each in stage.engine.record([line, line])] == ["accepted", "duplicate"]
+    assert [each.status for each in stage.engine.recorder.record([line, line])] == ["accepted", "duplicate"]
     view = stage.points()
     assert view["balance"] == (100 if type in ("points_earned", "points_adjusted") else -100)
     # What can be spent is what is told to be there.
     assert stage.ask("points_spend", id="user_id:ada", points=60, request="r")["balance"] in (40, -100)
     assert stage.points()["balance"] in (40, -100)
     stage.now += 2 * HOUR
-    assert [each.status for each in stage.engine.record([line])] == ["duplicate"]
+    assert [each.status for each in stage.engine.recorder.record([line])] == ["duplicate"]
     outside = stage.tell(type, at=stage.now + HOUR, properties={"points": 5})
-    assert stage.engine.event("default", outside.id).event.occurred_at == stage.now + HOUR
+    assert stage.engine.log.event("default", outside.id).event.occurred_at == stage.now + HOUR

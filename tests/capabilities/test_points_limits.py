@@ -36,15 +36,15 @@ def told(type: str, at: int, number: int, **fields: Any) -> Event:
 
 def lines(stage: Stage, rule: str) -> list[int]:
     """When the lines of a rule occurred, the oldest first."""
-    person = stage.engine.person("default", "user_id:ada")
-    found = stage.engine.events(person, types=frozenset({POINTS_EARNED}), limit=1_000)
+    person = stage.engine.reader.person("default", "user_id:ada")
+    found = stage.engine.reader.events(person, types=frozenset({POINTS_EARNED}), limit=1_000)
     return [each.event.occurred_at for each in found if each.event.properties["rule"] == rule]
 
 
 def imported(definitions: str, events: list[Event], size: int) -> Stage:
     stage = Stage(definitions)
     for start in range(0, len(events), size):
-        stage.engine.record(events[start : start + size])
+        stage.engine.recorder.record(events[start : start + size])
     return stage
 
 
@@ -83,7 +83,7 @@ def test_files_may_be_imported_in_any_order(years: list[int]) -> None:
     stage = Stage()
     for year in years:
         start = YEARS_AGO + year * 200 * DAY
-        stage.engine.record(
+        stage.engine.recorder.record(
             [told("app_opened", start + step * 6 * HOUR, 1_000 * year + step, historical=True) for step in range(80)]
         )
     assert stage.points()["earned"] == 80
@@ -113,7 +113,7 @@ def test_a_merge_does_not_forget() -> None:
     stage.tell("app_opened", "ada")
     stage.tell("app_opened", at=YEARS_AGO, identifiers=(Identifier("anonymous_id", "phone"),), historical=True)
     both = (Identifier("user_id", "ada"), Identifier("anonymous_id", "phone"))
-    stage.engine.record(
+    stage.engine.recorder.record(
         [
             Event(type="page", identifiers=both, occurred_at=STARTS_AT, key="joined", source_type="external"),
             told("app_opened", YEARS_AGO + HOUR, 1, historical=True),

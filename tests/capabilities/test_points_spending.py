@@ -68,8 +68,8 @@ def test_a_request_is_the_same_wish_whoever_sends_it() -> None:
     stage.ask("points_adjust", id="user_id:ada", points=5, request="sorry", reason="late")
     stage.ask("points_adjust", source="direct", id="user_id:ada", points=5, request="sorry", reason="late")
     assert stage.points()["balance"] == 45
-    person = stage.engine.person("default", "user_id:ada")
-    wished = next(each for each in stage.engine.events(person) if each.event.type == "points_spend_requested")
+    person = stage.engine.reader.person("default", "user_id:ada")
+    wished = next(each for each in stage.engine.reader.events(person) if each.event.type == "points_spend_requested")
     assert wished.event.wire == {"by": "shop"}
 
 
@@ -171,9 +171,9 @@ def test_who_is_merged_meanwhile_gets_the_same_answer() -> None:
     stage = rich(100)
     stage.tell("tool_used", "bob")
     first = stage.ask("points_spend", id="user_id:ada", points=60, request="one")
-    other = stage.engine.person("default", "user_id:bob").id
-    ada = stage.engine.person("default", "user_id:ada").id
-    stage.engine.merge("default", ada, other, request="join", force=True)
+    other = stage.engine.reader.person("default", "user_id:bob").id
+    ada = stage.engine.reader.person("default", "user_id:ada").id
+    stage.engine.identity.merge("default", ada, other, request="join", force=True)
     for who in ("user_id:ada", ada):
         again = stage.ask("points_spend", id=who, points=60, request="one")
         assert (again["status"], again["event"]) == ("spent", first["event"])
@@ -186,11 +186,11 @@ def test_a_merge_adds_and_a_split_may_leave_a_debt_that_is_earned_back() -> None
     for _ in range(4):
         stage.tell("tool_used", "bob")
     stage.tell("page", "ada")
-    ids = [stage.engine.person("default", f"user_id:{who}").id for who in ("ada", "bob")]
-    stage.engine.merge("default", *ids, request="join", force=True)
+    ids = [stage.engine.reader.person("default", f"user_id:{who}").id for who in ("ada", "bob")]
+    stage.engine.identity.merge("default", *ids, request="join", force=True)
     assert spend(stage, 15, "one") == "spent"  # asked for by the name of ada, who earned nothing
-    person = stage.engine.person("default", "user_id:ada")
-    stage.engine.split("default", person.id, ["user_id:ada"], request="split")
+    person = stage.engine.reader.person("default", "user_id:ada")
+    stage.engine.identity.split("default", person.id, ["user_id:ada"], request="split")
     assert (stage.points("ada")["balance"], stage.points("bob")["balance"]) == (-15, 20)
     assert spend(stage, 1, "two") == "refused"
     for _ in range(4):
@@ -266,11 +266,11 @@ def test_who_is_parted_again_keeps_what_expires() -> None:
     stage = Stage(EXPIRING)
     for who in ("ada", "bo"):
         stage.tell("tool_used", who)
-    stage.engine.merge("default", "user_id:ada", "user_id:bo", request="join", force=True)
+    stage.engine.identity.merge("default", "user_id:ada", "user_id:bo", request="join", force=True)
     # Earned together, in the month that each had a timer for.
     stage.tell("tool_used", "bo")
-    merged = next(each for each in stage.engine.feed() if each.entry.type == MERGED)
-    stage.engine.unmerge("default", merged.entry.id, request="part")
+    merged = next(each for each in stage.engine.log.feed() if each.entry.type == MERGED)
+    stage.engine.identity.unmerge("default", merged.entry.id, request="part")
     stage.now = STARTS_AT + 70 * DAY
     while stage.dispatch():
         pass
@@ -279,8 +279,8 @@ def test_who_is_parted_again_keeps_what_expires() -> None:
 
 
 def _expiries(stage: Stage, who: str) -> list[Recorded]:
-    person = stage.engine.person("default", f"user_id:{who}")
-    return stage.engine.events(person, types=frozenset({"points_expired"}))
+    person = stage.engine.reader.person("default", f"user_id:{who}")
+    return stage.engine.reader.events(person, types=frozenset({"points_expired"}))
 
 
 def test_a_longer_life_declared_later_counts_for_all_that_is_left() -> None:
@@ -312,15 +312,15 @@ def test_the_balance_is_never_below_zero_at_any_instant(seed: int) -> None:
         instants.append(stage.now)
     if not _is_known(stage):
         return
-    person = stage.engine.person("default", "user_id:ada")
+    person = stage.engine.reader.person("default", "user_id:ada")
     for now in instants:
-        view = stage.engine.views(person, now + 1, known_at=now + 1, names=["points"])["points"]
+        view = stage.engine.reader.views(person, now + 1, known_at=now + 1, names=["points"])["points"]
         assert view["balance"] >= 0, now
 
 
 def _is_known(stage: Stage) -> bool:
     try:
-        return bool(stage.engine.person("default", "user_id:ada"))
+        return bool(stage.engine.reader.person("default", "user_id:ada"))
     except NotFound:
         return False
 

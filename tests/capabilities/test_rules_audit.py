@@ -61,7 +61,7 @@ def test_decisions_follow_their_person_through_a_merge() -> None:
     asked = people()
     id = applied(asked)
     asked.tell("page", user_id="bob")
-    asked.engine.merge("default", "user_id:bob", "user_id:ada", request="m", force=True)
+    asked.engine.identity.merge("default", "user_id:bob", "user_id:ada", request="m", force=True)
     (made,) = asked.ask("decisions", person="user_id:bob")["decisions"]
     assert made["event_id"] == id
     assert made["person"] == asked.ask("person", id="user_id:bob")["id"]
@@ -140,7 +140,7 @@ def test_a_call_that_was_given_up_on_is_not_done() -> None:
     asked.now += HOUR
     Dispatcher(asked.engine, {"webhook": Gone()}, "test").run_once()
     assert standing() == "parked"
-    assert asked.engine.redrive(asked.engine.parked("default"), "ops") == 1
+    assert asked.engine.delivery.redrive(asked.engine.delivery.dead_letters("default"), "ops") == 1
     assert standing() == "retrying"
     asked.now += HOUR
     Dispatcher(asked.engine, {"webhook": Crm()}, "test").run_once()
@@ -174,7 +174,7 @@ def test_a_call_is_parked_where_nothing_can_tell_so(failures: int) -> None:
         Dispatcher(asked.engine, {"webhook": crm}, "test").run_once()
     told = ["retried"] * failures
     assert (len(crm.sent), standing()) == (failures + 1, ("parked", told))
-    assert asked.engine.redrive(asked.engine.parked("default"), "ops") == 1
+    assert asked.engine.delivery.redrive(asked.engine.delivery.dead_letters("default"), "ops") == 1
     told += ["redriven"]
     assert standing() == ("retrying", told)
     asked.now += HOUR
@@ -224,7 +224,7 @@ def forge(asked: Asked, **changes: Any) -> None:
         type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT, key="forged",
         source_type="internal", properties=properties,
     )  # fmt: skip
-    assert asked.engine.record([event])[0].status == "accepted"
+    assert asked.engine.recorder.record([event])[0].status == "accepted"
 
 
 def test_every_decision_can_be_reckoned_again() -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.laws.staging import CATALOGUE, Crash, CrashingStore, assert_log_is_whole, assert_refold_changes_nothing
 from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.rules import Book, decide
+from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.capabilities.rules.hashing import decision_hash, is_shortened, plain_step
 from threadline.capabilities.rules.policy import rules_policy
 from threadline.capabilities.rules.projection import TABLE
-from threadline.capabilities.rules.reading import rule_of_json, set_of_json
 from threadline.capabilities.rules.verifying import breaches
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
@@ -68,7 +68,7 @@ def engine(store: Any) -> Engine:
 def told(store: Any, calls: Sequence[Sequence[Event]]) -> Engine:
     on = engine(store)
     for call in calls:
-        assert {receipt.status for receipt in on.record(call)} <= {"accepted", "duplicate"}
+        assert {receipt.status for receipt in on.recorder.record(call)} <= {"accepted", "duplicate"}
     return on
 
 
@@ -78,7 +78,9 @@ def whole(on: Engine) -> tuple[list[str], list[Any]]:
 
 
 def decisions(on: Engine) -> list[dict[str, Any]]:
-    found = [on.event("default", each.entry.id) for each in feed_pages(on.store) if each.entry.type == "decision_made"]
+    found = [
+        on.log.event("default", each.entry.id) for each in feed_pages(on.store) if each.entry.type == "decision_made"
+    ]
     return [recorded.event.properties for recorded in found if recorded.event.source_type == "internal"]
 
 
@@ -91,7 +93,7 @@ def test_batches_duplicates_and_crashes_change_nothing(events: list[Event], rand
     for call in scenarios.batched(random, events):
         while True:
             try:
-                engine(fragile(store, random)).record(call)
+                engine(fragile(store, random)).recorder.record(call)
                 break
             except Crash:
                 continue
@@ -109,18 +111,20 @@ def fragile(store: MemoryStore, random: Random) -> Any:
 @given(events=scenarios.histories(people=2), random=scenarios.randoms)
 def test_merging_and_undoing_it_leaves_the_decisions_of_each(events: list[Event], random: Random) -> None:
     on = told(MemoryStore(), scenarios.batched(random, events))
-    people = list(on.all_people("default"))
+    people = list(on.reader.all_people("default"))
     if len(people) < 2:
         return
-    before = {person.id: on.views(person, NOW + 10)["decisions"] for person in people}
+    before = {person.id: on.reader.views(person, NOW + 10)["decisions"] for person in people}
     made = decisions(on)
     one, other = sorted(before, key=lambda id: (-len(before[id]), id))[:2]
-    _, gone = on.merge("default", one, other, request="m", force=True)
-    merged = on.views(on.person("default", one), NOW + 10)["decisions"]
+    _, gone = on.identity.merge("default", one, other, request="m", force=True)
+    merged = on.reader.views(on.reader.person("default", one), NOW + 10)["decisions"]
     assert set(merged) == {*before[one], *before[other]}
-    merges = on.events(on.person("default", one), types=frozenset({"threadline.person_merged"}))
-    on.unmerge("default", next(each.id for each in merges if each.event.properties["merged"] == gone), request="u")
-    after = {person.id: on.views(person, NOW + 10)["decisions"] for person in on.all_people("default")}
+    merges = on.reader.events(on.reader.person("default", one), types=frozenset({"threadline.person_merged"}))
+    on.identity.unmerge(
+        "default", next(each.id for each in merges if each.event.properties["merged"] == gone), request="u"
+    )
+    after = {person.id: on.reader.views(person, NOW + 10)["decisions"] for person in on.reader.all_people("default")}
     assert after == before
     # Neither is an event that rules are asked of.
     assert decisions(on) == made

@@ -64,8 +64,8 @@ def test_refreshing_sets_the_timers_that_new_segments_need() -> None:
     other.now += 10 * DAY
     work(other)
     assert told(other) == [("segment_entered", "lapsed")]
-    person = other.engine.person("default", "user_id:ada")
-    (entered,) = other.engine.events(person, types=frozenset({"segment_entered"}))
+    person = other.engine.reader.person("default", "user_id:ada")
+    (entered,) = other.engine.reader.events(person, types=frozenset({"segment_entered"}))
     assert entered.event.occurred_at == STARTS_AT + 5 * DAY
 
 
@@ -99,9 +99,12 @@ MISTAKES = [
     ("segments: {Big: {when: {field: tags, contains: vip}}}", "t.yaml:1: 'Big' is not a valid segment name"),
     ("segments:\n  a: {}", "t.yaml:2: segment 'a' needs `when`"),
     ("segments:\n  a: {wen: 1}", "t.yaml:2: segment 'a': unknown key 'wen'; did you mean 'when'?"),
-    ("segments:\n  a: {when: {field: event.type, equals: x}}", "t.yaml:2: a segment depends on what is known of"),
-    ("segments:\n  a: {when: {field: segments, contains: x}}", "t.yaml:2: a segment cannot depend on other segments"),
-    ("segments:\n  a:\n    when:\n      all:\n        - {field: tags, contain: x}", "t.yaml:5: unknown operator"),
+    ("segments:\n  a: {when: {field: event.type, equals: x}}",
+     "t.yaml:2: segment 'a': a segment depends on what is known of"),
+    ("segments:\n  a: {when: {field: segments, contains: x}}",
+     "t.yaml:2: segment 'a': a segment cannot depend on other segments"),
+    ("segments:\n  a:\n    when:\n      all:\n        - {field: tags, contain: x}",
+     "t.yaml:5: segment 'a': `when`: unknown operator"),
     ("segments:\n  a: {when: {field: featurs.x, exists: true}}",
      "t.yaml:2: segment 'a': nothing is known under 'featurs'; did you mean 'features'?"),
     ("segments:\n  a: {when: {field: features.monetary_totl, exists: true}}",

@@ -96,7 +96,7 @@ class Lived:
         event = Event(
             type=type, identifiers=(Identifier("user_id", name),), occurred_at=at, key=key, properties=properties
         )
-        (receipt,) = self.asked.engine.record([event])
+        (receipt,) = self.asked.engine.recorder.record([event])
         assert receipt.status == "accepted", receipt
         # Whatever is told at an instant counts from the next one on.
         self.asked.now += 1
@@ -120,7 +120,7 @@ class Lived:
         return fired
 
     def next_timer(self) -> int | None:
-        people = self.asked.engine.all_people("default")
+        people = self.asked.engine.reader.all_people("default")
         return min((due for person in people for due in person.timers.values()), default=None)
 
     def check(self) -> None:
@@ -131,8 +131,8 @@ class Lived:
             return
         truth = {name: test(picture) for name, test in CONDITIONS.items()}
         assert segments(picture, DECLARED) == truth
-        person = self.asked.engine.person("default", "user_id:u")
-        by_events = self.asked.engine.views(person, now + TICKS, names=("segments",))["segments"]
+        person = self.asked.engine.reader.person("default", "user_id:u")
+        by_events = self.asked.engine.reader.views(person, now + TICKS, names=("segments",))["segments"]
         assert {name: name in by_events for name in truth} == truth
         assert self.read() == truth
 
@@ -212,11 +212,11 @@ def test_whenever_timers_are_seen_to_nothing_is_told_that_was_not_so(life: list[
 
 def turns(lived: Lived) -> list[tuple[str, str, int]]:
     engine = lived.asked.engine
-    person = engine.person("default", "user_id:u")
+    person = engine.reader.person("default", "user_id:u")
     types = frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT})
     return sorted(
         (r.event.properties["segment"], r.event.type, r.event.occurred_at)
-        for r in engine.events(person, types=types, limit=1_000)
+        for r in engine.reader.events(person, types=types, limit=1_000)
     )
 
 
@@ -232,7 +232,7 @@ def test_merging_and_unmerging_leave_everybody_where_their_own_events_put_them(t
         for name in "uv":
             lived.tell("page", {}, name=name)
     engine = joined.asked.engine
-    engine.merge("default", "user_id:u", "user_id:v", request="m", force=True)
+    engine.identity.merge("default", "user_id:u", "user_id:v", request="m", force=True)
     joined.asked.now += 1
     whole = Lived()
     for (type, properties), _ in told:
@@ -240,8 +240,8 @@ def test_merging_and_unmerging_leave_everybody_where_their_own_events_put_them(t
         whole.asked.now += DAY
     whole.tell("page", {})
     assert joined.read() == by_events(joined) == whole.read()
-    (merged,) = engine.events(engine.person("default", "user_id:u"), types=frozenset({MERGED}))
-    engine.unmerge("default", merged.id, request="s")
+    (merged,) = engine.reader.events(engine.reader.person("default", "user_id:u"), types=frozenset({MERGED}))
+    engine.identity.unmerge("default", merged.id, request="s")
     joined.asked.now += 1
     for name in "uv":
         assert joined.read(name) == by_events(joined, name) == apart.read(name)
@@ -255,7 +255,9 @@ def test_merging_and_unmerging_leave_everybody_where_their_own_events_put_them(t
 
 def by_events(lived: Lived, name: str = "u") -> dict[str, bool]:
     engine = lived.asked.engine
-    view = engine.views(engine.person("default", f"user_id:{name}"), lived.asked.now + TICKS, names=("segments",))
+    view = engine.reader.views(
+        engine.reader.person("default", f"user_id:{name}"), lived.asked.now + TICKS, names=("segments",)
+    )
     return {segment: segment in view["segments"] for segment in CONDITIONS}
 
 

@@ -20,9 +20,9 @@ def test_who_enters_and_leaves_is_told_once_in_the_commit_that_made_it_so() -> N
     bought(asked, "ada", 80)
     assert told(asked) == []
     bought(asked, "ada", "0.01")
-    person = asked.engine.person("default", "user_id:ada")
-    entered = next(e for e in asked.engine.events(person) if e.event.type == "segment_entered")
-    cause = asked.engine.event("default", entered.cause)
+    person = asked.engine.reader.person("default", "user_id:ada")
+    entered = next(e for e in asked.engine.reader.events(person) if e.event.type == "segment_entered")
+    cause = asked.engine.log.event("default", entered.cause)
     assert cause.event.properties["total"] == "0.01"
     assert (entered.recorded_at, entered.event.source_type) == (cause.recorded_at, "internal")
     bought(asked, "ada", 5)
@@ -38,12 +38,12 @@ def test_without_a_section_there_is_no_policy_and_with_one_only_what_can_turn_is
     assert Asked().engine.catalogue.policy("segments") is None
     looked: list[int] = []
 
-    class Counted(policy.Moment):
+    class Counted(policy.Memberships):
         def __init__(self, sight: Any, at: int) -> None:
             looked.append(at)
             super().__init__(sight, at)
 
-    monkeypatch.setattr(policy, "Moment", Counted)
+    monkeypatch.setattr(policy, "Memberships", Counted)
     asked = Asked(definitions=SPENDERS)
     for type in ("page", "identify", "tag_added", "segment_entered", "conversation_started", "campaign_delivered"):
         asked.tell(type, user_id="ada", properties={"tag": "x", "segment": "spenders"})
@@ -66,9 +66,9 @@ def test_who_belongs_from_the_start_has_entered_with_the_first_event_whatever_it
     asked = Asked(definitions=f"segments: {{some: {{when: {conditions}}}}}")
     for _ in range(4):
         asked.tell("page", user_id="ada")
-    person = asked.engine.person("default", "user_id:ada")
-    [entered] = asked.engine.events(person, types=frozenset({"segment_entered"}))
-    [first, *_] = asked.engine.events(person, types=frozenset({"page"}))
+    person = asked.engine.reader.person("default", "user_id:ada")
+    [entered] = asked.engine.reader.events(person, types=frozenset({"segment_entered"}))
+    [first, *_] = asked.engine.reader.events(person, types=frozenset({"page"}))
     assert (entered.cause, entered.event.occurred_at) == (first.id, first.recorded_at)
     assert members(asked, "some") == [person.id]
     (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
@@ -100,14 +100,14 @@ def test_who_belongs_from_the_start_does_so_before_a_first_event_that_lies_ahead
 def test_whoever_knows_of_a_person_already_is_not_asked_what_is_true_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
 
-    class Counted(policy.Moment):
+    class Counted(policy.Memberships):
         def __init__(self, sight: Any, at: int) -> None:
             looked.append(at)
             super().__init__(sight, at)
 
     asked = Asked(definitions=f"segments: {{some: {{when: {BLANK[2]}}}}}")
     asked.tell("page", user_id="ada")
-    monkeypatch.setattr(policy, "Moment", Counted)
+    monkeypatch.setattr(policy, "Memberships", Counted)
     asked.tell("page", user_id="ada")
     asked.tell("identify", user_id="ada", properties={"plan": "pro"})
     assert looked == []
@@ -128,8 +128,8 @@ rule_sets: {entering: {events: [segment_entered], rules: [greeted]}}
     asked.now += 1
     work(asked)
     assert sorted(told(asked)) == sorted(("segment_entered", f"s{n}") for n in range(30))
-    person = asked.engine.person("default", "user_id:ada")
-    types = [each.event.type for each in asked.engine.events(person, limit=1_000)]
+    person = asked.engine.reader.person("default", "user_id:ada")
+    types = [each.event.type for each in asked.engine.reader.events(person, limit=1_000)]
     assert "threadline.cascade_cut" not in types
     assert types.count("decision_made") == (30 if heeded else 0)
 
@@ -175,10 +175,10 @@ segments:
         asked.now = start + hour * HOUR + 2
         work(asked)
     ahead = start + 8 * HOUR + 1
-    person = asked.engine.person("default", "user_id:ada")
+    person = asked.engine.reader.person("default", "user_id:ada")
     found = [
         (each.event.type, each.event.properties["segment"], each.event.occurred_at)
-        for each in asked.engine.events(person, types=frozenset({"segment_entered", "segment_left"}))
+        for each in asked.engine.reader.events(person, types=frozenset({"segment_entered", "segment_left"}))
     ]
     [first, *others] = found
     assert first[:2] == ("segment_entered", "hot")
@@ -224,7 +224,9 @@ def test_imported_history_and_late_events_change_what_holds_now() -> None:
         historical=True,
     )  # fmt: skip
     assert receipt["status"] == "accepted"
-    (entered,) = (e for e in asked.engine.events(asked.engine.person("default", "user_id:ada")) if e.cause)
+    (entered,) = (
+        e for e in asked.engine.reader.events(asked.engine.reader.person("default", "user_id:ada")) if e.cause
+    )
     assert entered.event.occurred_at == entered.recorded_at
     # As of an earlier instant, and with what was known by then, the person did not belong.
     before = format_time(entered.recorded_at - SECOND)
@@ -238,8 +240,8 @@ def test_a_person_who_is_told_of_all_day_long_costs_a_timer_a_day_at_most() -> N
         asked.tell("page", user_id="ada")
         asked.now += HOUR
         work(asked)
-    person = asked.engine.person("default", "user_id:ada")
-    fired = asked.engine.events(person, types=frozenset({"threadline.timer_fired"}), limit=1_000)
+    person = asked.engine.reader.person("default", "user_id:ada")
+    fired = asked.engine.reader.events(person, types=frozenset({"threadline.timer_fired"}), limit=1_000)
     assert len(fired) <= 10
     assert told(asked) == [("segment_entered", "recent")]
     assert len(person.timers) == 1
@@ -265,8 +267,10 @@ def test_whatever_a_projection_tells_can_be_asked_for(
     assert ("segment_entered", "some") in told(asked)
     asked.now += 400 * DAY
     work(asked)
-    person = asked.engine.person("default", "user_id:ada")
-    left = [e.event.occurred_at for e in asked.engine.events(person, limit=1_000) if e.event.type == "segment_left"]
+    person = asked.engine.reader.person("default", "user_id:ada")
+    left = [
+        e.event.occurred_at for e in asked.engine.reader.events(person, limit=1_000) if e.event.type == "segment_left"
+    ]
     assert left == ([] if leaves is None else [start + leaves])
 
 
@@ -290,6 +294,6 @@ def test_merging_the_anonymous_past_makes_a_member_at_once() -> None:
             identifiers=tuple(Identifier(*each) for each in kinds.items()),
             properties={"total": 50, "currency": "EUR"} if key == "a" else {},
         )  # fmt: skip
-        assert asked.engine.record([event])[0].status == "accepted"
+        assert asked.engine.recorder.record([event])[0].status == "accepted"
     assert told(asked) == [("segment_entered", "spenders")]
     assert len(members(asked, "spenders")) == 1

@@ -32,7 +32,7 @@ def told_until(instant: int) -> Asked:
 
     def until(at: int) -> None:
         while True:
-            dues = [due for person in asked.engine.all_people("default") for due in person.timers.values()]
+            dues = [due for person in asked.engine.reader.all_people("default") for due in person.timers.values()]
             if not dues or min(dues) > at:
                 break
             asked.now = min(dues)
@@ -48,7 +48,7 @@ def told_until(instant: int) -> Asked:
                 type=type, identifiers=(Identifier("user_id", "ada"),), occurred_at=at, key=str(number),
                 properties=json.loads(properties),
             )  # fmt: skip
-            assert asked.engine.record([event])[0].status == "accepted"
+            assert asked.engine.recorder.record([event])[0].status == "accepted"
     until(instant)
     return asked
 
@@ -59,8 +59,8 @@ def test_the_page_has_its_tables() -> None:
 
 def test_what_is_told() -> None:
     asked = told_until(parse_time("2026-05-01T00:00:00Z"))
-    person = asked.engine.person("default", "user_id:ada")
-    told = [r.event for r in asked.engine.events(person, limit=1_000) if r.event.type.startswith("segment_")]
+    person = asked.engine.reader.person("default", "user_id:ada")
+    told = [r.event for r in asked.engine.reader.events(person, limit=1_000) if r.event.type.startswith("segment_")]
     # Of what one event brings with it the order is that of the names.
     assert sorted((e.occurred_at, e.type, e.properties["segment"]) for e in told) == sorted(
         (parse_time(at), type, segment) for at, type, segment in TOLD[1:]

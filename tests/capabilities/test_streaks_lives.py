@@ -87,19 +87,21 @@ class Lived:
         joins = [each.id for each in self.log(self.person(one)) if each.event.type == MERGED]
         try:
             if joins:
-                self.on.unmerge("default", self.random.choice(joins), request=f"{self.asked.now}")
+                self.on.identity.unmerge("default", self.random.choice(joins), request=f"{self.asked.now}")
             else:
-                self.on.merge("default", f"anonymous_id:{one}", f"anonymous_id:{other}", request=f"{self.asked.now}")
+                self.on.identity.merge(
+                    "default", f"anonymous_id:{one}", f"anonymous_id:{other}", request=f"{self.asked.now}"
+                )
         except (Conflict, InvalidValue):
             pass  # they are one already, or others have been joined to them since
 
     def person(self, name: str) -> Any:
         """Whoever has this identifier now."""
-        return self.on.person("default", f"anonymous_id:{name}")
+        return self.on.reader.person("default", f"anonymous_id:{name}")
 
     def log(self, person: Any) -> list[Recorded]:
         """Every event of a person."""
-        found: list[Recorded] = self.on.events(person, limit=1_000)
+        found: list[Recorded] = self.on.reader.events(person, limit=1_000)
         assert len(found) < 1_000
         return found
 
@@ -159,7 +161,7 @@ def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) ->
         at = asked.now - random.randrange(asked.now - STARTS_AT + 1)
         shown = asked.ask("streaks", id=who, as_of=format_time(at), known="now")["streaks"]["daily"]
         assert _audited(shown) == audited.streaks(log, at, **calendar)
-        then = lived.on.asker.past("default", who).at(at)
+        then = lived.on.reader.identity_history("default", who).at(at)
         known = [each for each in told(lived.log(then)) if each["recorded_at"] <= at]
         shown = asked.ask("streaks", id=who, as_of=format_time(at))["streaks"]["daily"]
         assert _audited(shown) == audited.streaks(known, at, **calendar)

@@ -336,11 +336,11 @@ def test_merge_makes_one_streak_of_two_and_unmerge_two_again(stage: Callable[...
     # Five in the morning of the next day in Tokyo, nine in the evening of the day before in New York.
     assert [shown["last_active_on"] for shown in before] == ["2026-03-06", "2026-03-05"]
     engine = on.app.engine
-    survivor, _ = engine.merge("default", "user_id:ada", "user_id:bob", request="m", force=True)
+    survivor, _ = engine.identity.merge("default", "user_id:ada", "user_id:bob", request="m", force=True)
     joined = on.streak()
     assert (joined["longest"], joined["last_active_on"]) == (6, "2026-03-06")
     merge = on.app.events(survivor, type="threadline.person_merged")["events"][0]["id"]
-    engine.unmerge("default", merge, request="u")
+    engine.identity.unmerge("default", merge, request="u")
     assert [on.streak(who) for who in ("ada", "bob")] == before
 
 

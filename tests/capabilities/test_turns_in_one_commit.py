@@ -36,8 +36,8 @@ def crowded(count: int) -> str:
 
 
 def types(asked: Asked) -> Counter[str]:
-    person = asked.engine.person("default", "user_id:ada")
-    return Counter(each.event.type for each in asked.engine.events(person, limit=1_000))
+    person = asked.engine.reader.person("default", "user_id:ada")
+    return Counter(each.event.type for each in asked.engine.reader.events(person, limit=1_000))
 
 
 @pytest.mark.parametrize("count", [9, 15, 28])
@@ -81,7 +81,9 @@ def test_what_a_merge_turns_is_in_its_own_batch_however_many_rows_it_moves(count
         for day in (0, 33, 34):
             asked.now = began + day * DAY
             earned: Any = {"type": "points_earned", "properties": {"points": points}, "occurred_at": asked.now}
-            asked.engine.record([Event(identifiers=(Identifier("user_id", who),), key=f"{who} {day}", **earned)])
+            asked.engine.recorder.record(
+                [Event(identifiers=(Identifier("user_id", who),), key=f"{who} {day}", **earned)]
+            )
     committed: list[Batch] = []
     commit = asked.engine.recorder.store.commit
 

@@ -164,7 +164,14 @@ def test_what_is_cut_is_told_as_live() -> None:
     for type in ("applied", "looped", "sent", "asked", "applied"):
         tried.now += DAY
         tried.tell(type, user_id="ada")
-    assert len(tried.engine.events(tried.engine.person("default", "user_id:ada"), types=frozenset({CASCADE_CUT}))) == 3
+    assert (
+        len(
+            tried.engine.reader.events(
+                tried.engine.reader.person("default", "user_id:ada"), types=frozenset({CASCADE_CUT})
+            )
+        )
+        == 3
+    )
     # Whether anybody looks at decisions makes no difference.
     for more in ({}, {"features": {"told": {"aggregate": "count", "events": "decision_made"}}}):
         answer = tried.what_if(definitions=yaml({"rules": rules, "rule_sets": sets, **more}))
@@ -204,7 +211,9 @@ def test_what_waited_behind_a_cut_is_not_compared_either(by: str, filled: int) -
     points = {"tables": [{"version": 2, "earn": {"noted": 1}}]}
     tried = Tried(yaml({"rules": rules, "rule_sets": sets, "points": points}))
     tried.tell("paid", user_id="ada")
-    (cut,) = tried.engine.events(tried.engine.person("default", "user_id:ada"), types=frozenset({CASCADE_CUT}))
+    (cut,) = tried.engine.reader.events(
+        tried.engine.reader.person("default", "user_id:ada"), types=frozenset({CASCADE_CUT})
+    )
     assert cut.event.properties["policy"] == by
     told = tried.ask("decisions", person="user_id:ada", limit=500)["decisions"]
     assert len([each for each in told if each["rule"] == "notes"]) == filled
@@ -296,7 +305,7 @@ def test_results_are_kept_only_when_asked_and_can_be_compared(shop: Tried) -> No
     with pytest.raises(NotFound):
         shop.ask("what_if_compare", one=first["id"], other=third["id"])
     # Another process finds what was kept.
-    shop.engine.trials._kept.clear()
+    shop.engine.simulations._kept.clear()
     again = shop.ask("what_if_status", id=first["id"])
     assert (again["changed"], again["saved"], again["samples"]) == (first["changed"], True, first["samples"])
 

@@ -90,11 +90,11 @@ def test_the_gate_refuses_errors_and_what_says_nothing(gated: Tried) -> None:
 
 
 def test_the_setting_asks_for_the_same(gated: Tried) -> None:
-    gated.engine.activation_changed_max = 0.1
+    gated.engine.simulations.activation_changed_max = 0.1
     with pytest.raises(Conflict, match="no what-if"):
         activate(gated, None)
     gated.what_if(rule="big", version=2, save=True)
     with pytest.raises(Conflict, match="may be changed"):
         activate(gated, 0.5)
-    gated.engine.activation_changed_max = 0.5
+    gated.engine.simulations.activation_changed_max = 0.5
     assert activate(gated, None)["active"] == 2

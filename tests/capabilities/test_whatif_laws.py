@@ -61,7 +61,7 @@ def test_what_was_decided_live_is_decided_again(random: Random, count: int) -> N
     tried = lived(alone(random, count))
     answer = tried.what_if(definitions=TEXT, baseline="recorded")
     assert (answer["changed"], answer["failed"], answer["people_changed"]) == (0, 0, 0), answer["samples"]
-    recorded = sum(entry.entry.type == "decision_made" for entry in tried.engine.feed(limit=1_000))
+    recorded = sum(entry.entry.type == "decision_made" for entry in tried.engine.log.feed(limit=1_000))
     assert sum(sum(rule["new"].values()) for rule in answer["rules"]) <= recorded
 
 
@@ -156,5 +156,5 @@ def test_nothing_is_written_and_nobody_is_left_out(random: Random, count: int) -
     before = held(tried.engine.store)
     answer = tried.what_if(definitions=yaml({"rules": CANDIDATE}))
     assert held(tried.engine.store) == before
-    assert answer["people"] == len(list(tried.engine.all_people("default")))
+    assert answer["people"] == len(list(tried.engine.reader.all_people("default")))
     assert counted(tried.what_if(definitions=yaml({"rules": CANDIDATE}))) == counted(answer)

@@ -24,7 +24,7 @@ class Tried(Asked):
         """Record events one by one, each at an instant of its own."""
         for event in events:
             self.now += apart
-            (receipt,) = self.engine.record([event])
+            (receipt,) = self.engine.recorder.record([event])
             assert receipt.status in ("accepted", "rejected")
 
     def what_if(self, **params: Any) -> dict[str, Any]:

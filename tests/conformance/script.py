@@ -21,7 +21,6 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.folding.person import PERSON
 from threadline.engine.maintenance.dump import dump
 from threadline.engine.maintenance.rebuild import refold_shard
-from threadline.engine.recording.rejected_log import page
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.event import Event, Identifier, Recorded
@@ -134,7 +133,7 @@ def steps(seed: int, events: int = EVENTS, people: int = PEOPLE) -> Iterator[tup
         yield at, _record(_malice(random, call, number))
         yield at, _operator(random, names, number)
         yield at + HOUR, lambda on, dispatcher: dispatcher.run_once()
-    yield at, lambda on, dispatcher: on.person("default", "user_id:nobody-has-this")
+    yield at, lambda on, dispatcher: on.reader.person("default", "user_id:nobody-has-this")
     for _ in range(5):
         at += 3 * DAY
         yield at, lambda on, dispatcher: dispatcher.run_once()
@@ -159,7 +158,7 @@ def _malice(random: Random, call: Sequence[Event], number: int) -> list[Event]:
 
 
 def _record(call: Sequence[Event]) -> Step:
-    return lambda on, dispatcher: [msgspec.to_builtins(receipt) for receipt in on.record(call)]
+    return lambda on, dispatcher: [msgspec.to_builtins(receipt) for receipt in on.recorder.record(call)]
 
 
 def _operator(random: Random, names: Sequence[str], number: int) -> Step:
@@ -167,18 +166,21 @@ def _operator(random: Random, names: Sequence[str], number: int) -> Step:
     one, other = random.choice(names), random.choice(names)
     choice = random.randrange(7)
     if choice == 0:
-        return lambda on, dispatcher: on.merge("default", one, other, request=f"m{number}", force=bool(number % 2))
+        return lambda on, dispatcher: on.identity.merge(
+            "default", one, other, request=f"m{number}", force=bool(number % 2)
+        )
     if choice == 1:
-        return lambda on, dispatcher: on.split("default", one, [one], request=f"s{number}")
+        return lambda on, dispatcher: on.identity.split("default", one, [one], request=f"s{number}")
     if choice == 2:
-        return lambda on, dispatcher: on.unmerge("default", _last_merge(on, one), request=f"u{number}")
+        return lambda on, dispatcher: on.identity.unmerge("default", _last_merge(on, one), request=f"u{number}")
     if choice == 3:
         return lambda on, dispatcher: [
-            on.review("default", each["id"], join=bool(number % 2)) for each in on.quarantined("default")[:1]
+            on.identity.review("default", each["id"], join=bool(number % 2))
+            for each in on.identity.quarantined("default")[:1]
         ]
     if choice == 4:
         return lambda on, dispatcher: (
-            on.record(
+            on.recorder.record(
                 [
                     Event(
                         type="page",
@@ -193,7 +195,7 @@ def _operator(random: Random, names: Sequence[str], number: int) -> Step:
         return lambda on, dispatcher: (
             on.credentials.create("default", "write_key", f"key {number}", secret=f"secret {number}")[0].id
         )
-    return lambda on, dispatcher: [[cursor, entry.code] for cursor, entry in page(on.store, "default", "", 5)]
+    return lambda on, dispatcher: [[cursor, entry.code] for cursor, entry in on.rejected.page("default", limit=5)]
 
 
 def _named(text: str) -> Identifier:
@@ -202,7 +204,9 @@ def _named(text: str) -> Identifier:
 
 
 def _last_merge(on: Engine, name: str) -> str:
-    found = on.events(on.person("default", name), types=frozenset({"threadline.person_merged"}), reverse=True, limit=1)
+    found = on.reader.events(
+        on.reader.person("default", name), types=frozenset({"threadline.person_merged"}), reverse=True, limit=1
+    )
     return found[0].id if found else "0" * 32
 
 
@@ -256,9 +260,9 @@ def _threads(store: Store, feed: Sequence[FeedEntry]) -> dict[str, list[str]]:
 
 def _views(on: Engine) -> str:
     digest = hashlib.sha256()
-    for person in sorted(on.all_people("default"), key=lambda each: each.id):
+    for person in sorted(on.reader.all_people("default"), key=lambda each: each.id):
         for now in (on.clock() - 40 * DAY, on.clock(), on.clock() + 40 * DAY):
-            told = msgspec.to_builtins(on.views(person, now))
+            told = msgspec.to_builtins(on.reader.views(person, now))
             digest.update(canonical_json(_plain(told)) + b"\n")
     return digest.hexdigest()
 

@@ -89,22 +89,22 @@ def test_a_store_of_one_kind_becomes_one_of_another(
         on = told(Random(seed), source, 20)
         # First as a shadow, with the source still at work; then what is missing, and the comparison.
         with following(Move(source, target, CATALOGUE, one)):
-            on.record(scenarios.history(Random(seed), 3, 10, "meanwhile"))
-            on.merge("default", "anonymous_id:lone-2", "anonymous_id:lone-3", request="meanwhile")
+            on.recorder.record(scenarios.history(Random(seed), 3, 10, "meanwhile"))
+            on.identity.merge("default", "anonymous_id:lone-2", "anonymous_id:lone-3", request="meanwhile")
             wanted = len(list(feed_pages(source)))
             patience = time.monotonic() + 60
             while len(list(feed_pages(target))) < wanted:
                 assert time.monotonic() < patience, "the shadow does not follow"
                 time.sleep(0.1)
-        on.record(scenarios.history(Random(seed + 2), 3, 3, "last"))
+        on.recorder.record(scenarios.history(Random(seed + 2), 3, 3, "last"))
         Move(source, target, CATALOGUE, one).run()
         assert_equal(source, target)
         # Both go on alike: what was told is known, what is told is folded and reacted to.
         for store in (source, target):
             after = Engine(store, CATALOGUE, lambda: scenarios.NOW + 30 * DAY)
-            again = after.record(scenarios.history(Random(seed), 3, 10, "meanwhile"))
+            again = after.recorder.record(scenarios.history(Random(seed), 3, 10, "meanwhile"))
             assert set(staging.statuses(again)) == {"duplicate"}
-            after.record(scenarios.history(Random(seed + 1), 3, 10, "after"))
+            after.recorder.record(scenarios.history(Random(seed + 1), 3, 10, "after"))
         assert_equal(source, target)
 
 

@@ -19,15 +19,15 @@ def test_pages_of_any_size_give_every_event_once_in_order(size: int, reverse: bo
         Event(type=("even", "odd")[number % 2], identifiers=ada, occurred_at=number // 2, key=str(number))
         for number in range(8)
     ]
-    engine.record(told)
-    person = engine.person("default", "user_id:ada")
-    whole = engine.events(person, reverse=reverse)
+    engine.recorder.record(told)
+    person = engine.reader.person("default", "user_id:ada")
+    whole = engine.reader.events(person, reverse=reverse)
     assert len(whole) == len(told)
 
-    assert list(engine.all_events(person, reverse=reverse, size=size)) == whole
+    assert list(engine.reader.all_events(person, reverse=reverse, size=size)) == whole
     odd = frozenset({"odd"})
-    assert list(engine.all_events(person, types=odd, start=1, stop=3, reverse=reverse, size=size)) == [
+    assert list(engine.reader.all_events(person, types=odd, start=1, stop=3, reverse=reverse, size=size)) == [
         each for each in whole if each.event.type == "odd" and 1 <= each.event.occurred_at < 3
     ]
     after = (whole[2].event.occurred_at, whole[2].id)
-    assert list(engine.all_events(person, after=after, reverse=reverse, size=size)) == whole[3:]
+    assert list(engine.reader.all_events(person, after=after, reverse=reverse, size=size)) == whole[3:]

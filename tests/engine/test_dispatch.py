@@ -82,12 +82,12 @@ def engine(clock: Clock) -> Engine:
 
 def tell(engine: Engine, type: str, key: str = "1", person: str = "ada") -> None:
     event = Event(type=type, identifiers=(Identifier("user_id", person),), occurred_at=NOW, key=key)
-    assert [receipt.status for receipt in engine.record([event])] == ["accepted"]
+    assert [receipt.status for receipt in engine.recorder.record([event])] == ["accepted"]
 
 
 def types(engine: Engine, person: str = "ada") -> list[str]:
-    found = engine.person("default", f"user_id:{person}")
-    return [recorded.event.type for recorded in sorted(engine.events(found), key=lambda each: each.sequence)]
+    found = engine.reader.person("default", f"user_id:{person}")
+    return [recorded.event.type for recorded in sorted(engine.reader.events(found), key=lambda each: each.sequence)]
 
 
 def left(engine: Engine, table: str) -> int:
@@ -105,14 +105,14 @@ def test_a_timer_fires_when_it_is_due_and_once(engine: Engine, clock: Clock) -> 
     assert dispatcher.run_once() == 0
     assert types(engine) == ["remind", TIMER_FIRED, "reminded"]
     assert left(engine, TIMER) == 0
-    assert engine.person("default", "user_id:ada").timers == {}
+    assert engine.reader.person("default", "user_id:ada").timers == {}
 
 
 def test_a_timer_fires_at_its_own_instant_however_late_it_is_worked_off(engine: Engine, clock: Clock) -> None:
     tell(engine, "remind")
     clock.now += 9 * DAY
     Dispatcher(engine, {}, "one").run_once()
-    fired = engine.events(engine.person("default", "user_id:ada"), types=frozenset({TIMER_FIRED}))
+    fired = engine.reader.events(engine.reader.person("default", "user_id:ada"), types=frozenset({TIMER_FIRED}))
     assert [recorded.event.occurred_at for recorded in fired] == [NOW + DAY]
     assert fired[0].event.properties == {"policy": "care", "key": "call", "data": {"why": "promised"}}
 
@@ -121,7 +121,7 @@ def test_a_timer_follows_its_thread_through_a_merge(engine: Engine, clock: Clock
     tell(engine, "other", key="0", person="bo")
     clock.now += 1
     tell(engine, "remind")
-    engine.merge("default", "user_id:ada", "user_id:bo", request="r", force=True)
+    engine.identity.merge("default", "user_id:ada", "user_id:bo", request="r", force=True)
     clock.now += DAY
     assert Dispatcher(engine, {}, "one").run_once() == 1
     assert "reminded" in types(engine, "bo")
@@ -220,7 +220,7 @@ def test_a_refold_fires_no_timer_and_sends_nothing(engine: Engine, clock: Clock)
     tell(engine, "write")
     tell(engine, "remind", key="2")
     before = (left(engine, OUTBOX), left(engine, TIMER), types(engine))
-    engine.refold_all()
+    engine.maintenance.refold_all()
     assert (left(engine, OUTBOX), left(engine, TIMER), types(engine)) == before
 
 
@@ -233,10 +233,10 @@ def test_an_effect_whose_outcome_cannot_be_recorded_is_sent_once_and_parked(engi
     assert dispatcher.run_once() == 0
     assert len(box.sent) == 1
     assert types(engine) == ["write"]
-    [waits] = engine.parked("default")
+    [waits] = engine.delivery.dead_letters("default")
     assert waits.one.id == box.sent[0]
     assert waits.why.startswith("what came of it could not be recorded: invalid_type")
-    assert engine.redrive([waits], "ada") == 1
+    assert engine.delivery.redrive([waits], "ada") == 1
     assert dispatcher.run_once() == 1
     assert types(engine) == ["write", EFFECT_REDRIVEN, "mail_sent"]
 
@@ -272,7 +272,7 @@ def test_an_outcome_that_no_store_can_hold_is_told_as_text_and_its_effect_is_sen
     assert dispatcher.run_once() == 0
     assert len(box.sent) == 2
     assert sorted(types(engine)) == sorted(["write", "write", "mail_sent", type])
-    told = [each.entry for each in engine.feed()]
+    told = [each.entry for each in engine.log.feed()]
     assert sum("Outcome(type=" in str(unpack_event(entry).event.properties.get("told")) for entry in told) == 1
 
 

@@ -15,7 +15,7 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.simulation.sandbox import Life
 from threadline.engine.simulation.variant import Side
 from threadline.kernel.event import Event, Identifier, Recorded
-from threadline.kernel.policy import Known, Policy, Wish
+from threadline.kernel.policy import Policy, PolicyView, Wish
 from threadline.kernel.projection import Edge, Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
@@ -33,7 +33,7 @@ def watched() -> tuple[Engine, Seen]:
     """An engine with a policy that notes what it is shown at each event."""
     seen: Seen = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         seen.append((known.at, known.view("features"), known.due("features")))
         return ()
 
@@ -62,17 +62,17 @@ def test_a_policy_sees_what_a_reader_would_see_and_no_batching_changes_it(told: 
     events = [bought(number, ago, price) for number, (ago, price) in enumerate(told)]
     single, seen_alone = watched()
     for event in events:
-        single.record([event])
+        single.recorder.record([event])
         at, view, due = seen_alone[-1]
-        person = single.person("default", "user_id:ada")
-        assert view == single.views(person, at)["features"]
-        states = single.asker.states(person, at)
+        person = single.reader.person("default", "user_id:ada")
+        assert view == single.reader.views(person, at)["features"]
+        states = single.reader.states(person, at)
         features = single.catalogue.index["features"]
         projection = single.catalogue.projections[features]
         assert projection.due is not None
         assert due == projection.due(states[features], at)
     together, seen_together = watched()
-    together.record(events)
+    together.recorder.record(events)
     assert seen_together == seen_alone
 
 
@@ -80,14 +80,14 @@ def test_who_the_person_is_and_what_is_not_there() -> None:
     engine, _ = watched()
     shown: list[Any] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         shown.append((known.person, known.workspace, known.identifiers, known.at))
         shown.append((known.get("nothing", 7), known.view("nothing"), known.due("nothing"), known.due("profile")))
         return ()
 
     catalogue = Catalogue([*engine.catalogue.projections, Policy(name="w", handles=None, react=react)], rules())
     engine = Engine(MemoryStore(), catalogue, lambda: NOW)
-    [receipt] = engine.record([bought(1, DAY, 5)])
+    [receipt] = engine.recorder.record([bought(1, DAY, 5)])
     assert shown == [
         (receipt.person, "default", (Identifier("user_id", "ada"),), NOW + 1),
         (7, None, None, None),
@@ -99,7 +99,7 @@ def test_the_events_of_a_range_are_those_of_the_log_and_no_batching_changes_it(t
     edge = Edge(NOW - 2 * HOUR, NOW, frozenset({"bought"}))
     seen: list[list[str]] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         seen.append([each.id for each in known.events("features", edge)])
         return ()
 
@@ -110,11 +110,11 @@ def test_the_events_of_a_range_are_those_of_the_log_and_no_batching_changes_it(t
     events = [bought(number, ago, price) for number, (ago, price) in enumerate(told)]
     single = engine()
     for event in events:
-        single.record([event])
-        person = single.person("default", "user_id:ada")
-        assert seen[-1] == [each.id for each in single.events(person, start=edge.start, stop=edge.stop)]
+        single.recorder.record([event])
+        person = single.reader.person("default", "user_id:ada")
+        assert seen[-1] == [each.id for each in single.reader.events(person, start=edge.start, stop=edge.stop)]
     alone, seen[:] = list(seen), []
-    engine().record(events)
+    engine().recorder.record(events)
     assert seen == alone
 
 
@@ -146,7 +146,7 @@ def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
 ) -> None:
     seen: list[Any] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         known.get("features")
         views = (known.view("features"), known.due("features"), known.view("features", NOW + from_now))
         nobody = (known.of_nobody("features"), known.of_nobody("none"))
@@ -159,16 +159,16 @@ def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
     events = [bought(number, ago, price) for number, (ago, price) in enumerate(told)]
     recorded: list[Recorded] = []
     for event in events:
-        engine.record([event])
-        person = engine.person("default", "user_id:ada")
+        engine.recorder.record([event])
+        person = engine.reader.person("default", "user_id:ada")
         here = NOW + from_now
         later = [each.occurred_at + 1 for each in events[: len(seen)] if each.occurred_at >= here]
-        assert seen[-1][0] == engine.ahead(person, here) == min(later, default=None)
-        recorded = engine.events(person, limit=100)
+        assert seen[-1][0] == engine.reader.as_of(person, here).ahead() == min(later, default=None)
+        recorded = engine.reader.events(person, limit=100)
     alone = seen.copy()
     assert alone[0][2:4] == (engine.catalogue.of_nobody("features", NOW), None)
     seen.clear()
-    Engine(MemoryStore(), catalogue, lambda: NOW).record(events)
+    Engine(MemoryStore(), catalogue, lambda: NOW).recorder.record(events)
     assert seen == alone
     seen.clear()
     side = Side(catalogue, [Undecided()], {"watch"}, {})
@@ -188,7 +188,7 @@ def test_a_life_with_an_event_ahead_is_not_folded_anew_for_every_decision() -> N
 
     seen: list[int] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         seen.append(known.view("counted"))
         return ()
 

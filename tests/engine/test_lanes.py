@@ -70,7 +70,7 @@ def write(engine: Engine, count: int, lane: str = "crm", start: int = 0, kind: s
             type="write", identifiers=(Identifier("user_id", f"{lane}{number}"),), occurred_at=NOW,
             key=f"{lane}{number}", properties={"lane": lane, "kind": kind},
         )  # fmt: skip
-        assert engine.record([event])[0].status == "accepted"
+        assert engine.recorder.record([event])[0].status == "accepted"
 
 
 def settle_all(dispatcher: Dispatcher, clock: Clock, until: int, step: int = 2 * MINUTE) -> None:
@@ -153,12 +153,12 @@ def test_who_is_gone_is_called_no_more_until_it_is_started_again(engine: Engine,
     assert dispatcher.run_once() == 1
     assert len(box.sent) == 2
     assert types(engine, "crm5") == ["write", EFFECT_PARKED]
-    assert engine.start_lane("crm") is True
-    assert engine.start_lane("crm") is False
-    found = engine.parked("default", "crm")
+    assert engine.delivery.start("crm") is True
+    assert engine.delivery.start("crm") is False
+    found = engine.delivery.dead_letters("default", "crm")
     assert found[0].why == "gone for good"
-    assert engine.redrive(found, "ada") == 5
-    assert engine.redrive(found, "ada") == 0, "two who drive the same do it once"
+    assert engine.delivery.redrive(found, "ada") == 5
+    assert engine.delivery.redrive(found, "ada") == 0, "two who drive the same do it once"
     assert dispatcher.run_once() == 5
     assert left(engine, PARKED) == left(engine, OUTBOX) == 0
     assert types(engine, "crm5") == ["write", EFFECT_PARKED, EFFECT_REDRIVEN, "mail_sent"]
@@ -173,11 +173,11 @@ def test_what_fails_for_too_long_is_parked_and_begins_anew_when_it_is_driven_aga
     dispatcher = Dispatcher(engine, {"box": box}, "one")
     settle_all(dispatcher, clock, NOW + 2 * DAY)
     assert types(engine, "crm0")[1:] == [EFFECT_RETRIED] * (len(box.sent) - 1) + [EFFECT_PARKED]
-    [parked] = engine.parked("default")
+    [parked] = engine.delivery.dead_letters("default")
     assert DAY - RETRY_SECONDS_MAX * SECOND <= parked.at - NOW <= DAY
     assert (parked.why, parked.one.attempts) == (f"given up on after {len(box.sent)} attempts", len(box.sent))
-    assert engine.parked("other") == []
-    engine.redrive([parked], "ada")
+    assert engine.delivery.dead_letters("other") == []
+    engine.delivery.redrive([parked], "ada")
     before = len(box.sent)
     settle_all(dispatcher, clock, clock.now + HOUR)
     assert len(box.sent) > before + 3, "it has a day again"
@@ -199,7 +199,7 @@ def test_what_was_tried_is_given_up_on_in_its_time_though_others_stand_before_it
     settle_all(dispatcher, clock, NOW + 30 * MINUTE, MINUTE)
     write(engine, 30, start=1)
     settle_all(dispatcher, clock, NOW + HOUR + 2 * MINUTE, 10 * SECOND)
-    assert [each.one.since for each in engine.parked("default")] == [NOW]
+    assert [each.one.since for each in engine.delivery.dead_letters("default")] == [NOW]
 
 
 def test_what_has_no_sender_here_is_left_to_a_process_that_has_and_holds_up_nothing(
@@ -222,7 +222,7 @@ def test_what_has_no_sender_here_is_left_to_a_process_that_has_and_holds_up_noth
 def test_who_is_stopped_gets_nothing_more_than_what_is_on_its_way(engine: Engine) -> None:
     write(engine, 9)
     box = Box()
-    box.meanwhile = lambda: len(box.sent) == 2 and engine.stop_lane("crm", "enough")  # type: ignore[assignment, return-value]
+    box.meanwhile = lambda: len(box.sent) == 2 and engine.delivery.stop("crm", "enough")  # type: ignore[assignment, return-value]
     dispatcher = Dispatcher(engine, {"box": box}, "one")
     while dispatcher.run_once():
         pass
@@ -232,9 +232,9 @@ def test_who_is_stopped_gets_nothing_more_than_what_is_on_its_way(engine: Engine
 
 def test_stopping_a_lane_that_is_none_is_an_error(engine: Engine) -> None:
     with pytest.raises(NotFound, match="not declared"):
-        engine.stop_lane("cmr", "typing")
+        engine.delivery.stop("cmr", "typing")
     with pytest.raises(NotFound, match="not declared"):
-        engine.start_lane("cmr")
+        engine.delivery.start("cmr")
 
 
 def test_a_lane_that_is_declared_no_more_is_worked_off(clock: Clock) -> None:
@@ -255,13 +255,16 @@ def test_what_was_parked_before_its_lane_was_declared_is_found_under_its_name_an
     lost = Outcome(type="x", parked="no such place")
     dispatcher = Dispatcher(before, {"box": Box([lost] * 4)}, "one", lease_seconds=1)
     assert dispatcher.run_once() == 3
-    assert (len(before.parked("default", "crm")), len(before.parked("default", "-"))) == (2, 1)
-    assert before.redrive(before.parked("default", "crm")[:1], "ada") == 1
+    assert (len(before.delivery.dead_letters("default", "crm")), len(before.delivery.dead_letters("default", "-"))) == (
+        2,
+        1,
+    )
+    assert before.delivery.redrive(before.delivery.dead_letters("default", "crm")[:1], "ada") == 1
     assert dispatcher.run_once() == 1
     clock.now += MINUTE
     after = engine_on(store, clock, Lane("crm"))
-    assert after.redrive(after.parked("default", "crm"), "ada") == 2
-    assert [state.waiting for state in after.lane_states()] == [2]
+    assert after.delivery.redrive(after.delivery.dead_letters("default", "crm"), "ada") == 2
+    assert [state.waiting for state in after.delivery.lanes()] == [2]
     assert Dispatcher(after, {"box": Box()}, "two").run_once() == 2
 
 
@@ -331,4 +334,4 @@ def test_a_lane_sends_as_many_at_once_as_it_may() -> None:
 
 def test_tell_is_for_the_shards(engine: Engine) -> None:
     tell(engine, "write", person="bo")
-    assert [state.waiting for state in engine.lane_states()] == [1]
+    assert [state.waiting for state in engine.delivery.lanes()] == [1]

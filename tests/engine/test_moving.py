@@ -46,12 +46,12 @@ def told(random: Random, store: Store, count: int = 30) -> Engine:
     """A store with something in every kind of table: people joined and split, timers, leases, rejections, keys."""
     on = Engine(store, CATALOGUE, staging.ticking())
     for call in scenarios.batched(random, scenarios.history(random, 3, count)):
-        on.record(call)
-    on.record([event("page", {"anonymous_id": f"lone-{number}"}, f"lone-{number}") for number in range(4)])
-    on.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-1", request="m")
-    on.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-2", request="m2")
-    on.split("default", "anonymous_id:lone-0", ["anonymous_id:lone-2"], request="s")
-    on.record([event("", {"user_id": "1"}, "nameless")])
+        on.recorder.record(call)
+    on.recorder.record([event("page", {"anonymous_id": f"lone-{number}"}, f"lone-{number}") for number in range(4)])
+    on.identity.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-1", request="m")
+    on.identity.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-2", request="m2")
+    on.identity.split("default", "anonymous_id:lone-0", ["anonymous_id:lone-2"], request="s")
+    on.recorder.record([event("", {"user_id": "1"}, "nameless")])
     on.credentials.create("default", "write_key", "web")
     Dispatcher(on, {}, "worker").run_once()
     return on
@@ -97,10 +97,10 @@ def test_the_target_holds_what_the_source_holds(random: Random) -> None:
     both = [Engine(store, CATALOGUE, lambda: scenarios.NOW + 30 * DAY) for store in (source, target)]
     again = scenarios.history(Random(1), 3, 5, "again")
     for engine in both:
-        engine.record(again)
-        engine.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-3", request="later")
+        engine.recorder.record(again)
+        engine.identity.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-3", request="later")
         assert Dispatcher(engine, {}, "other").run_once() > 0
-        assert staging.statuses(engine.record(again)) == ["duplicate"] * 5
+        assert staging.statuses(engine.recorder.record(again)) == ["duplicate"] * 5
     assert staging.whole(both[0]) == staging.whole(both[1])
 
 
@@ -240,7 +240,7 @@ def test_a_source_that_does_not_hold_still_is_noticed_and_gone_on_with_later() -
 
     def write(what: str, done: int) -> None:
         if what == "items compared":
-            on.record([event("page", {"user_id": "1"}, f"meanwhile-{next(count)}")])
+            on.recorder.record([event("page", {"user_id": "1"}, f"meanwhile-{next(count)}")])
 
     with pytest.raises(Conflict, match="being written to"):
         Move(source, target, CATALOGUE, "old", write).run()
@@ -290,12 +290,12 @@ def test_a_shadow_follows_people_as_they_change(followed: Callable[[Move], None]
     followed(begun)
     assert levelled.wait(60)
     for number, call in enumerate(scenarios.batched(random, scenarios.history(Random(9), 5, 60))):
-        on.record([each for each in call if each.type != ""])
+        on.recorder.record([each for each in call if each.type != ""])
         if number == 3:
-            on.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-3", request="a")
-            on.merge("default", "anonymous_id:lone-2", "anonymous_id:lone-3", request="b")
+            on.identity.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-3", request="a")
+            on.identity.merge("default", "anonymous_id:lone-2", "anonymous_id:lone-3", request="b")
         if number == 5:
-            on.split("default", "anonymous_id:lone-0", ["anonymous_id:lone-3"], request="c")
+            on.identity.split("default", "anonymous_id:lone-0", ["anonymous_id:lone-3"], request="c")
     loose = {"outbox", "rejected", "rejected_time", "credential", "credential_list", "quarantine"}
     tables = set(source.tables()) - loose - set(NOT_MOVED)
     assert tables >= {"person", "thread", "timer", "tag"}
@@ -312,7 +312,7 @@ def test_a_join_between_two_tables_of_a_comparison_is_carried_all_the_same() -> 
     shadow = move(source, target)
     shadow.copy()
     shadow.level_table("person")
-    on.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-3", request="a")
+    on.identity.merge("default", "anonymous_id:lone-0", "anonymous_id:lone-3", request="a")
     shadow.level_table("thread")
     assert _values(source, "person") != _values(target, "person")
     shadow.keep_up()
@@ -332,7 +332,7 @@ def test_a_shadow_is_cut_over(tmp_path: Path, followed: Callable[[Move], None]) 
     thread = threading.Thread(target=lambda: follower.follow(stopping, time.monotonic, idle_seconds=0.01), daemon=True)
     thread.start()
     for call in scenarios.batched(Random(4), scenarios.history(Random(11), 4, 80, "other")):
-        on.record(call)
+        on.recorder.record(call)
     stopping.set()
     thread.join(60)
     assert not thread.is_alive()
@@ -369,7 +369,7 @@ def test_a_follower_keeps_up_while_it_compares() -> None:
     def write(what: str, count: int) -> None:
         if what == "items compared":
             late.append(len(source.feed()) - len(target.feed()))
-            on.record([event("page", {"user_id": "late"}, f"late {len(late)}")])
+            on.recorder.record([event("page", {"user_id": "late"}, f"late {len(late)}")])
             if len(late) == 5:
                 stopping.set()
 

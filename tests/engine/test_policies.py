@@ -16,14 +16,14 @@ from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
-from threadline.kernel.policy import Emit, Known, Policy, Read, Timer, Wish
+from threadline.kernel.policy import Emit, Policy, PolicyView, Read, Timer, Wish
 from threadline.kernel.time import DAY, HOUR
 from threadline.stores.memory import MemoryStore
 
 NOW = 1_767_225_600_000_000
 FOUND = discover(definitions=Definitions())
 
-React = Callable[[Recorded, Known], Sequence[Wish]]
+React = Callable[[Recorded, PolicyView], Sequence[Wish]]
 
 
 def engine(react: React, **policy: Any) -> Engine:
@@ -36,13 +36,13 @@ def tell(on: Engine, type: str, who: str = "ada", at: int = NOW, **properties: A
         type=type, identifiers=(Identifier("user_id", who),), occurred_at=at, key=f"{type} {who} {at}",
         properties=properties,
     )  # fmt: skip
-    assert on.record([event])[0].status == "accepted"
+    assert on.recorder.record([event])[0].status == "accepted"
 
 
 def test_a_timer_that_is_due_earlier_stays_where_that_is_wished() -> None:
     seen: list[int] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         due = NOW + recorded.event.properties["in"]
         type = recorded.event.type
         return (Timer(key="t", due_at=due, unless_earlier=type == "kept", unless_pending=type == "pending"),)
@@ -51,17 +51,17 @@ def test_a_timer_that_is_due_earlier_stays_where_that_is_wished() -> None:
     told = [("kept", 5), ("kept", 7), ("kept", 3), ("kept", 3), ("moved", 9), ("kept", 10), ("pending", 2)]
     for type, ahead in told:
         tell(on, type, at=NOW - len(seen), **{"in": ahead * HOUR})
-        (due,) = on.person("default", "user_id:ada").timers.values()
+        (due,) = on.reader.person("default", "user_id:ada").timers.values()
         seen.append((due - NOW) // HOUR)
     assert seen == [5, 5, 3, 3, 9, 9, 9]
     tell(on, "pending", "bob", **{"in": HOUR})
-    assert list(on.person("default", "user_id:bob").timers.values()) == [NOW + HOUR]
+    assert list(on.reader.person("default", "user_id:bob").timers.values()) == [NOW + HOUR]
 
 
 def test_views_can_be_asked_for_at_any_instant() -> None:
     seen: list[Any] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         days = [known.view("features", at)["recency_days"]["value"] for at in (None, known.at + 2 * DAY, NOW - 3 * DAY)]
         seen.append((days, known.due("features"), known.due("features", known.at + 2 * DAY)))
         return ()
@@ -79,7 +79,7 @@ def test_what_an_event_can_change_is_told_by_type_and_path() -> None:
         ("features", ("engagement_score",)), ("profile", ("tags",)), ("nothing", ()),
     )  # fmt: skip
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         seen[recorded.event.type] = [known.touches(name, path) for name, path in asked]
         return ()
 
@@ -110,24 +110,24 @@ def test_a_policy_that_reads_what_nothing_tells_is_refused(read: Read, message: 
 def test_whoever_names_them_is_told_of_merges_and_in_both_people_of_splits(named: bool) -> None:
     seen: list[tuple[str, str, int]] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         seen.append((recorded.event.type, known.person, len(known.identifiers)))
         return (Emit(type="noticed", key="n", occurred_at=NOW),) if recorded.event.type != "noticed" else ()
 
     on = engine(react, also=frozenset({MERGED, SPLIT}) if named else frozenset())
     for who in ("ada", "bob"):
         tell(on, "page", who)
-    ada, bob = (on.person("default", f"user_id:{who}").id for who in ("ada", "bob"))
+    ada, bob = (on.reader.person("default", f"user_id:{who}").id for who in ("ada", "bob"))
     seen.clear()
-    survivor, _ = on.merge("default", ada, bob, request="m", force=True)
-    (merged,) = on.events(on.person("default", ada), types=frozenset({MERGED}))
+    survivor, _ = on.identity.merge("default", ada, bob, request="m", force=True)
+    (merged,) = on.reader.events(on.reader.person("default", ada), types=frozenset({MERGED}))
     assert seen == ([(MERGED, survivor, 2), ("noticed", survivor, 2)] if named else [])
     seen.clear()
-    on.unmerge("default", merged.id, request="u")
+    on.identity.unmerge("default", merged.id, request="u")
     told = [each for each in seen if each[0] == SPLIT]
     assert sorted(told) == (sorted([(SPLIT, ada, 1), (SPLIT, bob, 1)]) if named else [])
     for person in (ada, bob):
-        events = on.events(on.person("default", person))
+        events = on.reader.events(on.reader.person("default", person))
         assert [r.event.type for r in events].count(SPLIT) == 1
         assert [r.cause for r in events if r.event.type == "noticed"].count(merged.id) == (named and person == survivor)
 
@@ -136,7 +136,7 @@ def test_whoever_names_them_is_told_of_merges_and_in_both_people_of_splits(named
 def test_whoever_keeps_to_the_room_is_not_cut_and_a_timer_that_stays_takes_none(more: int) -> None:
     stays = Timer(key="t", due_at=NOW + HOUR, unless_earlier=True)
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         if recorded.event.type != "go":
             return [stays] * 50
         emits = [Emit(type="gone", key=f"{n}", occurred_at=NOW) for n in range(known.room - 1 + more)]
@@ -144,6 +144,6 @@ def test_whoever_keeps_to_the_room_is_not_cut_and_a_timer_that_stays_takes_none(
 
     on = engine(react)
     tell(on, "go")
-    types = [each.event.type for each in on.events(on.person("default", "user_id:ada"))]
+    types = [each.event.type for each in on.reader.events(on.reader.person("default", "user_id:ada"))]
     assert types.count("gone") == CASCADE_EVENTS_MAX - 2
     assert types.count(CASCADE_CUT) == more

@@ -105,7 +105,7 @@ def test_a_long_read_does_not_keep_events_from_being_recorded() -> None:
     """Not even one that records itself: it waits for its own end, but not for ever."""
     on = engine(MemoryStore())
     with on.reading():
-        receipts = on.record([event(str(number)) for number in range(200)])
+        receipts = on.recorder.record([event(str(number)) for number in range(200)])
     assert {each.status for each in receipts} == {"accepted"}
 
 
@@ -113,7 +113,7 @@ def test_a_writer_lets_a_read_go_first_between_two_events(patient: None) -> None
     on = engine(MemoryStore())
     recorded = threading.Event()
     with on.reading():
-        writer = started(lambda: (on.record([event("1"), event("2")]), recorded.set()))
+        writer = started(lambda: (on.recorder.record([event("1"), event("2")]), recorded.set()))
         assert not recorded.wait(0.1)
         assert on.store.feed() == []
     writer.join(LONG)

@@ -88,8 +88,8 @@ def test_what_begins_while_an_event_is_on_its_way_does_not_decide_it(monkeypatch
         return plain(ids, certain=certain)
 
     monkeypatch.setattr(on.store, "seen", busy)
-    on.record([staging.event("page", {"user_id": "ada"}, "1")])
-    on.record([staging.event("page", {"user_id": "ada"}, "2")])
+    on.recorder.record([staging.event("page", {"user_id": "ada"}, "1")])
+    on.recorder.record([staging.event("page", {"user_id": "ada"}, "2")])
     assert seen == [{}, {"a": b"begun"}]
 
 

@@ -40,18 +40,18 @@ def test_whoever_was_overtaken_waits_for_a_turn_until_nobody_else_has_been_there
     store = MemoryStore()
     watched = Watched(store)
     one, other = staging.engine(watched), staging.engine(store)  # type: ignore[arg-type]
-    [ada, _] = (receipt.person for receipt in one.record([page("ada", "1"), page("bob", "1b")]))
+    [ada, _] = (receipt.person for receipt in one.recorder.record([page("ada", "1"), page("bob", "1b")]))
     assert watched.turns == []
-    other.record([page("ada", "2")])
-    one.record([page("ada", "3"), page("bob", "3b")])
+    other.recorder.record([page("ada", "2")])
+    one.recorder.record([page("ada", "3"), page("bob", "3b")])
     assert watched.turns == [[ada]], "found out by a refusal, and tried again in a turn"
-    other.record([page("ada", "4")])
-    one.record([page("ada", "5")])
-    one.record([page("ada", "6")])
+    other.recorder.record([page("ada", "4")])
+    one.recorder.record([page("ada", "5")])
+    one.recorder.record([page("ada", "6")])
     assert watched.turns == [[ada]] * 3
-    one.record([page("ada", "7"), page("bob", "7b")])
+    one.recorder.record([page("ada", "7"), page("bob", "7b")])
     assert watched.turns == [[ada]] * 3, "nobody else has been there"
-    assert other.person("default", "user_id:ada").position == 7
+    assert other.reader.person("default", "user_id:ada").position == 7
     staging.assert_log_is_whole(one)
 
 
@@ -60,14 +60,14 @@ def test_what_waited_for_its_turn_bears_the_time_of_the_turn() -> None:
     times = staging.ticking()
     watched = Watched(store)
     one, other = staging.engine(watched, times), staging.engine(store, times)  # type: ignore[arg-type]
-    one.record([page("ada", "1")])
-    other.record([page("ada", "2")])
-    one.record([page("ada", "3")])
+    one.recorder.record([page("ada", "1")])
+    other.recorder.record([page("ada", "2")])
+    one.recorder.record([page("ada", "3")])
     # Somebody else records in the moment in which the turn is waited for.
-    watched.before = lambda: other.record([page("ada", "4")])
-    one.record([page("ada", "5")])
-    person = one.person("default", "user_id:ada")
-    told = one.events(person)
+    watched.before = lambda: other.recorder.record([page("ada", "4")])
+    one.recorder.record([page("ada", "5")])
+    person = one.reader.person("default", "user_id:ada")
+    told = one.reader.events(person)
     assert [each.event.key for each in sorted(told, key=lambda each: each.sequence)] == ["1", "2", "3", "4", "5"]
     recorded = [each.recorded_at for each in sorted(told, key=lambda each: each.sequence)]
     assert recorded == sorted(set(recorded))
@@ -77,12 +77,12 @@ def test_what_waits_for_a_turn_is_not_overtaken_by_what_comes_after_it() -> None
     store = MemoryStore()
     one, other = staging.engine(store), staging.engine(store)
     device = {"anonymous_id": "x"}
-    one.record([page("ada", "1"), staging.event("page", device, "2")])
-    other.record([staging.event("page", device, "3")])
-    one.record([staging.event("page", device, "4")])
+    one.recorder.record([page("ada", "1"), staging.event("page", device, "2")])
+    other.recorder.record([staging.event("page", device, "3")])
+    one.recorder.record([staging.event("page", device, "4")])
     # The device is somebody for whom a turn is taken; ada is not, and becomes one with them.
     told = [staging.event("identify", {"user_id": "ada", **device}, "5"), page("ada", "6"), page("bob", "7")]
-    receipts = one.record(told)
+    receipts = one.recorder.record(told)
     assert staging.statuses(receipts) == ["accepted"] * 3
     assert receipts[0].thread == receipts[1].thread
     assert receipts[0].sequence < receipts[1].sequence
@@ -92,10 +92,10 @@ def test_what_waits_for_a_turn_is_not_overtaken_by_what_comes_after_it() -> None
 def test_what_is_said_twice_in_a_call_is_answered_once_its_first_is_recorded() -> None:
     store = MemoryStore()
     one, other = staging.engine(store), staging.engine(store)
-    one.record([page("ada", "1")])
-    other.record([page("ada", "2")])
-    one.record([page("ada", "3")])
-    receipts = one.record([page("ada", "4"), page("bob", "5"), page("ada", "4"), page("bob", "4")])
+    one.recorder.record([page("ada", "1")])
+    other.recorder.record([page("ada", "2")])
+    one.recorder.record([page("ada", "3")])
+    receipts = one.recorder.record([page("ada", "4"), page("bob", "5"), page("ada", "4"), page("bob", "4")])
     assert staging.statuses(receipts) == ["accepted", "accepted", "duplicate", "conflict"]
     assert receipts[0].id == receipts[2].id == receipts[3].id
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -112,14 +113,19 @@ near_times = st.from_regex(
 
 @given(near_times)
 def test_the_fast_way_reads_nothing_differently_from_the_general_one(text: str) -> None:
-    fast = time._parse_usual_time(text)
-    if fast is not None:
-        assert fast == time._parse_any_time(text)
+    def read(how: Callable[[str], int]) -> int | None:
+        try:
+            at = how(text)
+        except InvalidValue:
+            return None
+        return at if EARLIEST <= at <= LATEST else None
+
+    assert read(parse_time) == read(time._parse_any_time)
 
 
 def test_the_fast_way_is_taken_by_what_clients_send() -> None:
     for text in ("2026-11-21T00:48:41.969Z", "2026-11-21T00:46:25.242+00:00", "2024-02-29T23:30:00.123456-03:00"):
-        assert time._parse_usual_time(text) is not None
+        assert time._USUAL.fullmatch(text) is not None
 
 
 def test_a_datetime_without_a_zone_is_refused() -> None:

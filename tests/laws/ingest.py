@@ -46,7 +46,7 @@ def ingest(path: str, told: list[Event]) -> None:
                 call = next(calls, None)
             if call is None:
                 return
-            for event, receipt in zip(call, on.record(call), strict=True):
+            for event, receipt in zip(call, on.recorder.record(call), strict=True):
                 assert receipt.status in ("accepted", "duplicate"), receipt
                 say(f"ack {event.key}")
 

@@ -10,7 +10,6 @@ from typing import Any
 from threadline.app import catalogue
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.person import lasting
 from threadline.engine.maintenance.dump import dump, was_told
 from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
@@ -147,7 +146,7 @@ def tell(store: Store, calls: Sequence[Sequence[Event]], clock: Callable[[], int
     """Record call after call; every event must be accepted or known."""
     on = engine(store, clock)
     for call in calls:
-        receipts = on.record(call)
+        receipts = on.recorder.record(call)
         assert [each for each in receipts if each.status not in ("accepted", "duplicate")] == []
     return on
 
@@ -161,7 +160,7 @@ def tell_through_crashes(
     for call in calls:
         while True:
             try:
-                on.record(call)
+                on.recorder.record(call)
                 break
             except Crash:
                 on = engine(_fragile(store, random), clock)
@@ -187,12 +186,12 @@ def whole(on: Engine) -> list[str]:
 
 def pictures(on: Engine, workspaces: Sequence[str] = ("default",), now: int = NOW) -> list[dict[str, Any]]:
     """What the engine knows, in the form in which `threadline.testing.auditor.audit` tells it."""
-    found = [_picture(on, person, now) for workspace in workspaces for person in on.all_people(workspace)]
+    found = [_picture(on, person, now) for workspace in workspaces for person in on.reader.all_people(workspace)]
     return sorted(found, key=lambda person: (person["workspace"], person["identifiers"]))
 
 
 def _picture(on: Engine, person: Any, now: int) -> dict[str, Any]:
-    views = on.views(person, now)
+    views = on.reader.views(person, now)
     profile, activity, features = views["profile"], views["activity"], views["features"]
     return {
         "workspace": person.workspace,
@@ -234,7 +233,7 @@ def _appended(on: Engine, person: Any) -> Iterator[str]:
 
 def _events(on: Engine, person: Any) -> Iterator[Any]:
     after = None
-    while page := on.events(person, after=after, limit=500):
+    while page := on.reader.events(person, after=after, limit=500):
         yield from page
         after = (page[-1].event.occurred_at, page[-1].id)
 
@@ -251,17 +250,17 @@ def assert_refold_changes_nothing(on: Engine) -> None:
     """Every stored person is, byte for byte of its content, what a refold from the log makes of it."""
     people = 0
     for one in refold_shard(on.store, on.catalogue):
-        assert lasting(one.stored) == lasting(one.fresh), one.item.key
+        assert not one.differs, one.item.key
         people += 1
     assert people
 
 
 def assert_points_are_true(on: Engine, now: int = NOW) -> None:
     """Every line of every ledger was right to be written, and the views are the sums of the lines."""
-    for person in on.all_people("default"):
+    for person in on.reader.all_people("default"):
         lines = [_line(recorded) for recorded in _events(on, person)]
         assert audited_points.problems(lines) == []
-        view = on.views(person, now, names=["points"])["points"]
+        view = on.reader.views(person, now, names=["points"])["points"]
         expected = audited_points.points(lines, now)
         assert {name: view[name] for name in expected} == expected
 
@@ -281,7 +280,7 @@ def assert_log_is_whole(on: Engine) -> None:
     sequences: dict[str, list[int]] = {}
     ids: list[str] = []
     cursor = ""
-    while page := on.feed(cursor):
+    while page := on.log.feed(cursor):
         for each in page:
             sequences.setdefault(each.entry.thread, []).append(each.entry.sequence)
             ids.append(each.entry.id)
@@ -289,8 +288,8 @@ def assert_log_is_whole(on: Engine) -> None:
     assert len(set(ids)) == len(ids)
     assert all(sorted(found) == list(range(1, len(found) + 1)) for found in sequences.values())
     for thread, found in sequences.items():
-        person = on.asker.by_thread(thread)
+        person = on.reader.by_thread(thread)
         assert person is not None
         assert person.heads[thread] == len(found)
-        founded = on.asker.by_id(thread)
+        founded = on.reader.by_id(thread)
         assert founded is None or founded.id == person.id

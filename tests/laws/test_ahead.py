@@ -33,8 +33,8 @@ class Clock:
 
 def assert_told_as_of(on: Engine, person: Person, instants: Sequence[int]) -> None:
     for instant in instants:
-        told = list(on.asker.states(person, instant))
-        assert told == list(folded_before(on.catalogue, on.asker.history(person), instant))
+        told = list(on.reader.states(person, instant))
+        assert told == list(folded_before(on.catalogue, on.reader.history(person), instant))
 
 
 @given(scenarios.histories(), scenarios.randoms)
@@ -49,9 +49,9 @@ def test_what_is_so_now_is_what_the_log_says_whatever_lies_ahead(history: list[E
             for each in call
         ]
         instants += [each.occurred_at for each in told]
-        on.record(told)
+        on.recorder.record(told)
         around = [clock.now, clock.now + 1, random.choice(instants), random.choice(instants) + 1, clock.now + 2 * DAY]
-        for person in on.all_people("default"):
+        for person in on.reader.all_people("default"):
             assert_told_as_of(on, person, around)
     staging.assert_refold_changes_nothing(on)
 
@@ -60,14 +60,14 @@ def test_somebody_with_an_event_ahead_is_not_folded_anew_for_every_question() ->
     store, clock = CountingStore(MemoryStore()), Clock()
     on = staging.engine(store, clock)
     who = {"user_id": "ada"}
-    on.record([event("note", who, f"{n}", NOW - 2 * DAY + n * MINUTE) for n in range(500)])
-    on.record([event("note", who, "ahead", NOW + 20 * HOUR + MINUTE)])
+    on.recorder.record([event("note", who, f"{n}", NOW - 2 * DAY + n * MINUTE) for n in range(500)])
+    on.recorder.record([event("note", who, "ahead", NOW + 20 * HOUR + MINUTE)])
     for hour in range(24):
         clock.now = NOW + hour * HOUR
         store.entries = 0
-        on.record([event("note", who, f"at {hour} {n}", clock.now - MINUTE) for n in range(20)])
-        person = on.person("default", "user_id:ada")
-        assert on.views(person, clock.now)["activity"]["events"] == 520 + 20 * hour + (hour > 20)
+        on.recorder.record([event("note", who, f"at {hour} {n}", clock.now - MINUTE) for n in range(20)])
+        person = on.reader.person("default", "user_id:ada")
+        assert on.reader.views(person, clock.now)["activity"]["events"] == 520 + 20 * hour + (hour > 20)
         assert store.entries < 100
 
 
@@ -75,15 +75,15 @@ def test_what_is_kept_meanwhile_goes_when_everything_has_happened() -> None:
     clock = Clock()
     on = staging.engine(clock=clock)
     who = {"user_id": "ada"}
-    on.record([event("note", who, "ahead", NOW + HOUR)])
-    assert on.person("default", "user_id:ada").provisional is not None
+    on.recorder.record([event("note", who, "ahead", NOW + HOUR)])
+    assert on.reader.person("default", "user_id:ada").provisional is not None
     clock.now = NOW + 2 * HOUR
-    on.record([event("note", who, "later", clock.now - 1)])
-    assert on.person("default", "user_id:ada").provisional is None
+    on.recorder.record([event("note", who, "later", clock.now - 1)])
+    assert on.reader.person("default", "user_id:ada").provisional is None
 
 
 def test_what_occurs_now_begins_nothing() -> None:
     clock = Clock()
     on = staging.engine(clock=clock)
-    on.record([event("note", {"user_id": "ada"}, "now", NOW)])
-    assert on.person("default", "user_id:ada").provisional is None
+    on.recorder.record([event("note", {"user_id": "ada"}, "now", NOW)])
+    assert on.reader.person("default", "user_id:ada").provisional is None

@@ -16,7 +16,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier, Recorded
-from threadline.kernel.policy import Emit, Known, Policy, Read, Wish
+from threadline.kernel.policy import Emit, Policy, PolicyView, Read, Wish
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
@@ -60,14 +60,14 @@ class Life:
     def is_due(self, recorded: Recorded) -> bool:
         """Whether a timer of the person is due by then, as far as is committed."""
         until = max(self.now, recorded.event.occurred_at) + 1
-        people = (each for each in self.on.all_people("default") if recorded.thread in each.heads)
+        people = (each for each in self.on.reader.all_people("default") if recorded.thread in each.heads)
         return any(at <= until for person in people for at in person.timers.values())
 
     def until(self, instant: int) -> None:
         """Let time go by, and every timer fire when it is due."""
-        while (due := min((at for p in self.on.all_people("default") for at in p.timers.values()), default=None)) and (
-            due <= instant
-        ):
+        while (
+            due := min((at for p in self.on.reader.all_people("default") for at in p.timers.values()), default=None)
+        ) and (due <= instant):
             self.now = max(self.now, due)
             self._dispatcher.run_once()
         self.now = max(self.now, instant)
@@ -90,7 +90,9 @@ def live(random: Random, count: int) -> None:
     life = Life()
     for gap, call in told_by(random, count):
         life.until(life.now + gap)
-        refused = [receipt for receipt in life.on.record(call) if receipt.status not in ("accepted", "duplicate")]
+        refused = [
+            receipt for receipt in life.on.recorder.record(call) if receipt.status not in ("accepted", "duplicate")
+        ]
         assert not refused, refused
     life.until(life.now + 40 * DAY)
 
@@ -124,7 +126,7 @@ def heard(**fields: Any) -> list[str]:
     """The types of the events about which a policy with these fields is asked."""
     types: list[str] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         types.append(recorded.event.type)
         return [Emit(type="noted", key="noted", occurred_at=recorded.recorded_at)] if types[-1] == "bought" else ()
 
@@ -132,7 +134,7 @@ def heard(**fields: Any) -> list[str]:
     on = Engine(MemoryStore(), Catalogue([counted(), policy], RULES), lambda: scenarios.NOW)
     named = (Identifier("user_id", "u"),)
     for number, type in enumerate(("seen", "bought", "seen", "named")):
-        on.record([Event(type=type, identifiers=named, occurred_at=scenarios.NOW, key=str(number))])
+        on.recorder.record([Event(type=type, identifiers=named, occurred_at=scenarios.NOW, key=str(number))])
     return types
 
 
@@ -156,7 +158,7 @@ def test_a_policy_is_asked_about_what_it_names_and_what_touches_what_it_reads(
 def test_a_policy_is_asked_about_a_late_event_and_one_that_lies_ahead(late: int) -> None:
     types: list[str] = []
 
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         types.append(recorded.event.type)
         return ()
 
@@ -164,17 +166,19 @@ def test_a_policy_is_asked_about_a_late_event_and_one_that_lies_ahead(late: int)
     on = Engine(MemoryStore(), Catalogue([counted(), policy], RULES), lambda: scenarios.NOW)
     named = (Identifier("user_id", "u"),)
     for number, (type, at) in enumerate((("seen", 0), ("bought", -late), ("seen", -late), ("bought", 0))):
-        on.record([Event(type=type, identifiers=named, occurred_at=scenarios.NOW + at, key=str(number))])
+        on.recorder.record([Event(type=type, identifiers=named, occurred_at=scenarios.NOW + at, key=str(number))])
     assert types == ["bought", "bought"]
 
 
 def test_a_policy_that_reads_more_than_it_says_is_found_out() -> None:
-    def react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         return [Emit(type="noted", key="noted", occurred_at=recorded.recorded_at)]
 
     policy = Policy(name="p", handles=None, react=react, reads=(Read("counted"),))
     values = asked_always([counted(), policy], lambda recorded: False)
     on = Engine(MemoryStore(), Catalogue(values, RULES), lambda: scenarios.NOW)
-    (refused,) = on.record([Event(type="seen", identifiers=(Identifier("user_id", "u"),), occurred_at=1, key="1")])
+    (refused,) = on.recorder.record(
+        [Event(type="seen", identifiers=(Identifier("user_id", "u"),), occurred_at=1, key="1")]
+    )
     assert refused.status == "rejected"
     assert "p need not be asked" in refused.message

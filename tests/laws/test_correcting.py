@@ -25,9 +25,9 @@ WHO = {"user_id": "u"}
 
 def with_an_entry(on: Engine) -> StoredEntry:
     """The entry of one event that was rejected, as everybody reads it."""
-    on.record([event("page", {"user_id": "null"}, "k")])
-    [(_, entry)] = on.rejected_page("default")
-    return on.rejected_entry("default", entry.id)
+    on.recorder.record([event("page", {"user_id": "null"}, "k")])
+    [(_, entry)] = on.rejected.page("default")
+    return on.rejected.entry("default", entry.id)
 
 
 def correction(key: str) -> Event:
@@ -35,16 +35,16 @@ def correction(key: str) -> Event:
 
 
 def log(on: Engine) -> list[str]:
-    return [on.of_entry(each.entry).event.key for each in on.feed()]
+    return [on.log.unpack(each.entry).event.key for each in on.log.feed()]
 
 
 def decide(on: Engine, stored: StoredEntry, key: str) -> str:
     """What became of a decision: a correction under this key, or, for none, to dismiss."""
     try:
         if not key:
-            on.dismiss(stored, "a test of ours")
+            on.rejected.dismiss(stored, "a test of ours")
             return "dismissed"
-        return on.resubmit(stored, correction(key))[0].status
+        return on.rejected.resubmit(stored, correction(key))[0].status
     except Conflict:
         return "too late"
 
@@ -56,7 +56,7 @@ def test_whoever_has_read_an_entry_only_the_first_decides(keys: list[str]) -> No
     said = [decide(on, stored, key) for key in keys]
     assert said == ["accepted" if keys[0] else "dismissed", *["too late"] * (len(keys) - 1)]
     assert log(on) == [key for key in keys[:1] if key]
-    entry = on.rejected_entry("default", stored.entry.id).entry
+    entry = on.rejected.entry("default", stored.entry.id).entry
     assert entry.status == ("resubmitted" if keys[0] else "dismissed")
 
 
@@ -73,21 +73,21 @@ def test_eight_at_once_record_one_event() -> None:
 def test_an_engine_that_dies_on_the_way_leaves_both_or_neither(when: str) -> None:
     whole = staging.engine(store := MemoryStore(), clock=staging.ticking())
     stored = with_an_entry(whole)
-    whole.record([event("page", WHO, "before")])
+    whole.recorder.record([event("page", WHO, "before")])
     dying = staging.engine(CrashingStore(store, 1, when), clock=staging.ticking())  # type: ignore[arg-type]
     dying.store.at = dying.store.commits + 1  # type: ignore[attr-defined]
     with pytest.raises(Crash):
-        dying.resubmit(stored, correction("k"))
+        dying.rejected.resubmit(stored, correction("k"))
     recorded = "k" in log(whole)
     assert recorded == (when == "after")
-    assert whole.rejected_entry("default", stored.entry.id).entry.status == ("resubmitted" if recorded else "open")
+    assert whole.rejected.entry("default", stored.entry.id).entry.status == ("resubmitted" if recorded else "open")
 
 
 def test_a_correction_that_is_in_the_log_already_settles_the_entry() -> None:
     on = staging.engine(clock=staging.ticking())
     stored = with_an_entry(on)
-    on.record([correction("k")])
-    receipt, entry = on.resubmit(stored, correction("k"))
+    on.recorder.record([correction("k")])
+    receipt, entry = on.rejected.resubmit(stored, correction("k"))
     assert (receipt.status, entry.status, entry.resolution) == ("duplicate", "resubmitted", receipt.id)
     assert log(on) == ["k"]
 
@@ -96,20 +96,20 @@ def test_a_correction_that_is_in_the_log_already_settles_the_entry() -> None:
 def test_a_correction_that_is_refused_or_in_conflict_leaves_the_entry_open(unfit: Event) -> None:
     on = staging.engine(clock=staging.ticking())
     stored = with_an_entry(on)
-    on.record([correction("taken")])
-    receipt, entry = on.resubmit(stored, unfit)
+    on.recorder.record([correction("taken")])
+    receipt, entry = on.rejected.resubmit(stored, unfit)
     assert receipt.status in ("rejected", "conflict")
-    assert entry == stored.entry == on.rejected_entry("default", entry.id).entry
+    assert entry == stored.entry == on.rejected.entry("default", entry.id).entry
     assert decide(on, stored, "k") == "accepted"
 
 
 def test_a_correction_may_ask_for_a_position() -> None:
     on = staging.engine(clock=staging.ticking())
     stored = with_an_entry(on)
-    on.record([correction("first")])
-    receipt, entry = on.resubmit(stored, correction("k"), expected=0)
+    on.recorder.record([correction("first")])
+    receipt, entry = on.rejected.resubmit(stored, correction("k"), expected=0)
     assert (receipt.code, entry.status) == ("position_conflict", "open")
-    assert on.resubmit(stored, correction("k"), expected=1)[1].status == "resubmitted"
+    assert on.rejected.resubmit(stored, correction("k"), expected=1)[1].status == "resubmitted"
 
 
 # --- what is kept of it ------------------------------------------------------------------------
@@ -146,31 +146,31 @@ def asked(on: Engine, name: str, **params: Any) -> Any:
 def test_an_event_is_recorded_after_all_as_it_would_have_been(told: Event) -> None:
     fit = msgspec.structs.replace(told, identifiers=(Identifier("user_id", "u"),))
     straight = staging.engine()
-    straight.record([fit])
+    straight.recorder.record([fit])
     on = staging.engine()
-    assert on.record([told])[0].code == "no_identifier"
-    [(_, entry)] = on.rejected_page("default")
+    assert on.recorder.record([told])[0].code == "no_identifier"
+    [(_, entry)] = on.rejected.page("default")
     again = asked(on, "resubmit", id=entry.id, payload={**entry.payload, "identifiers": [["user_id", "u"]]})
     assert again.receipt.status == "accepted"
-    assert on.of_entry(on.feed()[0].entry) == straight.of_entry(straight.feed()[0].entry)
+    assert on.log.unpack(on.log.feed()[0].entry) == straight.log.unpack(straight.log.feed()[0].entry)
     # A retry of the producer's, put right there as well, is known.
-    assert staging.statuses(on.record([fit])) == ["duplicate"]
+    assert staging.statuses(on.recorder.record([fit])) == ["duplicate"]
 
 
 def test_a_retry_of_what_was_resubmitted_as_it_is_is_a_duplicate() -> None:
     on = staging.engine()
     late = event("page", WHO, "k", sent_time=None)
-    assert staging.statuses(on.record([late], expected=5)) == ["position_conflict"]
-    [(_, entry)] = on.rejected_page("default")
+    assert staging.statuses(on.recorder.record([late], expected=5)) == ["position_conflict"]
+    [(_, entry)] = on.rejected.page("default")
     assert asked(on, "resubmit", id=entry.id).receipt.status == "accepted"
-    assert staging.statuses(on.record([late])) == ["duplicate"]
+    assert staging.statuses(on.recorder.record([late])) == ["duplicate"]
 
 
 def test_an_event_of_threadlines_own_keeps_its_name_and_lends_it_to_no_other() -> None:
     on = staging.engine()
     own = event("threadline.note", {"user_id": "null"}, "k", source_type="internal")
-    on.record([own])
-    [(_, entry)] = on.rejected_page("default")
+    on.recorder.record([own])
+    [(_, entry)] = on.rejected.page("default")
     fit = {**entry.payload, "identifiers": [["user_id", "u"]]}
     made_up = asked(on, "resubmit", id=entry.id, payload={**fit, "type": "threadline.merged"})
     assert made_up.receipt.code == "reserved_type"
@@ -180,8 +180,8 @@ def test_an_event_of_threadlines_own_keeps_its_name_and_lends_it_to_no_other() -
 def test_the_same_event_again_is_the_same_entry_whenever_it_comes() -> None:
     on = staging.engine(clock=staging.ticking())
     for at in (NOW - 5, NOW - 3):
-        on.record([event("page", {"user_id": "null"}, "k", at, received_at=at)])
-    assert len(on.rejected_page("default")) == 1
+        on.recorder.record([event("page", {"user_id": "null"}, "k", at, received_at=at)])
+    assert len(on.rejected.page("default")) == 1
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,10 @@ def test_the_same_event_again_is_the_same_entry_whenever_it_comes() -> None:
 )
 def test_what_no_entry_can_hold_is_kept_in_part_and_stops_no_neighbour(unfit: Event) -> None:
     on = staging.engine()
-    said = staging.statuses(on.record([unfit, event("page", WHO, "neighbour")]))
+    said = staging.statuses(on.recorder.record([unfit, event("page", WHO, "neighbour")]))
     assert said[1:] == ["accepted"]
     assert said[0] in ("too_large", "invalid_value")
-    [(_, entry)] = on.rejected_page("default")
+    [(_, entry)] = on.rejected.page("default")
     assert (entry.code, entry.form) == (said[0], "text")
     with pytest.raises(InvalidValue, match="give the correction as `event`"):
         asked(on, "resubmit", id=entry.id)
@@ -210,19 +210,19 @@ def test_an_entry_stands_once_at_its_last_time_whatever_comes_again(steps: list[
     """The model: dismissed and sent again is open; re-submitted it is settled for good."""
     on = staging.engine(clock=staging.ticking())
     if conflict:
-        on.record([event("page", WHO, "k", properties={"n": 1})])
+        on.recorder.record([event("page", WHO, "k", properties={"n": 1})])
     unfit = event("page", WHO if conflict else {"user_id": "null"}, "k")
-    on.record([unfit])
+    on.recorder.record([unfit])
     status = "open"
     for step in steps:
-        [(_, entry)] = on.rejected_page("default")
+        [(_, entry)] = on.rejected.page("default")
         assert entry.status == status
         if step == "again":
-            on.record([unfit])
+            on.recorder.record([unfit])
             status = "open" if status == "dismissed" else status
         elif status == "open":
             status = {"dismissed": "dismissed", "accepted": "resubmitted"}[
-                decide(on, on.rejected_entry("default", entry.id), "" if step == "dismiss" else "put right")
+                decide(on, on.rejected.entry("default", entry.id), "" if step == "dismiss" else "put right")
             ]
-    [(_, entry)] = on.rejected_page("default")
+    [(_, entry)] = on.rejected.page("default")
     assert entry.status == status

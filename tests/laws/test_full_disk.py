@@ -68,7 +68,7 @@ def tell_until_full(on: Engine, calls: list[list[Event]]) -> int:
     """Tell calls until the store refuses one; its number."""
     for number, call in enumerate(calls):
         try:
-            assert set(staging.statuses(on.record(call))) <= {"accepted", "duplicate"}
+            assert set(staging.statuses(on.recorder.record(call))) <= {"accepted", "duplicate"}
         except StoreFull:
             return number
     pytest.fail("the disk never filled up")
@@ -84,13 +84,13 @@ def test_a_full_disk_refuses_whole_calls_and_goes_on(tight: Tight, seed: int) ->
     assert full > 10
     for _ in range(5):
         with pytest.raises(StoreFull):
-            on.record([event for call in calls[full : full + 10] for event in call])
+            on.recorder.record([event for call in calls[full : full + 10] for event in call])
     assert_recorded(on, [event for call in calls[:full] for event in call])
     # Small ones may still fit where a large one did not; what is answered is there, what is refused is not.
     answered = [event for call in calls[:full] for event in call]
     for event in calls[full]:
         try:
-            on.record([event])
+            on.recorder.record([event])
             answered.append(event)
         except StoreFull:
             continue
@@ -98,7 +98,7 @@ def test_a_full_disk_refuses_whole_calls_and_goes_on(tight: Tight, seed: int) ->
     tight.make_room()
     again = calls[full : full + 40]
     for call in again:
-        assert set(staging.statuses(on.record(call))) <= {"accepted", "duplicate"}
+        assert set(staging.statuses(on.recorder.record(call))) <= {"accepted", "duplicate"}
     told = [event for call in [*calls[:full], *again] for event in call]
     assert_recorded(on, told)
     clean = staging.tell(MemoryStore(), [told])
@@ -109,7 +109,7 @@ def assert_recorded(on: Engine, told: list[Event]) -> None:
     """Exactly these events and their consequences are in the log, and every person is what a refold makes of them."""
     ids = {event_id(event.workspace, event.source, event.key) for event in told}
     found, cursor = set(), ""
-    while page := on.feed(cursor):
+    while page := on.log.feed(cursor):
         found |= {each.entry.id for each in page if not unpack_event(each.entry).cause}
         cursor = page[-1].cursor
     assert found == ids

@@ -12,7 +12,6 @@ from hypothesis import given
 
 from tests.laws import staging
 from tests.laws.staging import Engine, LaggingStore, event
-from threadline.engine.recording import rejected_log as rejected
 from threadline.kernel.event import Event, Receipt, event_id
 from threadline.kernel.time import HOUR
 from threadline.stores.memory import MemoryStore
@@ -29,7 +28,7 @@ def told_at_once(on: Engine, calls: list[list[Event]]) -> list[list[Receipt]]:
 
     def work(number: int) -> None:
         barrier.wait()
-        answers[number] = on.record(calls[number])
+        answers[number] = on.recorder.record(calls[number])
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(len(calls))]
     for thread in threads:
@@ -50,7 +49,7 @@ def test_the_same_event_from_several_threads_at_once_is_recorded_once(kind: str,
             id = event_id(one.workspace, one.source, one.key)
             found = [receipt.status for answer in answers for receipt in answer if receipt.id == id]
             assert sorted(found) == ["accepted", "duplicate", "duplicate"]
-    assert on.person("default", "user_id:u").position == 125
+    assert on.reader.person("default", "user_id:u").position == 125
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
     on.close()
@@ -68,7 +67,7 @@ def test_two_engines_at_once_record_it_once() -> None:
             on: Engine, same: list[Event] = same, into: list[list[str]] = answers, at: threading.Barrier = barrier
         ) -> None:
             at.wait()
-            into.append(staging.statuses(on.record(same)))
+            into.append(staging.statuses(on.recorder.record(same)))
 
         threads = [threading.Thread(target=work, args=(on,)) for on in engines]
         for thread in threads:
@@ -84,11 +83,13 @@ def test_two_engines_at_once_record_it_once() -> None:
 def test_a_call_of_several_batches_builds_on_nothing_that_was_refused(others: int) -> None:
     store = MemoryStore()
     on, other = staging.engine(store), staging.engine(store)
-    on.record([event("page", WHO, "first")])
+    on.recorder.record([event("page", WHO, "first")])
     # The other engine takes versions that the first one's batches of this person would have taken.
     for number in range(others):
-        other.record([event("page", WHO, f"other-{number}")])
-    receipts = on.record([event("purchase_completed", WHO, f"{n}", properties={"total": 1}) for n in range(40)])
+        other.recorder.record([event("page", WHO, f"other-{number}")])
+    receipts = on.recorder.record(
+        [event("purchase_completed", WHO, f"{n}", properties={"total": 1}) for n in range(40)]
+    )
     assert staging.statuses(receipts) == ["accepted"] * 40
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
@@ -97,10 +98,10 @@ def test_a_call_of_several_batches_builds_on_nothing_that_was_refused(others: in
 def test_twice_in_one_call() -> None:
     on = staging.engine()
     one, other = event("page", WHO, "k"), event("page", WHO, "k", properties={"other": True})
-    receipts = on.record([one, one, other, one])
+    receipts = on.recorder.record([one, one, other, one])
     assert staging.statuses(receipts) == ["accepted", "duplicate", "conflict", "duplicate"]
     assert len({receipt.id for receipt in receipts}) == 1
-    assert on.person("default", "user_id:u").position == 1
+    assert on.reader.person("default", "user_id:u").position == 1
 
 
 @pytest.mark.parametrize(
@@ -116,34 +117,34 @@ def test_twice_in_one_call() -> None:
 def test_another_payload_under_the_same_key_is_a_conflict_and_both_are_kept(other: Event) -> None:
     on = staging.engine(clock=staging.ticking())
     first = event("page", WHO, "k", properties={"n": 1})
-    [accepted] = on.record([first])
+    [accepted] = on.recorder.record([first])
     before = staging.whole(on)
     for _ in range(3):
-        [receipt] = on.record([other])
+        [receipt] = on.recorder.record([other])
         assert (receipt.status, receipt.id) == ("conflict", accepted.id)
     assert staging.whole(on) == before
-    [(_, entry)] = rejected.page(on.store, "default", "", 10)
+    [(_, entry)] = on.rejected.page("default", limit=10)
     assert (entry.code, entry.event_id) == ("conflict", accepted.id)
     assert (entry.payload["type"], entry.payload["properties"]) == (other.type, other.properties)
-    assert on.event("default", accepted.id).event.properties == {"n": 1}
-    assert staging.statuses(on.record([first])) == ["duplicate"]
+    assert on.log.event("default", accepted.id).event.properties == {"n": 1}
+    assert staging.statuses(on.recorder.record([first])) == ["duplicate"]
 
 
 def test_transport_may_differ_in_a_retry() -> None:
     on = staging.engine(clock=staging.ticking())
     first = event("page", WHO, "k", properties={"a": 1, "b": 2}, received_at=5)
     again = event("page", {"user_id": " u "}, "k", properties={"b": 2, "a": 1}, received_at=9)
-    assert staging.statuses(on.record([first, again])) == ["accepted", "duplicate"]
+    assert staging.statuses(on.recorder.record([first, again])) == ["accepted", "duplicate"]
 
 
 def test_a_retry_of_a_time_too_far_ahead_is_the_same_event() -> None:
     now = [scenarios.NOW]
     on = staging.engine(clock=lambda: now[0])
     ahead = event("page", WHO, "k", scenarios.NOW + 25 * HOUR)
-    assert staging.statuses(on.record([ahead])) == ["accepted"]
+    assert staging.statuses(on.recorder.record([ahead])) == ["accepted"]
     now[0] += 2 * HOUR  # by now the same time is close enough to be believed
-    assert staging.statuses(on.record([ahead])) == ["duplicate"]
-    recorded = on.events(on.person("default", "user_id:u"))[0]
+    assert staging.statuses(on.recorder.record([ahead])) == ["duplicate"]
+    recorded = on.reader.events(on.reader.person("default", "user_id:u"))[0]
     assert recorded.event.occurred_at == scenarios.NOW
     assert "clamped" in recorded.event.marks
 
@@ -151,7 +152,7 @@ def test_a_retry_of_a_time_too_far_ahead_is_the_same_event() -> None:
 def test_keys_are_apart_by_source_and_by_workspace() -> None:
     on = staging.engine()
     told = [event("page", WHO, "k", source=s, workspace=w) for s in ("a", "b", "ab") for w in ("x", "y", "xa")]
-    assert staging.statuses(on.record(told)) == ["accepted"] * 9
+    assert staging.statuses(on.recorder.record(told)) == ["accepted"] * 9
 
 
 @given(scenarios.histories(), scenarios.randoms)
@@ -160,7 +161,7 @@ def test_a_store_that_need_not_be_certain_is_answered_as_one_that_is(history: li
     calls.append([msgspec.structs.replace(each, properties={"other": 1}) for each in calls[0][:3]])
     plain, lagging = (staging.engine(store) for store in (MemoryStore(), LaggingStore(MemoryStore(), random)))
     for call in calls:
-        told, wanted = lagging.record(call), plain.record(call)
+        told, wanted = lagging.recorder.record(call), plain.recorder.record(call)
         assert [(each.status, each.id) for each in told] == [(each.status, each.id) for each in wanted]
     assert staging.timeless(lagging) == staging.timeless(plain)
     staging.assert_log_is_whole(lagging)
@@ -170,10 +171,10 @@ def test_a_store_that_need_not_be_certain_is_answered_as_one_that_is(history: li
 def test_what_may_be_a_duplicate_is_not_rejected(seed: int) -> None:
     on = staging.engine(LaggingStore(MemoryStore(), Random(seed)))
     first = event("page", WHO, "k")
-    assert staging.statuses(on.record([first], expected=0)) == ["accepted"]
+    assert staging.statuses(on.recorder.record([first], expected=0)) == ["accepted"]
     for _ in range(3):
-        assert staging.statuses(on.record([first], expected=0)) == ["duplicate"]
-        assert staging.statuses(on.record([event("page", WHO, "new")], expected=0)) == ["position_conflict"]
+        assert staging.statuses(on.recorder.record([first], expected=0)) == ["duplicate"]
+        assert staging.statuses(on.recorder.record([event("page", WHO, "new")], expected=0)) == ["position_conflict"]
 
 
 @given(scenarios.histories(), scenarios.randoms)
@@ -181,5 +182,5 @@ def test_everything_told_again_changes_nothing(history: list[Event], random: Ran
     on = staging.tell(MemoryStore(), [history])
     before = staging.whole(on)
     for call in scenarios.telling(scenarios.shuffled, random, history):
-        assert set(staging.statuses(staging.engine(on.store).record(call))) == {"duplicate"}
+        assert set(staging.statuses(staging.engine(on.store).recorder.record(call))) == {"duplicate"}
     assert staging.whole(on) == before

@@ -117,7 +117,7 @@ class Life:
         event = staging.event(
             type, {"user_id": step.who}, f"{self.recorded}", self.clock + step.offset, properties=properties
         )
-        assert staging.statuses(self.on.record([event])) == ["accepted"]
+        assert staging.statuses(self.on.recorder.record([event])) == ["accepted"]
 
     def settle(self) -> None:
         """Fire every timer that is due by the instant that a reader reads at."""
@@ -129,10 +129,10 @@ class Life:
             self.clock = self.on.now()
 
     def people(self) -> dict[str, Any]:
-        return {person.id: person for person in self.on.all_people("default")}
+        return {person.id: person for person in self.on.reader.all_people("default")}
 
     def log(self, person: Any) -> list[Recorded]:
-        return list(self.on.all_events(person))
+        return list(self.on.reader.all_events(person))
 
     def around(self) -> list[int]:
         """The instants right before, at and right after everything that occurred or was recorded, and each timer."""
@@ -169,7 +169,7 @@ class Life:
         now, people = self.on.now(), self.people()
         expected = {id: truth(self.log(person), now) for id, person in people.items()}
         for id, person in people.items():
-            assert shown(self.on.views(person, now)) == expected[id]
+            assert shown(self.on.reader.views(person, now)) == expected[id]
             assert self.segments_of(id) == expected[id].segments
             self.check_dues(person, now)
         for segment in ("spenders", "visitors", "strangers"):
@@ -191,11 +191,11 @@ class Life:
         log = self.log(person)
         later = [r for r in log if r.event.occurred_at >= instant]
         folded = [r.event.occurred_at + 1 for r in later if CATALOGUE.plan(r.event.type)[0]]
-        ahead = self.on.ahead(person, instant)
+        ahead = self.on.reader.as_of(person, instant).ahead()
         # An event that nothing folds, such as a timer's, may be named or not: no view differs after it.
         assert ahead in {None, *(r.event.occurred_at + 1 for r in later)}
         assert not folded or (ahead is not None and ahead <= min(folded))
-        due = self.on.due(person, "features", instant)
+        due = self.on.reader.as_of(person, instant).due("features")
         visits = [r.event.occurred_at for r in log if r.event.type == "page"]
         leaving = min((at + HOUR + 1 for at in visits if instant - HOUR <= at < instant), default=None)
         assert due is None or due > instant
@@ -212,11 +212,11 @@ class Life:
         for instant in instants:
             expected = {id: truth(log, instant) for id, log in logs.items()}
             for id, person in people.items():
-                assert shown(self.on.views(person, instant)) == expected[id], instant
+                assert shown(self.on.reader.views(person, instant)) == expected[id], instant
                 self.check_dues(person, instant)
                 known = truth(logs[id], instant, instant)
-                then = self.on.person("default", id, known_at=instant)
-                assert shown(self.on.views(then, instant, known_at=instant)) == known, instant
+                then = self.on.reader.person("default", id, known_at=instant)
+                assert shown(self.on.reader.views(then, instant, known_at=instant)) == known, instant
                 assert self.segments_of(id, as_of=format_time(instant)) == known.segments
             self.check_boards(expected, at=format_time(instant))
         for known, by in (("now", lambda instant: None), ("then", lambda instant: instant)):

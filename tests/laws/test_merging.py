@@ -35,12 +35,12 @@ def apart(random: Random, count: int) -> list[Event]:
 
 def merged_by(on: Engine, ref: str) -> str:
     """The id of the newest merge event of a person."""
-    found = on.events(on.person("default", ref), types=frozenset({MERGED}), reverse=True, limit=1)
+    found = on.reader.events(on.reader.person("default", ref), types=frozenset({MERGED}), reverse=True, limit=1)
     return found[0].id
 
 
 def timers(on: Engine) -> list[tuple[str, dict[str, int]]]:
-    return sorted((person.id, person.timers) for person in on.all_people("default"))
+    return sorted((person.id, person.timers) for person in on.reader.all_people("default"))
 
 
 histories = st.builds(apart, scenarios.randoms, st.integers(0, 30))
@@ -53,14 +53,14 @@ def test_unmerging_is_never_having_merged(before: list[Event], later: list[Event
     never = staging.tell(MemoryStore(), [before, while_merged])
     on = staging.tell(MemoryStore(), scenarios.batched(random, before))
     undone = staging.timeless(on), timers(on)
-    survivor, gone = on.merge("default", A, B, request="m1")
-    assert on.person("default", A).id == on.person("default", gone).id == survivor
-    on.unmerge("default", merged_by(on, A), request="u1")
+    survivor, gone = on.identity.merge("default", A, B, request="m1")
+    assert on.reader.person("default", A).id == on.reader.person("default", gone).id == survivor
+    on.identity.unmerge("default", merged_by(on, A), request="u1")
     assert (staging.timeless(on), timers(on)) == undone
-    on.merge("default", B, A, request="m2")
+    on.identity.merge("default", B, A, request="m2")
     for call in scenarios.batched(random, while_merged):
-        assert set(staging.statuses(on.record(call))) == {"accepted"}
-    on.unmerge("default", merged_by(on, A), request="u2")
+        assert set(staging.statuses(on.recorder.record(call))) == {"accepted"}
+    on.identity.unmerge("default", merged_by(on, A), request="u2")
     assert staging.timeless(on) == staging.timeless(never)
     staging.assert_refold_changes_nothing(on)
     staging.assert_log_is_whole(on)
@@ -93,15 +93,15 @@ def test_what_becomes_known_while_they_are_one_is_whose_it_would_have_been(
     never = staging.tell(MemoryStore(), [before, meanwhile, ones])
     on = staging.tell(MemoryStore(), [before], staging.ticking())
     # Two users are one person by an operator's will alone.
-    on.merge("default", random.choice((A, B)), C, request="m1")
-    survivor, _ = on.merge("default", A, B, request="m2")
+    on.identity.merge("default", random.choice((A, B)), C, request="m1")
+    survivor, _ = on.identity.merge("default", A, B, request="m2")
     for call in scenarios.batched(random, [*meanwhile, *ones]):
-        assert set(staging.statuses(on.record(call))) == {"accepted"}
-    for wait in on.quarantined("default"):
-        on.review("default", wait["id"], join=True)
-    for merge in reversed(on.events(on.person("default", survivor), types=frozenset({MERGED}))):
+        assert set(staging.statuses(on.recorder.record(call))) == {"accepted"}
+    for wait in on.identity.quarantined("default"):
+        on.identity.review("default", wait["id"], join=True)
+    for merge in reversed(on.reader.events(on.reader.person("default", survivor), types=frozenset({MERGED}))):
         if merge.event.properties["reason"] != "review":
-            on.unmerge("default", merge.id, request=f"u{merge.id}")
+            on.identity.unmerge("default", merge.id, request=f"u{merge.id}")
     assert staging.timeless(on) == staging.timeless(never)
     staging.assert_refold_changes_nothing(on)
     staging.assert_log_is_whole(on)
@@ -110,18 +110,18 @@ def test_what_becomes_known_while_they_are_one_is_whose_it_would_have_been(
 def test_an_identifier_goes_with_whom_it_was_first_told_once_a_merge_is_undone() -> None:
     apart = [event("page", {"user_id": "a"}, "1"), event("page", {"anonymous_id": "b"}, "2")]
     on = staging.tell(MemoryStore(), [apart], staging.ticking())
-    survivor, _ = on.merge("default", "user_id:a", "anonymous_id:b", request="m")
+    survivor, _ = on.identity.merge("default", "user_id:a", "anonymous_id:b", request="m")
     merge = merged_by(on, survivor)
     told = [{"anonymous_id": "b", "email": "b@example.com"}, {"email": "b@example.com", "phone": "1234"}]
     told += [{"user_id": "a", "email": "a@example.com"}, {"anonymous_id": "b", "email": "a@example.com"}]
     # On a machine of the other, and of nobody else.
     told += [{"user_id": "a", "phone": "1234"}, {"external_id": "c", "phone": "1234"}]
     for number, who in enumerate(told):
-        on.record([event("page", who, f"during {number}")])
-    on.unmerge("default", merge, request="u")
-    named = {str(each) for each in on.person("default", "anonymous_id:b").identifiers.values()}
+        on.recorder.record([event("page", who, f"during {number}")])
+    on.identity.unmerge("default", merge, request="u")
+    named = {str(each) for each in on.reader.person("default", "anonymous_id:b").identifiers.values()}
     assert named == {"anonymous_id:b", "email:b@example.com", "phone:1234", "external_id:c"}
-    named = {str(each) for each in on.person("default", "user_id:a").identifiers.values()}
+    named = {str(each) for each in on.reader.person("default", "user_id:a").identifiers.values()}
     assert named == {"user_id:a", "email:a@example.com"}
 
 
@@ -129,15 +129,18 @@ def test_who_has_found_somebody_older_since_goes_with_them_once_a_merge_is_undon
     apart = [event("page", {kind: kind}, kind) for kind in ("external_id", "user_id", "anonymous_id")]
     on = staging.tell(MemoryStore(), [[each] for each in apart], staging.ticking())
     oldest, survivor, merged = (
-        on.person("default", f"{kind}:{kind}").id for kind in ("external_id", "user_id", "anonymous_id")
+        on.reader.person("default", f"{kind}:{kind}").id for kind in ("external_id", "user_id", "anonymous_id")
     )
-    assert on.merge("default", survivor, merged, request="m") == (survivor, merged)
+    assert on.identity.merge("default", survivor, merged, request="m") == (survivor, merged)
     merge = merged_by(on, survivor)
-    on.record([event("page", {"external_id": "external_id", "anonymous_id": "anonymous_id"}, "found")])
-    assert on.person("default", survivor).id == oldest
-    assert on.unmerge("default", merge, request="u") == (oldest, survivor)
-    assert on.person("default", merged).id == oldest
-    assert on.person("default", survivor).created_at == on.events(on.person("default", survivor))[0].recorded_at
+    on.recorder.record([event("page", {"external_id": "external_id", "anonymous_id": "anonymous_id"}, "found")])
+    assert on.reader.person("default", survivor).id == oldest
+    assert on.identity.unmerge("default", merge, request="u") == (oldest, survivor)
+    assert on.reader.person("default", merged).id == oldest
+    assert (
+        on.reader.person("default", survivor).created_at
+        == on.reader.events(on.reader.person("default", survivor))[0].recorded_at
+    )
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
 
@@ -151,15 +154,15 @@ def event_renamed(told: Event, prefix: str) -> Event:
 
 def test_unmerging_twice_and_what_is_no_merge_is_refused() -> None:
     on = staging.tell(MemoryStore(), [apart(Random(1), 5)])
-    on.merge("default", A, B, request="m")
+    on.identity.merge("default", A, B, request="m")
     with pytest.raises(Conflict):
-        on.merge("default", A, B, request="again")
+        on.identity.merge("default", A, B, request="again")
     merge = merged_by(on, A)
-    on.unmerge("default", merge, request="u")
+    on.identity.unmerge("default", merge, request="u")
     with pytest.raises(Conflict):
-        on.unmerge("default", merge, request="u2")
+        on.identity.unmerge("default", merge, request="u2")
     with pytest.raises(NotFound):
-        on.merge("default", A, "user_id:nobody", request="m3")
+        on.identity.merge("default", A, "user_id:nobody", request="m3")
 
 
 @given(histories, scenarios.randoms)
@@ -167,8 +170,8 @@ def test_merging_three_in_any_order_is_equal(told: list[Event], random: Random) 
     dumps = set()
     for first, second, third in permutations((A, B, C)):
         on = staging.tell(MemoryStore(), scenarios.batched(random, told), staging.ticking())
-        on.merge("default", first, second, request="one")
-        on.merge("default", third, random.choice((first, second)), request="two")
+        on.identity.merge("default", first, second, request="one")
+        on.identity.merge("default", third, random.choice((first, second)), request="two")
         staging.assert_refold_changes_nothing(on)
         dumps.add(tuple(staging.timeless(on)))
     assert len(dumps) == 1
@@ -179,12 +182,14 @@ def test_merging_three_in_any_order_is_equal(told: list[Event], random: Random) 
 def test_merges_are_undone_in_any_order(told: list[Event], order: list[int]) -> None:
     on = staging.tell(MemoryStore(), [told])
     undone = staging.timeless(on)
-    on.merge("default", A, B, request="one")
+    on.identity.merge("default", A, B, request="one")
     merges = {1: merged_by(on, A)}
-    on.merge("default", A, C, request="two")
-    merges[2] = next(r.id for r in on.events(on.person("default", A), types=frozenset({MERGED})) if r.id != merges[1])
+    on.identity.merge("default", A, C, request="two")
+    merges[2] = next(
+        r.id for r in on.reader.events(on.reader.person("default", A), types=frozenset({MERGED})) if r.id != merges[1]
+    )
     for number in order:
-        on.unmerge("default", merges[number], request=f"undo {number}")
+        on.identity.unmerge("default", merges[number], request=f"undo {number}")
         staging.assert_refold_changes_nothing(on)
     assert staging.timeless(on) == undone
 
@@ -199,15 +204,15 @@ def test_unmerging_takes_back_only_what_is_still_there() -> None:
         ],
     ]
     on = staging.tell(MemoryStore(), told, staging.ticking())
-    survivor, _ = on.merge("default", "user_id:a", "anonymous_id:b", request="m")
+    survivor, _ = on.identity.merge("default", "user_id:a", "anonymous_id:b", request="m")
     merge = merged_by(on, survivor)
-    on.split("default", survivor, ["anonymous_id:b"], request="s")
-    on.unmerge("default", merge, request="u")
-    people = [on.person("default", ref).id for ref in ("user_id:a", "email:b@example.com", "anonymous_id:b")]
+    on.identity.split("default", survivor, ["anonymous_id:b"], request="s")
+    on.identity.unmerge("default", merge, request="u")
+    people = [on.reader.person("default", ref).id for ref in ("user_id:a", "email:b@example.com", "anonymous_id:b")]
     assert len(set(people)) == 3
     staging.assert_refold_changes_nothing(on)
     with pytest.raises(Conflict):
-        on.unmerge("default", merge, request="u2")
+        on.identity.unmerge("default", merge, request="u2")
 
 
 def test_who_was_split_off_with_others_is_not_there_to_be_unmerged() -> None:
@@ -216,17 +221,17 @@ def test_who_was_split_off_with_others_is_not_there_to_be_unmerged() -> None:
         [event("page", {"anonymous_id": "b", "email": "b@example.com", "phone": "1234"}, "3")],
     ]
     on = staging.tell(MemoryStore(), told, staging.ticking())
-    founded = on.person("default", "anonymous_id:b").id
-    survivor, _ = on.merge("default", "user_id:a", "anonymous_id:b", request="m")
+    founded = on.reader.person("default", "anonymous_id:b").id
+    survivor, _ = on.identity.merge("default", "user_id:a", "anonymous_id:b", request="m")
     merge = merged_by(on, survivor)
-    _, new = on.split("default", survivor, ["anonymous_id:b", "email:b@example.com"], request="s")
+    _, new = on.identity.split("default", survivor, ["anonymous_id:b", "email:b@example.com"], request="s")
     assert new != founded, "they are named after the stronger of the two"
-    assert on.person("default", founded).id == new, "an id leads to who has the thread that founded it"
+    assert on.reader.person("default", founded).id == new, "an id leads to who has the thread that founded it"
     with pytest.raises(Conflict):
-        on.unmerge("default", merge, request="u")
+        on.identity.unmerge("default", merge, request="u")
     # Those who stay may be split as often as others come and go.
-    on.split("default", new, ["anonymous_id:b"], request="s2")
-    assert on.person("default", founded).id == on.person("default", "anonymous_id:b").id
+    on.identity.split("default", new, ["anonymous_id:b"], request="s2")
+    assert on.reader.person("default", founded).id == on.reader.person("default", "anonymous_id:b").id
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
 
@@ -267,29 +272,32 @@ def signed_in() -> Engine:
 def test_a_split_takes_the_thread_with_its_events(taken: str) -> None:
     on = signed_in()
     together = staging.timeless(on)
-    previewed = [list(part.states) for part in on.preview_split("default", on.person("default", taken).id, [taken])]
-    person, new = on.split("default", "user_id:u", [taken], request="s")
-    known, anonymous = on.person("default", "user_id:u"), on.person("default", "anonymous_id:a")
+    previewed = [
+        list(part.states)
+        for part in on.identity.preview_split("default", on.reader.person("default", taken).id, [taken])
+    ]
+    person, new = on.identity.split("default", "user_id:u", [taken], request="s")
+    known, anonymous = on.reader.person("default", "user_id:u"), on.reader.person("default", "anonymous_id:a")
     assert {known.id, anonymous.id} == {person, new}
-    assert [list(on.person("default", id).states) for id in (person, new)] == previewed
-    told = {each.event.key for each in on.events(anonymous) if not each.event.type.startswith("threadline.")}
+    assert [list(on.reader.person("default", id).states) for id in (person, new)] == previewed
+    told = {each.event.key for each in on.reader.events(anonymous) if not each.event.type.startswith("threadline.")}
     assert told == {"1", "4"}
-    views = on.views(known, scenarios.NOW)
+    views = on.reader.views(known, scenarios.NOW)
     assert (views["profile"]["tags"], views["features"]["has_purchased"]["value"]) == (["known"], False)
     staging.assert_refold_changes_nothing(on)
-    on.merge("default", person, new, request="back")
+    on.identity.merge("default", person, new, request="back")
     assert staging.timeless(on) == together
 
 
 def test_after_a_split_nothing_joins_by_itself() -> None:
     on = signed_in()
-    on.split("default", "user_id:u", ["anonymous_id:a"], request="s")
-    on.record([event("identify", {"user_id": "u", "anonymous_id": "a"}, "5")])
-    assert on.person("default", "user_id:u").id != on.person("default", "anonymous_id:a").id
-    assert [entry["status"] for entry in on.quarantined("default")] == ["open"]
-    on.review("default", on.quarantined("default")[0]["id"], join=True)
-    assert on.person("default", "user_id:u").id == on.person("default", "anonymous_id:a").id
-    assert [entry["status"] for entry in on.quarantined("default")] == ["joined"]
+    on.identity.split("default", "user_id:u", ["anonymous_id:a"], request="s")
+    on.recorder.record([event("identify", {"user_id": "u", "anonymous_id": "a"}, "5")])
+    assert on.reader.person("default", "user_id:u").id != on.reader.person("default", "anonymous_id:a").id
+    assert [entry["status"] for entry in on.identity.quarantined("default")] == ["open"]
+    on.identity.review("default", on.identity.quarantined("default")[0]["id"], join=True)
+    assert on.reader.person("default", "user_id:u").id == on.reader.person("default", "anonymous_id:a").id
+    assert [entry["status"] for entry in on.identity.quarantined("default")] == ["joined"]
 
 
 def test_a_merge_that_is_undone_leaves_everybody_apart_from_whom_they_were() -> None:
@@ -298,10 +306,10 @@ def test_a_merge_that_is_undone_leaves_everybody_apart_from_whom_they_were() -> 
         [event("page", {"email": "b@example.com", "anonymous_id": "c"}, "3")],
     ]
     on = staging.tell(MemoryStore(), told, staging.ticking())
-    on.split("default", "email:b@example.com", ["anonymous_id:c"], request="s")
-    survivor, _ = on.merge("default", "user_id:a", "email:b@example.com", request="m")
-    on.unmerge("default", merged_by(on, survivor), request="u")
-    on.record([event("page", {"email": "b@example.com", "anonymous_id": "c"}, "4")])
-    on.record([event("page", {"user_id": "a", "anonymous_id": "c"}, "5")])
-    a, b, c = (on.person("default", ref).id for ref in ("user_id:a", "email:b@example.com", "anonymous_id:c"))
+    on.identity.split("default", "email:b@example.com", ["anonymous_id:c"], request="s")
+    survivor, _ = on.identity.merge("default", "user_id:a", "email:b@example.com", request="m")
+    on.identity.unmerge("default", merged_by(on, survivor), request="u")
+    on.recorder.record([event("page", {"email": "b@example.com", "anonymous_id": "c"}, "4")])
+    on.recorder.record([event("page", {"user_id": "a", "anonymous_id": "c"}, "5")])
+    a, b, c = (on.reader.person("default", ref).id for ref in ("user_id:a", "email:b@example.com", "anonymous_id:c"))
     assert a == c != b

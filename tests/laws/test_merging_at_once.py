@@ -15,7 +15,7 @@ from tests.laws.staging import Engine, event
 from tests.laws.test_refold import diary
 from threadline.engine.delivery.outcomes import identifier_of
 from threadline.engine.folding.person import THREAD
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.kernel.event import Event, thread_id
 from threadline.kernel.store import Item, Key
 from threadline.kernel.time import DAY
@@ -32,7 +32,7 @@ def at_once(engines: list[Engine], calls: list[list[Event]]) -> None:
         barrier.wait()
         try:
             for one in told:
-                assert staging.statuses(on.record([one])) == ["accepted"]
+                assert staging.statuses(on.recorder.record([one])) == ["accepted"]
         except BaseException as error:  # noqa: BLE001 -- a thread can only hand its failure over
             failures.append(error)
 
@@ -57,7 +57,7 @@ def test_first_contacts_at_once_make_one_person(engines: int) -> None:
             for n in range(4)
         ]
         at_once([ons[n % engines] for n in range(4)], calls)
-        assert len(list(ons[0].all_people("default"))) == 1
+        assert len(list(ons[0].reader.all_people("default"))) == 1
         staging.assert_log_is_whole(ons[0])
         staging.assert_refold_changes_nothing(ons[0])
 
@@ -66,10 +66,10 @@ def test_what_is_lost_for_who_has_gone_is_no_part_of_who_they_have_become() -> N
     store, clock = MemoryStore(), staging.ticking()
     one, other = (staging.engine(store, clock, [diary()]) for _ in range(2))
     stays, goes = {"user_id": "u"}, {"anonymous_id": "a"}
-    other.record([event("page", stays, "1")])
-    one.record([event("page", goes, "2")])
+    other.recorder.record([event("page", stays, "1")])
+    one.recorder.record([event("page", goes, "2")])
     # One engine knows who goes as they were, and who stays as they are: what it places for the former is lost.
-    other.merge("default", "user_id:u", "anonymous_id:a", request="m")
+    other.identity.merge("default", "user_id:u", "anonymous_id:a", request="m")
     told = [
         event("tool_used", goes, "4", scenarios.NOW - 2 * DAY), event("tool_used", stays, "5", scenarios.NOW - 9 * DAY)
     ]  # fmt: skip
@@ -80,7 +80,7 @@ def test_what_is_lost_for_who_has_gone_is_no_part_of_who_they_have_become() -> N
         seen.append(batches)
 
     one.recorder.watchers.append(look)
-    assert staging.statuses(one.record(told)) == ["accepted"] * 2
+    assert staging.statuses(one.recorder.record(told)) == ["accepted"] * 2
     staging.assert_refold_changes_nothing(other)
     assert seen
 
@@ -101,25 +101,27 @@ def test_engines_that_merge_and_split_behind_each_other(history: list[Event], ra
     store = MemoryStore()
     engines = [staging.engine(store) for _ in range(3)]
     for number, told in enumerate(history):
-        assert staging.statuses(random.choice(engines).record([told])) == ["accepted"]
+        assert staging.statuses(random.choice(engines).recorder.record([told])) == ["accepted"]
         if random.random() < 0.2:
             _meddle(random.choice(engines), random, str(number))
     on = staging.engine(store)
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
-    assert len({each.id for person in on.all_people("default") for each in on.events(person, limit=500)}) >= len(
-        history
-    )
+    assert len(
+        {each.id for person in on.reader.all_people("default") for each in on.reader.events(person, limit=500)}
+    ) >= len(history)
 
 
 def _meddle(on: Engine, random: Random, request: str) -> None:
-    people = list(on.all_people("default"))
+    people = list(on.reader.all_people("default"))
     person = random.choice(people)
     if len(person.heads) > 1 and random.random() < 0.5:
-        on.split("default", person.id, [str(random.choice(list(person.identifiers.values())))], request=request)
+        on.identity.split(
+            "default", person.id, [str(random.choice(list(person.identifiers.values())))], request=request
+        )
     elif len(people) > 1:
         one, other = random.sample(people, 2)
-        on.merge("default", one.id, other.id, request=request, force=True)
+        on.identity.merge("default", one.id, other.id, request=request, force=True)
 
 
 class BetweenTwoReadings:
@@ -143,12 +145,12 @@ class BetweenTwoReadings:
 def test_who_is_split_between_two_readings_is_still_found() -> None:
     on = staging.engine()
     told = event("identify", {"user_id": "u", "anonymous_id": "a"}, "1")
-    on.record([told])
+    on.recorder.record([told])
     store: Any = BetweenTwoReadings(
         on.store,  # type: ignore[arg-type]
-        lambda: on.split("default", "user_id:u", ["anonymous_id:a"], request="s"),
+        lambda: on.identity.split("default", "user_id:u", ["anonymous_id:a"], request="s"),
     )
-    asker = Asker(store, on.catalogue)
+    reader = PersonReader(store, on.catalogue)
     identifier = told.identifiers[1]
-    assert identifier_of(asker, thread_id("default", identifier)) == identifier
-    assert asker.person("default", "anonymous_id:a").id != asker.person("default", "user_id:u").id
+    assert identifier_of(reader, thread_id("default", identifier)) == identifier
+    assert reader.person("default", "anonymous_id:a").id != reader.person("default", "user_id:u").id

@@ -347,11 +347,11 @@ def entries_read_by_a_join(values: Sequence[object], zones: Sequence[str]) -> in
             event("page", {"anonymous_id": name}, f"{name}-{n}", each.occurred_at, context={"timezone": zone})
             for n, each in enumerate(drawn)
         ]
-        assert set(staging.statuses(on.record(told))) == {"accepted"}
+        assert set(staging.statuses(on.recorder.record(told))) == {"accepted"}
     store.entries = 0
     both = Identifier("anonymous_id", "u0"), Identifier("anonymous_id", "u1")
     join = Event(type="page", identifiers=both, occurred_at=NOW - 1, key="both", context={"timezone": zones[0]})
-    assert staging.statuses(on.record([join])) == ["accepted"]
+    assert staging.statuses(on.recorder.record([join])) == ["accepted"]
     read = store.entries
     staging.assert_refold_changes_nothing(on)
     return read

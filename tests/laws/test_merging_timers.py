@@ -28,7 +28,7 @@ class Campaigns:
     def happens(self, type: str, who: str, key: str, campaign: str = "spring", at: int | None = None) -> None:
         properties = {"campaign_id": campaign, "action": "open"}
         told = event(type, {"anonymous_id": who}, key, self.now if at is None else at, properties=properties)
-        assert staging.statuses(self.on.record([told])) == ["accepted"]
+        assert staging.statuses(self.on.recorder.record([told])) == ["accepted"]
 
     def fire(self) -> None:
         while self.dispatcher.run_once():
@@ -40,24 +40,26 @@ class Campaigns:
 
     def dates(self, ref: str) -> list[tuple[str, int]]:
         """The campaigns that the person has ignored, each with the instant from which it counts."""
-        found = self.on.events(self.on.person("default", ref), types=frozenset({"campaign_ignored"}), limit=500)
+        found = self.on.reader.events(
+            self.on.reader.person("default", ref), types=frozenset({"campaign_ignored"}), limit=500
+        )
         return sorted((each.event.properties["campaign_id"], each.event.occurred_at) for each in found)
 
     def known(self, ref: str) -> dict[str, list[int | None]]:
         """When each campaign was first delivered, engaged with and ignored."""
-        state = self.on.person("default", ref).states[self.on.catalogue.index["campaigns"]]
+        state = self.on.reader.person("default", ref).states[self.on.catalogue.index["campaigns"]]
         return {campaign: times for _, campaign, *times in state}
 
     def after(self, days: float) -> None:
         self.now += int(days * DAY)
 
     def merge(self) -> None:
-        self.on.merge("default", A, B, request=f"m{self.now}")
+        self.on.identity.merge("default", A, B, request=f"m{self.now}")
 
     def unmerge(self) -> None:
-        person = self.on.person("default", A)
-        merge = self.on.events(person, types=frozenset({MERGED}), reverse=True, limit=1)[0]
-        self.on.unmerge("default", merge.id, request=f"u{self.now}")
+        person = self.on.reader.person("default", A)
+        merge = self.on.reader.events(person, types=frozenset({MERGED}), reverse=True, limit=1)[0]
+        self.on.identity.unmerge("default", merge.id, request=f"u{self.now}")
 
 
 def two_with_a_campaign() -> Campaigns:
@@ -73,7 +75,7 @@ def test_a_campaign_ignored_by_a_merged_person_is_ignored_once() -> None:
     world.merge()
     world.after(10)
     assert world.ignored(A) == 1
-    assert world.on.person("default", A).timers == {}
+    assert world.on.reader.person("default", A).timers == {}
     staging.assert_refold_changes_nothing(world.on)
 
 
@@ -83,15 +85,15 @@ def test_a_campaign_that_two_ignored_before_they_were_joined_counts_once() -> No
     assert (world.ignored(A), world.ignored(B)) == (1, 1)
     world.merge()
     assert world.ignored(A) == 2
-    person = world.on.person("default", A)
-    assert world.on.views(person, world.now, names=["features"])["features"]["campaign_ignored"]["value"] == 1
+    person = world.on.reader.person("default", A)
+    assert world.on.reader.views(person, world.now, names=["features"])["features"]["campaign_ignored"]["value"] == 1
 
 
 def test_engagement_of_the_one_counts_for_both() -> None:
     world = two_with_a_campaign()
     world.merge()
     world.happens("campaign_engaged", "b", "e")
-    assert world.on.person("default", A).timers == {}
+    assert world.on.reader.person("default", A).timers == {}
     world.after(10)
     assert world.ignored(A) == 0
 
@@ -150,12 +152,12 @@ def test_all_campaigns_that_are_waited_for_get_their_timers_back() -> None:
     world.merge()
     for campaign in campaigns:
         world.happens("campaign_engaged", "b", f"e {campaign}", campaign)
-    assert world.on.person("default", A).timers == {}
+    assert world.on.reader.person("default", A).timers == {}
     world.unmerge()
-    while any("/after:" in name for name in world.on.person("default", A).timers):
+    while any("/after:" in name for name in world.on.reader.person("default", A).timers):
         world.now += 10
         world.fire()
-    assert sorted(set(world.on.person("default", A).timers.values())) == [began + 7 * DAY]
+    assert sorted(set(world.on.reader.person("default", A).timers.values())) == [began + 7 * DAY]
     world.after(8)
     world.fire()
     assert world.dates(A) == [(campaign, began + 7 * DAY) for campaign in campaigns]
@@ -224,4 +226,4 @@ def test_whoever_is_merged_waits_for_what_either_waited_for(script: list[tuple[s
         for campaign, (delivered_at, engaged_at, ignored_at) in world.known(A).items()
         if delivered_at is not None and engaged_at is None and ignored_at is None
     ]
-    assert (waiting, world.on.person("default", A).timers) == ([], {})
+    assert (waiting, world.on.reader.person("default", A).timers) == ([], {})

@@ -9,9 +9,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from random import Random
 from types import FrameType
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,13 +20,10 @@ from tests.laws.test_instants import CATALOGUE
 from threadline.engine.engine import Engine
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.event import Event, Identifier, Receipt
-from threadline.kernel.limits import IDENTIFIERS_PER_EVENT_MAX
-from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND
 from threadline.surfaces.http.writer import SHARE_EVENTS, Writer
+from threadline.testing.adversary import Attack, attacks
 from threadline.testing.scenarios import NOW
 
-ZONES = ("Pacific/Kiritimati", "Pacific/Pago_Pago")
-"""Their days differ by one or two."""
 TYPES = sorted(
     type
     for each in (*CATALOGUE.projections, *CATALOGUE.policies)
@@ -41,54 +36,7 @@ GROWTH_MAX = 2.5
 ORDINARY_MAX = 5
 """An event of an attack may cost as much as so many ordinary ones."""
 
-Attack = Callable[[int], Event]
-
-
-ADVERSARY = Identifier("user_id", "adversary")
-
-
-def event(
-    number: int, type: str = "page", at: int | None = None, who: Sequence[Identifier] = (ADVERSARY,), **fields: Any
-) -> Event:
-    occurred_at = NOW - DAY + number * SECOND if at is None else at
-    return Event(type=type, identifiers=tuple(who), occurred_at=occurred_at, key=f"k{number}", **fields)
-
-
-def zone(number: int) -> dict[str, str]:
-    return {"timezone": ZONES[number % 2]}
-
-
-def devices(number: int) -> tuple[Identifier, ...]:
-    new = [Identifier("anonymous_id", f"d{number}-{i}") for i in range(IDENTIFIERS_PER_EVENT_MAX - 1)]
-    return (ADVERSARY, *new)
-
-
-def anything(number: int) -> Event:
-    draw = Random(f"anything {number}")
-    at = NOW - draw.choice((0, draw.randrange(HOUR), draw.randrange(400 * DAY)))
-    properties = {f"p{draw.randrange(50)}": draw.random() for _ in range(draw.randrange(20))}
-    return event(number, draw.choice(TYPES), at, context=zone(draw.randrange(2)), properties=properties)
-
-
-ATTACKS: dict[str, Attack] = {
-    "in order": event,
-    "alternating zones": lambda n: event(n, context=zone(n)),
-    "in reverse": lambda n: event(n, at=NOW - n * HOUR),
-    "in reverse, alternating zones": lambda n: event(n, at=NOW - n * HOUR, context=zone(n)),
-    "days in reverse, alternating zones": lambda n: event(n, at=NOW - n * DAY, context=zone(n)),
-    "the same instant": lambda n: event(n, at=NOW, context=zone(n)),
-    "hours of long ago, alternating zones": lambda n: event(n, at=NOW - 400 * DAY - n * HOUR, context=zone(n)),
-    "zones between events that name none": lambda n: event(
-        n, at=NOW - n * 7_919 % 20_000 * MINUTE, context=zone(n // 2) if n % 2 else {}
-    ),
-    "every type": lambda n: event(n, TYPES[n % len(TYPES)]),
-    "every type in reverse": lambda n: event(n, TYPES[n % len(TYPES)], NOW - n * HOUR, context=zone(n)),
-    "ahead of the clock": lambda n: event(n, at=NOW + (n * 7_919 % 3_000) * SECOND),
-    "as many identifiers as may be": lambda n: event(n, who=devices(n)),
-    "as large as may be": lambda n: event(n, properties={"text": "x" * 60_000}),
-    "as many traits as may be": lambda n: event(n, "identify", properties={f"t{n}-{i}": "y" for i in range(200)}),
-    "anything": anything,
-}  # fmt: skip
+ATTACKS = attacks(Identifier("user_id", "adversary"), TYPES, NOW)
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -116,7 +64,9 @@ def spent(attack: Attack, blocks: int) -> list[int]:
         events = [attack(number) for number in range(block * BLOCK, (block + 1) * BLOCK)]
         shares = [events[at : at + SHARE_EVENTS] for at in range(0, BLOCK, SHARE_EVENTS)]
         receipts: list[Receipt] = []
-        found.append(calls(lambda shares=shares, receipts=receipts: [receipts.extend(on.record(s)) for s in shares]))  # type: ignore[misc]  # both are of this block
+        found.append(
+            calls(lambda shares=shares, receipts=receipts: [receipts.extend(on.recorder.record(s)) for s in shares])
+        )  # type: ignore[misc]  # both are of this block
         assert {receipt.status for receipt in receipts} == {"accepted"}
     return found
 
@@ -124,7 +74,7 @@ def spent(attack: Attack, blocks: int) -> list[int]:
 @pytest.fixture(scope="module")
 def ordinary() -> int:
     """The calls of a block of ordinary events."""
-    return spent(event, 2)[1]
+    return spent(ATTACKS["in order"], 2)[1]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -139,6 +89,7 @@ class Committing:
 
     def __init__(self) -> None:
         self.engine = Engine(staging.MemoryStore(), CATALOGUE, lambda: NOW)
+        self.recorder = self
         self.groups: list[list[Event]] = []
 
     def likely_person(self, one: ValidatedEvent) -> str:
@@ -158,7 +109,11 @@ def test_whatever_waits_each_person_has_a_share_of_a_group_and_who_comes_next_is
 
     def checked(request: int, who: Sequence[tuple[int, int]]) -> list[Checked]:
         people = [Identifier("user_id", f"p{person}") for person, count in who for _ in range(count)]
-        return on.engine.check([event(n, who=[each], source=f"{request}") for n, each in enumerate(people)])
+        events = [
+            Event(type="page", identifiers=(each,), occurred_at=NOW, key=f"{n}", source=f"{request}")
+            for n, each in enumerate(people)
+        ]
+        return on.engine.recorder.check(events)
 
     async def run() -> None:
         writer = Writer(on, commit_events_max=room, queue_events_max=100_000)  # type: ignore[arg-type]  # it records
@@ -177,6 +132,6 @@ def test_whatever_waits_each_person_has_a_share_of_a_group_and_who_comes_next_is
         assert max(Counter(each.identifiers for each in group).values()) <= SHARE_EVENTS
     order: dict[str, list[int]] = {}
     for each in (each for group in on.groups for each in group):
-        order.setdefault(each.source, []).append(int(each.key[1:]))
+        order.setdefault(each.source, []).append(int(each.key))
     assert all(numbers == list(range(len(numbers))) for numbers in order.values())
     assert any(each.source == "-1" for each in on.groups[0])

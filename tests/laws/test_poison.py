@@ -13,11 +13,15 @@ from tests.laws import staging
 from tests.laws.staging import Engine, event
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.folding.packing import body_of, encode_event
-from threadline.engine.recording import rejected_log as rejected
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.limits import CASCADE_EVENTS_MAX, LOGGED_EVENT_BYTES_MAX, LOGGED_KEY_LENGTH_MAX
+from threadline.kernel.limits import (
+    CASCADE_EVENTS_MAX,
+    EVENT_KEY_LENGTH_MAX,
+    LOGGED_EVENT_BYTES_MAX,
+    LOGGED_KEY_LENGTH_MAX,
+)
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.store import scan_pages
@@ -74,18 +78,18 @@ FRAGILE = {
 def test_what_breaks_a_projection_or_a_policy_is_rejected_alone(values: list[object], seed: int) -> None:
     on = staging.engine(values=values)
     told = [event("boom" if n % 3 == 1 else "page", WHO if n % 2 else OTHER, str(n)) for n in range(150)]
-    receipts = on.record(told)
+    receipts = on.recorder.record(told)
     expected = ["projection_failed" if one.type == "boom" else "accepted" for one in told]
     assert staging.statuses(receipts) == expected
-    positions = [on.person("default", f"user_id:{name}").position for name in "uv"]
+    positions = [on.reader.person("default", f"user_id:{name}").position for name in "uv"]
     assert positions == [50, 50]
-    kept = rejected.page(on.store, "default", "", 100)
+    kept = on.rejected.page("default", limit=100)
     assert {entry.code for _, entry in kept} == {"projection_failed"}
     assert len(kept) == 50
     staging.assert_log_is_whole(on)
     if values != FRAGILE["rows"] and values != FRAGILE["packing"]:
         without = staging.engine(values=values)
-        without.record([one for one in told if one.type != "boom"])
+        without.recorder.record([one for one in told if one.type != "boom"])
         assert staging.timeless(on) == staging.timeless(without)
 
 
@@ -96,11 +100,11 @@ def test_the_rejected_are_kept_although_the_engine_died_on_the_way(when: str) ->
     for at in range(1, 4):
         fragile: Any = staging.CrashingStore(on.store, at, when)
         try:
-            staging.engine(fragile, values=FRAGILE["fold"]).record(told)
+            staging.engine(fragile, values=FRAGILE["fold"]).recorder.record(told)
         except staging.Crash:
             continue
-    assert staging.statuses(on.record(told)) == ["duplicate", "projection_failed", "duplicate"]
-    assert len(rejected.page(on.store, "default", "", 10)) == 1
+    assert staging.statuses(on.recorder.record(told)) == ["duplicate", "projection_failed", "duplicate"]
+    assert len(on.rejected.page("default", limit=10)) == 1
 
 
 def test_what_no_log_can_hold_is_rejected_alone() -> None:
@@ -117,12 +121,14 @@ def test_what_no_log_can_hold_is_rejected_alone() -> None:
         "invalid_identifier": event("page", {**WHO, "a:b": "c"}, "9"),
     }
     for code, one in unfit.items():
-        assert staging.statuses(on.record([event("page", WHO, f"a{code}"), one, event("page", OTHER, f"b{code}")])) == [
+        assert staging.statuses(
+            on.recorder.record([event("page", WHO, f"a{code}"), one, event("page", OTHER, f"b{code}")])
+        ) == [
             "accepted",
             code,
             "accepted",
         ]
-    assert {entry.code for _, entry in rejected.page(on.store, "default", "", 100)} == set(unfit)
+    assert {entry.code for _, entry in on.rejected.page("default", limit=100)} == set(unfit)
     staging.assert_log_is_whole(on)
 
 
@@ -130,8 +136,8 @@ def test_what_cannot_be_recorded_is_kept_each_for_itself_although_it_bears_one_k
     on = staging.engine()
     padding = "x" * LOGGED_EVENT_BYTES_MAX
     unfit = [event("page", WHO, "1", properties={"a": padding, "n": number}) for number in range(3)]
-    assert staging.statuses(on.record([*unfit, *unfit])) == ["too_large"] * 6
-    assert len(rejected.page(on.store, "default", "", 10)) == 3
+    assert staging.statuses(on.recorder.record([*unfit, *unfit])) == ["too_large"] * 6
+    assert len(on.rejected.page("default", limit=10)) == 3
 
 
 @pytest.mark.parametrize("kind", ["", "user_id\0a", "a:b", "k" * 65])
@@ -139,14 +145,14 @@ def test_a_kind_that_cannot_be_asked_for_is_rejected_whatever_is_known(kind: str
     on = staging.engine()
     # The first two would lead to one thread, and to one entry of what is remembered of names.
     told = [event("page", {"user_id": "a\0b"}, "1"), event("page", {kind: "b"}, "2"), event("page", WHO, "3")]
-    assert staging.statuses(on.record(told)) == ["accepted", "invalid_identifier", "accepted"]
-    assert len(list(on.all_people("default"))) == 2
+    assert staging.statuses(on.recorder.record(told)) == ["accepted", "invalid_identifier", "accepted"]
+    assert len(list(on.reader.all_people("default"))) == 2
 
 
 def test_no_two_sources_and_keys_are_one_event() -> None:
     on = staging.engine()
     told = [event("page", WHO, "b\0c", source="a"), event("page", WHO, "c", source="a\0b"), event("page", WHO, "d")]
-    assert staging.statuses(on.record(told)) == ["accepted", "invalid_value", "accepted"]
+    assert staging.statuses(on.recorder.record(told)) == ["accepted", "invalid_value", "accepted"]
 
 
 # --- bounds ---------------------------------------------------------------------------------
@@ -157,12 +163,12 @@ def test_five_hundred_events_of_one_person_in_one_call(seed: int) -> None:
     told += [event("tag_added", WHO, f"t{n}", scenarios.NOW - 2, properties={"tag": f"tag {n}"}) for n in range(250)]
     Random(seed).shuffle(told)
     on = staging.tell(MemoryStore(), [told])
-    assert on.person("default", "user_id:u").position == 500
+    assert on.reader.person("default", "user_id:u").position == 500
     assert len(list(scan_pages(on.store, "tag"))) == 250
     clean = staging.tell(MemoryStore(), [[one] for one in told])
     assert staging.whole(on) == staging.whole(clean)
     untagged = [event("tag_removed", WHO, f"r{n}", properties={"tag": f"tag {n}"}) for n in range(250)]
-    assert set(staging.statuses(on.record(untagged))) == {"accepted"}
+    assert set(staging.statuses(on.recorder.record(untagged))) == {"accepted"}
     assert list(scan_pages(on.store, "tag")) == []
     staging.assert_refold_changes_nothing(on)
 
@@ -180,9 +186,10 @@ def test_people_with_tags_are_joined() -> None:
     on = tagged(30)
     joining = event("identify", {"user_id": "u", "anonymous_id": "a"}, "j")
     assert (
-        staging.statuses(on.record([event("page", OTHER, "1"), joining, event("page", OTHER, "2")])) == ["accepted"] * 3
+        staging.statuses(on.recorder.record([event("page", OTHER, "1"), joining, event("page", OTHER, "2")]))
+        == ["accepted"] * 3
     )
-    person = on.person("default", "anonymous_id:a").id
+    person = on.reader.person("default", "anonymous_id:a").id
     assert {row.key.sort for row in scan_pages(on.store, "tag")} == {person}
     assert len(list(scan_pages(on.store, "tag"))) == 60
     staging.assert_refold_changes_nothing(on)
@@ -193,14 +200,14 @@ def test_a_join_that_no_batch_can_hold_is_set_aside_and_its_event_recorded() -> 
     before = staging.whole(on)
     joining = event("identify", {"user_id": "u", "anonymous_id": "a"}, "j")
     told = [event("page", OTHER, "1"), event("page", WHO, "2"), joining, event("page", {"anonymous_id": "a"}, "3")]
-    assert staging.statuses(on.record(told)) == ["accepted"] * 4
-    assert len(list(on.all_people("default"))) == 3
-    [entry] = on.quarantined("default")
+    assert staging.statuses(on.recorder.record(told)) == ["accepted"] * 4
+    assert len(list(on.reader.all_people("default"))) == 3
+    [entry] = on.identity.quarantined("default")
     assert (entry["identifiers"], "tags" in entry["reason"]) == (["user_id:u", "anonymous_id:a"], True)
     with pytest.raises(LimitExceeded):
-        on.review("default", entry["id"], join=True)
+        on.identity.review("default", entry["id"], join=True)
     with pytest.raises(LimitExceeded) as refused:
-        on.merge("default", "user_id:u", "anonymous_id:a", request="m")
+        on.identity.merge("default", "user_id:u", "anonymous_id:a", request="m")
     assert refused.value.hint == "Take some tags off first."
     assert len(staging.whole(on)) == len(before)
     staging.assert_log_is_whole(on)
@@ -216,13 +223,14 @@ def large(who: dict[str, str], key: str, more: int = 0) -> Event:
 
 def test_the_limits_of_size_are_those_that_are_told() -> None:
     on = staging.engine()
-    fits, refused = on.record([large(WHO, "1"), large(WHO, "2", more=1)])
+    fits, refused = on.recorder.record([large(WHO, "1"), large(WHO, "2", more=1)])
     assert (fits.status, refused.code) == ("accepted", "too_large")
     assert f"{LOGGED_EVENT_BYTES_MAX + 1} bytes" in refused.message
     assert f"at most {LOGGED_EVENT_BYTES_MAX} " in refused.message
-    longest = "k" * LOGGED_KEY_LENGTH_MAX
-    fits, refused = on.record([event("page", WHO, longest), event("page", WHO, longest + "k")])
-    assert (fits.status, refused.code) == ("accepted", "invalid_key")
+    for most, source_type in ((EVENT_KEY_LENGTH_MAX, "external"), (LOGGED_KEY_LENGTH_MAX, "internal")):
+        keys = ("k" * most, "k" * (most + 1))
+        fits, refused = on.recorder.record([event("page", WHO, key, source_type=source_type) for key in keys])
+        assert (fits.status, refused.code) == ("accepted", "invalid_key")
     assert f"1 to {LOGGED_KEY_LENGTH_MAX} characters" in refused.message
 
 
@@ -231,7 +239,7 @@ def test_any_number_of_the_largest_events_is_taken_at_once(seed: int, shipped: b
     told = [large(who, f"{n}") for who, n in zip([WHO, OTHER] * 60, range(120), strict=True)]
     told.insert(Random(seed).randrange(80, 120), event("page", {**WHO, **OTHER, "email": "u@example.com"}, "joins"))
     on = staging.engine(shipped=shipped)
-    assert staging.statuses(on.record(told)) == ["accepted"] * 121
+    assert staging.statuses(on.recorder.record(told)) == ["accepted"] * 121
     staging.assert_log_is_whole(on)
 
 
@@ -239,7 +247,7 @@ def test_a_person_who_would_grow_too_large_keeps_what_fits() -> None:
     on = staging.engine()
     told = [event("identify", WHO, f"big{n}", properties={f"x{n:02}": "y" * 31_000}) for n in range(20)]
     told += [event("page", who, f"small{n}") for n, who in enumerate((WHO, OTHER))]
-    codes = staging.statuses(on.record(told))
+    codes = staging.statuses(on.recorder.record(told))
     assert codes == ["accepted"] * 12 + ["person_too_large"] * 8 + ["accepted"] * 2
     staging.assert_refold_changes_nothing(on)
     staging.assert_log_is_whole(on)
@@ -248,11 +256,11 @@ def test_a_person_who_would_grow_too_large_keeps_what_fits() -> None:
 @pytest.mark.parametrize("short", [0, 20, 40, 60, 1_100, 1_200])
 def test_the_largest_person_is_one_that_the_store_takes(short: int) -> None:
     on = staging.engine()
-    on.record([event("identify", WHO, f"big{n}", properties={f"x{n:02}": "y" * 31_000}) for n in range(12)])
-    on.record([event("identify", WHO, "z", properties={"z": ""})])
+    on.recorder.record([event("identify", WHO, f"big{n}", properties={f"x{n:02}": "y" * 31_000}) for n in range(12)])
+    on.recorder.record([event("identify", WHO, "z", properties={"z": ""})])
     size = len(next(scan_pages(on.store, "person")).value)
     fill = event("identify", WHO, "fill", properties={"z": "y" * (400_000 - size - short)})
-    codes = staging.statuses(on.record([fill, event("page", OTHER, "other")]))
+    codes = staging.statuses(on.recorder.record([fill, event("page", OTHER, "other")]))
     assert codes in (["accepted", "accepted"], ["person_too_large", "accepted"])
     assert codes[0] == "accepted" or short < 1_200
 
@@ -263,7 +271,7 @@ def test_no_name_of_a_tag_or_a_group_is_too_long_for_a_row(letter: str, length: 
     on = staging.engine()
     name = letter * length
     told = [event("tag_added", WHO, "1", properties={"tag": name}), event("group", WHO, "2", object_ref=name)]
-    assert staging.statuses(on.record([*told, event("page", OTHER, "3")])) == ["accepted"] * 3
+    assert staging.statuses(on.recorder.record([*told, event("page", OTHER, "3")])) == ["accepted"] * 3
 
 
 # --- what policies wish ---------------------------------------------------------------------
@@ -272,8 +280,11 @@ def test_no_name_of_a_tag_or_a_group_is_too_long_for_a_row(letter: str, length: 
 def test_a_cascade_is_cut_and_says_so() -> None:
     chain = policy(lambda recorded, states: [Emit(type="go", key="next", occurred_at=scenarios.NOW - 1)])
     on = staging.engine(values=[chain])
-    assert staging.statuses(on.record([event("go", WHO, "1"), event("page", OTHER, "2")])) == ["accepted", "accepted"]
-    found = on.events(on.person("default", "user_id:u"), limit=100)
+    assert staging.statuses(on.recorder.record([event("go", WHO, "1"), event("page", OTHER, "2")])) == [
+        "accepted",
+        "accepted",
+    ]
+    found = on.reader.events(on.reader.person("default", "user_id:u"), limit=100)
     assert len(found) == 1 + CASCADE_EVENTS_MAX
     [cut] = [each for each in found if each.event.type == CASCADE_CUT]
     assert (cut.event.properties["policy"], cut.sequence) == ("p", 1 + CASCADE_EVENTS_MAX)
@@ -286,10 +297,10 @@ def test_a_cascade_is_cut_and_says_so() -> None:
 def test_a_policy_that_wishes_for_too_much_at_once_is_cut_as_well() -> None:
     many = policy(lambda recorded, states: [Timer(key=str(n), due_at=scenarios.NOW + n) for n in range(1, 90)])
     on = staging.engine(values=[many])
-    assert staging.statuses(on.record([event("go", WHO, str(n)) for n in range(5)])) == ["accepted"] * 5
-    person = on.person("default", "user_id:u")
+    assert staging.statuses(on.recorder.record([event("go", WHO, str(n)) for n in range(5)])) == ["accepted"] * 5
+    person = on.reader.person("default", "user_id:u")
     assert len(person.timers) == CASCADE_EVENTS_MAX - 1
-    assert {each.event.type for each in on.events(person)} == {"go", CASCADE_CUT}
+    assert {each.event.type for each in on.reader.events(person)} == {"go", CASCADE_CUT}
     assert len(list(scan_pages(on.store, "timer"))) == CASCADE_EVENTS_MAX - 1
 
 
@@ -312,28 +323,28 @@ def test_what_follows_from_an_event_commits_with_it(when: str) -> None:
     calls = [[event("go", WHO, "1"), event("go", OTHER, "2")], [event("move", WHO, "3")]]
     clean = staging.engine(values=values)
     for call in calls:
-        clean.record(call)
+        clean.recorder.record(call)
     store = MemoryStore()
     staging.engine(store, values=values)  # to open a new store is to mark it; what is to break is what comes after
     fragile: Any = staging.CrashingStore(store, 1, when)
     with pytest.raises(staging.Crash):
-        staging.engine(fragile, values=values).record(calls[0])
+        staging.engine(fragile, values=values).recorder.record(calls[0])
     assert_nothing_half(store)
     on = staging.engine(store, values=values)
     for call in calls:
-        on.record(call)
-        on.record(call)
+        on.recorder.record(call)
+        on.recorder.record(call)
     assert staging.whole(on) == staging.whole(clean)
     assert_nothing_half(store)
-    assert sorted(on.person("default", "user_id:u").timers.values()) == [scenarios.NOW + 9]
-    assert sorted(on.person("default", "user_id:v").timers.values()) == [scenarios.NOW + 5, scenarios.NOW + 6]
+    assert sorted(on.reader.person("default", "user_id:u").timers.values()) == [scenarios.NOW + 9]
+    assert sorted(on.reader.person("default", "user_id:v").timers.values()) == [scenarios.NOW + 5, scenarios.NOW + 6]
 
 
 def assert_nothing_half(store: MemoryStore) -> None:
     """For every event that goes there is one that has gone, one effect, and the timers that its person names."""
     types = [each.entry.type for each in store.feed()]
     assert types.count("go") == types.count("gone") == len(list(scan_pages(store, "outbox")))
-    named = [due for person in staging.engine(store).all_people("default") for due in person.timers.values()]
+    named = [due for person in staging.engine(store).reader.all_people("default") for due in person.timers.values()]
     assert len(named) == len(list(scan_pages(store, "timer")))
 
 
@@ -341,19 +352,24 @@ def test_a_timer_set_again_to_when_it_fired_comes_to_rest() -> None:
     now = [scenarios.NOW]
     again = policy(lambda recorded, states: [Timer(key="t", due_at=scenarios.NOW + 5)], "go", TIMER_FIRED)
     on = staging.engine(clock=lambda: now[0], values=[again])
-    on.record([event("go", WHO, "1")])
+    on.recorder.record([event("go", WHO, "1")])
     now[0] += 10
     rounds = Dispatcher(on, {}, "test")
     assert [rounds.run_once() for _ in range(4)] == [1, 1, 0, 0]
-    assert [each.event.type for each in on.events(on.person("default", "user_id:u"))] == ["go", TIMER_FIRED]
+    assert [each.event.type for each in on.reader.events(on.reader.person("default", "user_id:u"))] == [
+        "go",
+        TIMER_FIRED,
+    ]
 
 
 def test_a_person_with_many_rows_has_room_for_what_policies_wish() -> None:
     on = staging.engine(values=[policy(_everything, "tag_added")])
     told = [event("tag_added", WHO, f"t{n}", properties={"tag": f"tag {n}"}) for n in range(300)]
-    assert set(staging.statuses(on.record(told[:200]))) == {"accepted"}
+    assert set(staging.statuses(on.recorder.record(told[:200]))) == {"accepted"}
     assert set(
-        staging.statuses(on.record([one for each in told[200:] for one in (each, event("page", WHO, each.key + "p"))]))
+        staging.statuses(
+            on.recorder.record([one for each in told[200:] for one in (each, event("page", WHO, each.key + "p"))])
+        )
     )
     assert len(list(scan_pages(on.store, "tag"))) == 300
     staging.assert_log_is_whole(on)

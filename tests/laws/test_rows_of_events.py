@@ -51,7 +51,7 @@ def test_what_is_lost_is_told_and_put_right(random: Random) -> None:
     assert len(said) == len(told)
     for where, what in told:
         assert any(line.startswith(where) and what in line for line in said)
-    on.refold_all()
+    on.maintenance.refold_all()
     assert written(on, *tables) == right
     assert amiss(on) == set()
 
@@ -60,7 +60,7 @@ def test_a_thread_that_leads_astray_is_told_and_left_to_somebody_who_looks() -> 
     on = opened(MemoryStore())
     for number, who in enumerate(("ada", "bob")):
         tell(on, f"k{number}", "red", user_id=who)
-    ada, bob = (on.person("default", f"user_id:{who}") for who in ("ada", "bob"))
+    ada, bob = (on.reader.person("default", f"user_id:{who}") for who in ("ada", "bob"))
     (thread,) = ada.heads
     stray = Key(THREAD, "ab" * 16)
     on.store.commit([Batch(writes=[Put(Key(THREAD, thread), bob.id.encode()), Put(stray, bob.id.encode())])])
@@ -70,7 +70,7 @@ def test_a_thread_that_leads_astray_is_told_and_left_to_somebody_who_looks() -> 
         f"thread {stray.partition} leads to nobody who has it",
     }
     assert amiss(on) == found
-    on.refold_all()
+    on.maintenance.refold_all()
     assert amiss(on) == found
 
 
@@ -82,9 +82,9 @@ def test_people_who_are_joined_and_parted_while_they_are_looked_at_are_no_faults
     def change(number: int) -> None:
         try:
             if merged and random.random() < 0.5:
-                on.unmerge("default", merged.pop(), request=f"u{number}")
+                on.identity.unmerge("default", merged.pop(), request=f"u{number}")
             elif random.random() < 0.5:
-                on.merge("default", "user_id:ada", "user_id:bob", request=f"m{number}")
+                on.identity.merge("default", "user_id:ada", "user_id:bob", request=f"m{number}")
                 merged.extend(each.entry.id for each in store.feed(limit=1_000) if "merged" in each.entry.type)
             else:
                 tell(on, f"meanwhile{number}", "red", **random.choice(PEOPLE))

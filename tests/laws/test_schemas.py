@@ -43,7 +43,7 @@ def page(key: str, n: Any = 1, **fields: Any) -> Event:
 
 
 def log(on: Engine) -> list[str]:
-    return [on.of_entry(each.entry).event.key for each in on.feed()]
+    return [on.log.unpack(each.entry).event.key for each in on.log.feed()]
 
 
 def fits(one: Event) -> bool:
@@ -75,12 +75,12 @@ def test_what_fits_is_recorded_as_without_a_schema_and_nothing_else_is(calls: li
                 expected.append("accepted")
             else:
                 expected.append("duplicate" if first == one else "conflict")
-        receipts = with_schema.record(call)
+        receipts = with_schema.recorder.record(call)
         assert staging.statuses(receipts) == expected
         passed = [one for one, code in zip(call, expected, strict=True) if code != "schema_violation"]
-        assert without.record(passed) == [each for each in receipts if each.code != "schema_violation"]
+        assert without.recorder.record(passed) == [each for each in receipts if each.code != "schema_violation"]
     assert staging.whole(with_schema) == staging.whole(without)
-    kept = [entry for _, entry in with_schema.rejected_page("default") if entry.code == "schema_violation"]
+    kept = [entry for _, entry in with_schema.rejected.page("default") if entry.code == "schema_violation"]
     assert all("properties.n: the value " in entry.message for entry in kept)
     assert not any(fits(event("page", WHO, "k", properties=entry.payload["properties"])) for entry in kept)
 
@@ -88,43 +88,43 @@ def test_what_fits_is_recorded_as_without_a_schema_and_nothing_else_is(calls: li
 def test_a_schema_that_came_later_changes_nothing_that_is_recorded() -> None:
     store = MemoryStore()
     before = engine("", store)
-    before.record([page("old", 0), page("older", 0)])
+    before.recorder.record([page("old", 0), page("older", 0)])
     picture = staging.whole(before)
     on = engine(AT_LEAST_ONE, store)
     again = [page("old", 0), page("older", -1), page("new", 0), page("fit", 1)]
-    assert staging.statuses(on.record(again[:2])) == ["duplicate", "conflict"]
+    assert staging.statuses(on.recorder.record(again[:2])) == ["duplicate", "conflict"]
     assert staging.whole(on) == picture
-    assert staging.statuses(on.record(again)) == ["duplicate", "conflict", "schema_violation", "accepted"]
+    assert staging.statuses(on.recorder.record(again)) == ["duplicate", "conflict", "schema_violation", "accepted"]
     staging.assert_refold_changes_nothing(on)
-    assert on.refold_all() == 3
+    assert on.maintenance.refold_all() == 3
     staging.assert_log_is_whole(on)
 
 
 def test_a_store_that_is_behind_rejects_nothing_that_is_recorded() -> None:
     store = MemoryStore()
-    engine("", store).record([page(str(n), 0) for n in range(40)])
+    engine("", store).recorder.record([page(str(n), 0) for n in range(40)])
     lagging: Any = LaggingStore(store, Random(7))
-    assert set(staging.statuses(engine(AT_LEAST_ONE, lagging).record([page(str(n), 0) for n in range(40)]))) == {
-        "duplicate"
-    }
+    assert set(
+        staging.statuses(engine(AT_LEAST_ONE, lagging).recorder.record([page(str(n), 0) for n in range(40)]))
+    ) == {"duplicate"}
 
 
 def test_a_key_belongs_to_the_first_event_that_is_recorded() -> None:
     on = engine(AT_LEAST_ONE)
-    said = staging.statuses(on.record([page("k", 0), page("k", 0), page("k", 1), page("k", 1), page("k", 0)]))
+    said = staging.statuses(on.recorder.record([page("k", 0), page("k", 0), page("k", 1), page("k", 1), page("k", 0)]))
     assert said == ["schema_violation", "schema_violation", "accepted", "duplicate", "conflict"]
     assert log(on) == ["k"]
 
 
 def test_what_was_rejected_is_asked_by_the_schema_of_the_day() -> None:
     store = MemoryStore()
-    assert staging.statuses(engine(AT_LEAST_ONE, store).record([page("k", 0)])) == ["schema_violation"]
+    assert staging.statuses(engine(AT_LEAST_ONE, store).recorder.record([page("k", 0)])) == ["schema_violation"]
     other = engine(AT_MOST_ONE, store)
-    [(_, entry)] = other.rejected_page("default")
-    stored = other.rejected_entry("default", entry.id)
-    refused, entry = other.resubmit(stored, page("k", 2))
+    [(_, entry)] = other.rejected.page("default")
+    stored = other.rejected.entry("default", entry.id)
+    refused, entry = other.rejected.resubmit(stored, page("k", 2))
     assert (refused.code, entry.status) == ("schema_violation", "open")
-    receipt, entry = other.resubmit(stored, page("k", 0))
+    receipt, entry = other.rejected.resubmit(stored, page("k", 0))
     assert (receipt.status, entry.status) == ("accepted", "resubmitted")
     assert log(other) == ["k"]
 
@@ -132,9 +132,9 @@ def test_what_was_rejected_is_asked_by_the_schema_of_the_day() -> None:
 def test_a_rejected_event_adds_one_entry_however_often_it_comes() -> None:
     on = engine(AT_LEAST_ONE, clock=staging.ticking())
     for _ in range(3):
-        on.record([page("k", 0)])
-    assert len(on.rejected_page("default")) == 1
-    assert on.fresh(on.check([page("k", 0)])) == [[0]]
+        on.recorder.record([page("k", 0)])
+    assert len(on.rejected.page("default")) == 1
+    assert on.recorder.fresh(on.recorder.check([page("k", 0)])) == [[0]]
 
 
 def test_what_threadline_adds_itself_is_not_asked() -> None:
@@ -145,16 +145,16 @@ def test_what_threadline_adds_itself_is_not_asked() -> None:
     )
     on = engine(AT_LEAST_ONE, values=[policy])
     own = msgspec.structs.replace(page("own", 0), source_type="internal")
-    assert staging.statuses(on.record([event("go", WHO, "1"), own, page("theirs", 0)])) == [
+    assert staging.statuses(on.recorder.record([event("go", WHO, "1"), own, page("theirs", 0)])) == [
         "accepted", "accepted", "schema_violation",
     ]  # fmt: skip
-    assert on.person("default", "user_id:u").position == 3
+    assert on.reader.person("default", "user_id:u").position == 3
 
 
 def test_a_rehearsal_asks_too() -> None:
     on = engine(AT_LEAST_ONE)
     with pytest.raises(EventRejected, match=r"properties\.n: the value is less than the minimum of 1"):
-        on.rehearse(page("k", 0), lambda recorded, known: None)
+        on.recorder.rehearse(page("k", 0), lambda recorded, known: None)
 
 
 STRANGE = {
@@ -167,7 +167,7 @@ STRANGE = {
 @pytest.mark.parametrize("way", ["direct", "external"])
 def test_what_python_may_tell_stops_no_neighbour(n: Any, way: str) -> None:
     on = engine(AT_LEAST_ONE)
-    said = staging.statuses(on.record([page("1"), page("2", n, source_type=way), page("3")]))
+    said = staging.statuses(on.recorder.record([page("1"), page("2", n, source_type=way), page("3")]))
     assert (said[0], said[2]) == ("accepted", "accepted")
     assert said[1] in ("invalid_value", "schema_violation")
     assert log(on) == ["1", "3"]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 
 from tests.laws import staging
-from threadline.engine.recording import rejected_log as rejected
 from threadline.kernel.errors import InvalidValue, ThreadlineError
 from threadline.kernel.event import Event
 from threadline.kernel.store import scan_pages
@@ -39,24 +38,24 @@ def test_each_is_as_if_it_were_alone(history: list[Event], random: Random) -> No
 def test_no_way_in_leads_into_another(seed: int) -> None:
     history = [in_workspace(told, "one") for told in scenarios.history(Random(seed), 3, 60)]
     on = staging.tell(MemoryStore(), [history])
-    person = next(on.all_people("one"))
-    told = on.events(person)[0]
+    person = next(on.reader.all_people("one"))
+    told = on.reader.events(person)[0]
     tries = [
-        lambda: on.person("two", person.id),
-        lambda: on.person("two", str(next(iter(person.identifiers.values())))),
-        lambda: on.event("two", told.id),
-        lambda: on.merge("two", person.id, "user_id:user-1", request="m"),
-        lambda: on.split("two", person.id, [str(next(iter(person.identifiers.values())))], request="s"),
-        lambda: on.unmerge("two", told.id, request="u"),
-        lambda: on.review("two", "x", join=True),
+        lambda: on.reader.person("two", person.id),
+        lambda: on.reader.person("two", str(next(iter(person.identifiers.values())))),
+        lambda: on.log.event("two", told.id),
+        lambda: on.identity.merge("two", person.id, "user_id:user-1", request="m"),
+        lambda: on.identity.split("two", person.id, [str(next(iter(person.identifiers.values())))], request="s"),
+        lambda: on.identity.unmerge("two", told.id, request="u"),
+        lambda: on.identity.review("two", "x", join=True),
     ]
     for attempt in tries:
         with pytest.raises(ThreadlineError) as caught:
             attempt()
         assert caught.value.code == "not_found"
-    assert list(on.all_people("two")) == []
-    assert on.event_of_key("two", told.event.source, told.event.key) is None
-    assert (rejected.page(on.store, "two", "", 10), on.quarantined("two")) == ([], [])
+    assert list(on.reader.all_people("two")) == []
+    assert on.log.of_key("two", told.event.source, told.event.key) is None
+    assert (on.rejected.page("two", limit=10), on.identity.quarantined("two")) == ([], [])
 
 
 def test_rows_of_a_tag_are_of_one_workspace() -> None:
@@ -65,7 +64,7 @@ def test_rows_of_a_tag_are_of_one_workspace() -> None:
         staging.event("tag_added", {"user_id": "u"}, "k", workspace=workspace, properties={"tag": "one/vip"})
         for workspace in WORKSPACES
     ]
-    assert set(staging.statuses(on.record(told))) == {"accepted"}
+    assert set(staging.statuses(on.recorder.record(told))) == {"accepted"}
     partitions = [row.key.partition for row in scan_pages(on.store, "tag")]
     assert sorted(partitions) == sorted(f"{workspace}/one/vip" for workspace in WORKSPACES)
 
@@ -78,5 +77,5 @@ def test_what_could_reach_into_another_cannot_name_a_workspace(workspace: str) -
         staging.event("page", {"user_id": "u"}, "2", workspace=workspace),
     ]
     with pytest.raises(InvalidValue):
-        on.record(told)
-    assert on.feed() == []
+        on.recorder.record(told)
+    assert on.log.feed() == []

@@ -290,7 +290,7 @@ def test_a_process_that_dies_after_the_call_makes_it_again_under_the_same_id(
         ("crm: {url: 'https://a:b@a.example'}", "contains a password"),
         ("crm: {url: https://a.example, secrets: [whsec_abc]}", "secrets stay out of files"),
         ("crm: {url: https://a.example, secrets: []}", "secrets stay out of files"),
-        ("crm: {url: https://a.example, timeout: 11s}", "`timeout` must be a duration of at most 10 seconds"),
+        ("crm: {url: https://a.example, timeout: 11s}", "`timeout` must be a duration of at most 10s"),
         ("crm: {url: https://a.example, timeout: soon}", "not a duration"),
         ("crm: {url: https://a.example, give_up_after: 31d}", "`give_up_after` must be a duration"),
         ("crm: {url: https://a.example, at_once: 0}", "`at_once` must be a whole number from 1 to 32"),

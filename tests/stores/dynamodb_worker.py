@@ -33,7 +33,7 @@ def ingest(url: str, seed: int, people: int, count: int, chance: float) -> None:
     told = history(seed, people, count)
     start = random.randrange(len(told))
     for call in scenarios.batched(random, [*told[start:], *told[:start]], CALL_EVENTS_MAX):
-        for event, receipt in zip(call, on.record(call), strict=True):
+        for event, receipt in zip(call, on.recorder.record(call), strict=True):
             assert receipt.status in ("accepted", "duplicate"), receipt
             say(f"ack {event.key}")
     store.close()

@@ -103,7 +103,7 @@ def patiently(on: Engine, call: Sequence[Event]) -> list[Any]:
     """As a client does that was told 503."""
     for _ in range(PATIENCE):
         try:
-            return on.record(call)
+            return on.recorder.record(call)
         except Unavailable:
             time.sleep(0.2)
     raise AssertionError("the store stayed away for too long")

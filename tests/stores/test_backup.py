@@ -145,7 +145,7 @@ def test_what_is_restored_is_what_was_backed_up(tmp_path: Path, seed: int) -> No
     on = staging.tell(store, scenarios.batched(Random(seed), scenarios.history(Random(seed), 4, 60)), staging.ticking())
     before = staging.whole(on)
     back_up(store.path, tmp_path / "copy.db", silent)
-    on.record(scenarios.history(Random(seed), 4, 20, "later"))
+    on.recorder.record(scenarios.history(Random(seed), 4, 20, "later"))
     assert staging.whole(on) != before
     store.close()
     restore(tmp_path / "copy.db", tmp_path / "x.db", silent, replace=True)

@@ -74,7 +74,7 @@ def test_engines_that_write_the_same_people_all_get_through(tmp_path: Path, seed
 
     def tell(on: Engine, told: list[Event]) -> None:
         for first in range(0, len(told), 10):
-            assert set(staging.statuses(on.record(told[first : first + 10]))) == {"accepted"}
+            assert set(staging.statuses(on.recorder.record(told[first : first + 10]))) == {"accepted"}
 
     at_once(*[lambda on=on, told=history[n::4]: tell(on, told) for n, on in enumerate(engines)])
     for store in stores[1:]:

@@ -358,7 +358,7 @@ def test_engines_that_write_large_people_at_once_all_get_through(tmp_path: Path,
 
     def tell(on: Engine, told: list[Event]) -> None:
         for first in range(0, len(told), 4):
-            assert set(staging.statuses(on.record(told[first : first + 4]))) == {"accepted"}
+            assert set(staging.statuses(on.recorder.record(told[first : first + 4]))) == {"accepted"}
 
     at_once(*[lambda on=on, told=history[n::3]: tell(on, told) for n, on in enumerate(engines)])
     for store in stores[1:]:

@@ -42,7 +42,7 @@ def on(tmp_path: Path, shown: dict[str, Any]) -> Iterator[Engine]:
 
 
 def _views(on: Engine, now: int) -> dict[str, Any]:
-    views = {person.id: on.views(person, now) for person in on.all_people("default")}
+    views = {person.id: on.reader.views(person, now) for person in on.reader.all_people("default")}
     decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(views))
     return decoded
 
@@ -50,12 +50,12 @@ def _views(on: Engine, now: int) -> dict[str, Any]:
 def _assert_whole(on: Engine) -> None:
     """Nobody's states differ from the log but those that were written for other definitions, and a refold ends that."""
     assert [one.item.key for one in refold_shard(on.store, on.catalogue) if one.differs and not one.is_stale] == []
-    on.refold_all()
+    on.maintenance.refold_all()
     staging.assert_refold_changes_nothing(on)
 
 
 def test_an_earlier_store_shows_what_it_showed(on: Engine, shown: dict[str, Any]) -> None:
-    assert {person.id: person.heads for person in on.all_people("default")} == shown["heads"]
+    assert {person.id: person.heads for person in on.reader.all_people("default")} == shown["heads"]
     assert _views(on, shown["now"]) == shown["views"]
 
 
@@ -66,14 +66,14 @@ def test_an_earlier_store_takes_events_and_writes_snapshots(on: Engine, shown: d
             staging.event("tool_used", {"user_id": who}, f"new-{number}-{who}", shown["now"] - MINUTE + number)
             for who in ("ada", "bob", "small3")
         ]
-        assert staging.statuses(on.record(calls)) == ["accepted"] * 3
+        assert staging.statuses(on.recorder.record(calls)) == ["accepted"] * 3
     assert list(scan_pages(on.store, SNAPSHOT))
     _assert_whole(on)
 
 
 def test_a_merge_of_an_earlier_store_is_undone(on: Engine) -> None:
-    person = on.person("default", "user_id:cy")
-    merge = on.events(person, types=frozenset({MERGED}), limit=1)[0]
-    on.unmerge("default", merge.id, request="undo")
-    assert on.person("default", "user_id:cy").id != on.person("default", "user_id:dee").id
+    person = on.reader.person("default", "user_id:cy")
+    merge = on.reader.events(person, types=frozenset({MERGED}), limit=1)[0]
+    on.identity.unmerge("default", merge.id, request="undo")
+    assert on.reader.person("default", "user_id:cy").id != on.reader.person("default", "user_id:dee").id
     _assert_whole(on)

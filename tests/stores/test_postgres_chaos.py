@@ -214,16 +214,16 @@ def test_eight_processes_in_a_storm_know_what_is_true(server: postgres.Server, s
 
 def assert_merging_leaves_no_trace(on: Engine, random: Random) -> None:
     before = staging.timeless(on)
-    one, other = random.sample(list(on.all_people("default")), 2)
-    survivor, _ = on.merge("default", one.id, other.id, request="merge", force=True)
+    one, other = random.sample(list(on.reader.all_people("default")), 2)
+    survivor, _ = on.identity.merge("default", one.id, other.id, request="merge", force=True)
     assert staging.timeless(on) != before
     [merged] = [
         recorded
-        for recorded in on.events(on.person("default", survivor), types=frozenset({MERGED}), limit=500)
+        for recorded in on.reader.events(on.reader.person("default", survivor), types=frozenset({MERGED}), limit=500)
         if recorded.event.properties["merged"] in (one.id, other.id)
         and recorded.event.properties["survivor"] in (one.id, other.id)
     ]
-    on.unmerge("default", merged.id, request="unmerge")
+    on.identity.unmerge("default", merged.id, request="unmerge")
     assert staging.timeless(on) == before
 
 
@@ -265,7 +265,7 @@ def test_who_is_killed_holding_leases_is_followed_within_the_lease(server: postg
             Event(type="write", identifiers=(Identifier("user_id", f"user-{n}"),), occurred_at=now, key=f"{n}")
             for n in range(300)
         ]
-        assert {receipt.status for receipt in on.record(told)} == {"accepted"}
+        assert {receipt.status for receipt in on.recorder.record(told)} == {"accepted"}
 
         def waiting() -> int:
             return sum(1 for _ in scan_pages(store, OUTBOX))

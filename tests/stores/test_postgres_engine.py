@@ -54,7 +54,7 @@ def test_engines_that_write_the_same_people_all_get_through(tmp_path: Path, seed
 
     def tell(on: Engine, told: list[Event]) -> None:
         for first in range(0, len(told), 10):
-            assert set(staging.statuses(on.record(told[first : first + 10]))) == {"accepted"}
+            assert set(staging.statuses(on.recorder.record(told[first : first + 10]))) == {"accepted"}
 
     at_once(*[lambda on=on, told=history[n::4]: tell(on, told) for n, on in enumerate(engines)])
     on = staging.engine(stores[0])
@@ -69,16 +69,21 @@ def test_what_one_process_changes_the_others_see_at_once(tmp_path: Path) -> None
     one, other = (staging.engine(store_in(server("18"), tmp_path)) for _ in range(2))
     event = staging.event
     for on in (one, other):
-        on.record([event("page", {"user_id": "a"}, f"{id(on)}-1"), event("page", {"user_id": "b"}, f"{id(on)}-2")])
-    survivor, _ = one.merge("default", "user_id:a", "user_id:b", request="m", force=True)
-    assert other.person("default", "user_id:b").id == survivor
-    assert [r.person for r in other.record([event("page", {"user_id": "b"}, "3")])] == [survivor]
-    person, apart = other.split("default", survivor, ["user_id:b"], request="s")
-    assert {one.record([event("page", {"user_id": name}, f"4{name}")])[0].person for name in "ab"} == {person, apart}
+        on.recorder.record(
+            [event("page", {"user_id": "a"}, f"{id(on)}-1"), event("page", {"user_id": "b"}, f"{id(on)}-2")]
+        )
+    survivor, _ = one.identity.merge("default", "user_id:a", "user_id:b", request="m", force=True)
+    assert other.reader.person("default", "user_id:b").id == survivor
+    assert [r.person for r in other.recorder.record([event("page", {"user_id": "b"}, "3")])] == [survivor]
+    person, apart = other.identity.split("default", survivor, ["user_id:b"], request="s")
+    assert {one.recorder.record([event("page", {"user_id": name}, f"4{name}")])[0].person for name in "ab"} == {
+        person,
+        apart,
+    }
     _, token = one.credentials.create("default", "token", "ada", ["read"])
     assert other.credentials.find(token) is not None
-    one.refold_all()
-    assert other.record([event("page", {"user_id": "a"}, "5")])[0].status == "accepted"
+    one.maintenance.refold_all()
+    assert other.recorder.record([event("page", {"user_id": "a"}, "5")])[0].status == "accepted"
     staging.assert_log_is_whole(one)
     staging.assert_refold_changes_nothing(other)
     for on in (one, other):

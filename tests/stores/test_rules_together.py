@@ -76,7 +76,7 @@ def test_changes_under_load_decide_every_event_once(tmp_path: Path) -> None:
             # The same few people everywhere, and every event by two writers: only one of them records it.
             for told in (number, number - 1):
                 at = on.clock()
-                [receipt] = on.record([applied(told)])
+                [receipt] = on.recorder.record([applied(told)])
                 if receipt.status == "accepted":
                     told_at[receipt.id] = at
 
@@ -87,7 +87,7 @@ def test_changes_under_load_decide_every_event_once(tmp_path: Path) -> None:
     finally:
         over.set()
         operating.join()
-    events = [operator.event("default", each.entry.id) for each in feed_pages(stores[0])]
+    events = [operator.log.event("default", each.entry.id) for each in feed_pages(stores[0])]
     causes = {each.id for each in events if each.event.type == "applied"}
     made = [each for each in events if each.event.type == "decision_made"]
     assert len(causes) == EVENTS + 1  # and the one before the first

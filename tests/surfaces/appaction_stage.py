@@ -33,4 +33,4 @@ def as_user(clock: Clock, id: str = "42", **claims: Any) -> dict[str, str]:
 
 
 def events(engine: Engine, person: str) -> list[Any]:
-    return engine.events(engine.person("default", person), limit=100)
+    return engine.reader.events(engine.reader.person("default", person), limit=100)

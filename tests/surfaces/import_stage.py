@@ -63,7 +63,7 @@ def counts(summary: Summary) -> tuple[int, int, int, int, int]:
 
 def events_in(engine: Engine) -> int:
     count, cursor = 0, ""
-    while page := engine.feed(cursor):
+    while page := engine.log.feed(cursor):
         count, cursor = count + len(page), page[-1].cursor
     return count
 

@@ -17,4 +17,4 @@ def record(engine: Engine, user: str = "1", key: str = "k", workspace: str = "de
         type="click", identifiers=(Identifier("user_id", user),), occurred_at=NOW - 1, key=key, source="shop",
         workspace=workspace, properties=properties,
     )  # fmt: skip
-    assert engine.record([event])[0].status == "accepted"
+    assert engine.recorder.record([event])[0].status == "accepted"

@@ -205,12 +205,12 @@ def test_the_catalogue_is_listed(store: Path, call) -> None:  # type: ignore[no-
 
 
 def test_a_fault_of_the_program_is_a_message_too(call, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:  # type: ignore[no-untyped-def]
-    from threadline.engine.reading.person_reader import Asker
+    from threadline.engine.reading.person_reader import PersonReader
 
-    def person(self: Asker, workspace: str, ref: str, **more: object) -> None:
+    def person(self: PersonReader, workspace: str, ref: str, **more: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Asker, "person", person)
+    monkeypatch.setattr(PersonReader, "person", person)
     told = call("person", "user_id:42")
     assert told.code == 1
     assert "RuntimeError: a bug" in told.err

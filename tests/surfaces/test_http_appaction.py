@@ -89,7 +89,7 @@ def test_a_retry_with_a_token_of_another_address_is_a_retry(
         return status
 
     assert [send(first), send(then), send(then, "Course")] == ["accepted", "duplicate", "conflict"]
-    kinds = {each.kind for each in engine.person("default", "user_id:42").identifiers.values()}
+    kinds = {each.kind for each in engine.reader.person("default", "user_id:42").identifiers.values()}
     assert kinds == {"user_id", "anonymous_id", *(["email"] if first else [])}
 
 
@@ -198,21 +198,25 @@ def test_what_a_visitor_did_is_the_users_once_they_sign_in(ux: TestClient, engin
     body = {**later, "anonymousId": "device-1"}
     assert ux.post(USER, json=body, headers=as_user(clock)).status_code == 200
     clock.now += 1
-    person = engine.person("default", "user_id:42")
+    person = engine.reader.person("default", "user_id:42")
     assert {str(each) for each in person.identifiers.values()} == {"user_id:42", "anonymous_id:device-1"}
     assert ux.post(RANKING, json={"topic": "Article", "scopeTopic": "category"}, headers=as_user(clock)).json() == ["A"]
-    views = engine.views(person, clock.now, names=["attribution"])["attribution"]
+    views = engine.reader.views(person, clock.now, names=["attribution"])["attribution"]
     assert (views["first_touch"]["source"], views["first_touch"]["name"]) == ("newsletter", "spring")
     assert (views["last_touch"]["source"], views["last_touch"]["medium"]) == ("search", "cpc")
-    engine.split("default", person.id, ["anonymous_id:device-1"], request="r1")
-    back = engine.views(engine.person("default", "user_id:42"), clock.now, names=["attribution"])["attribution"]
+    engine.identity.split("default", person.id, ["anonymous_id:device-1"], request="r1")
+    back = engine.reader.views(engine.reader.person("default", "user_id:42"), clock.now, names=["attribution"])[
+        "attribution"
+    ]
     assert back["first_touch"]["source"] == "search"
 
 
 def test_a_verified_address_names_the_user_too(ux: TestClient, engine: Engine, clock: Clock) -> None:
     headers = as_user(clock, email="Ana@Example.com", email_verified=True)
     assert ux.post(USER, json=ACTION, headers=headers).status_code == 200
-    assert engine.person("default", "email:ana@example.com").id == engine.person("default", "user_id:42").id
+    assert (
+        engine.reader.person("default", "email:ana@example.com").id == engine.reader.person("default", "user_id:42").id
+    )
 
 
 def test_a_token_that_names_nobody_records_nothing(ux: TestClient, clock: Clock) -> None:

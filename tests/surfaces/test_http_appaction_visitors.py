@@ -35,7 +35,7 @@ def test_a_device_is_who_it_says_and_not_its_address(engine: Engine) -> None:
     client = of(engine, "192.0.2.1")
     for device in ("device-1", "device-2"):
         client.post(VISITOR, json={**ACTION, "anonymousId": device})
-    ids = {engine.person("default", f"anonymous_id:{device}").id for device in ("device-1", "device-2")}
+    ids = {engine.reader.person("default", f"anonymous_id:{device}").id for device in ("device-1", "device-2")}
     assert len(ids) == 2, "two devices behind one address are two visitors"
 
 

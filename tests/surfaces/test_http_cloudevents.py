@@ -44,7 +44,7 @@ def test_the_largest_binary_event_is_taken(
 ) -> None:
     headers = {f"ce-{name}": value for name, value in ATTRIBUTES.items()}
     assert post(client, keys, body, content_type, **headers).json()["accepted"] == 1
-    assert engine.event_of_key("default", "shop", "/shop large") is not None
+    assert engine.log.of_key("default", "shop", "/shop large") is not None
     [refused] = post(client, keys, body + b" ", content_type, **{**headers, "ce-id": "larger"}).json()["rejected"]
     assert refused["code"] == "too_large"
     assert str(CLOUDEVENT_BYTES_MAX) in refused["message"]
@@ -99,7 +99,7 @@ def test_a_byte_order_mark_before_json_is_passed_over_and_in_data_is_kept(
     for id, content_type in (("json", "application/json"), ("", ""), ("text", "text/plain")):
         sent = {**headers, "ce-id": f"binary {id}"}
         assert post(client, keys, BOM_UTF8 + b"7", content_type, **sent).json()["accepted"] == 1, content_type
-    kept = engine.event_of_key("default", "shop", "/shop binary text")
+    kept = engine.log.of_key("default", "shop", "/shop binary text")
     assert kept is not None
     assert kept.event.properties == {"data": "\ufeff7"}
 

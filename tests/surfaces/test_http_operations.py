@@ -196,7 +196,7 @@ def test_events_recorded_by_a_token_have_its_name_as_source(client: TestClient, 
     event = {"type": "click", "identifiers": {"user_id": "1"}, "key": "k"}
     answer = client.post("/v1/events", json={"events": [event]}, headers=keys.bearer("writer"))
     assert answer.json()["accepted"] == 1
-    assert engine.event_of_key("default", "writer", "k") is not None
+    assert engine.log.of_key("default", "writer", "k") is not None
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/decisions/evaluate"])
@@ -216,7 +216,7 @@ def test_a_fault_of_ours_tells_nothing_of_what_is_inside(
     def person(workspace: str, ref: str) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(engine, "person", person)
+    monkeypatch.setattr(engine.reader, "person", person)
     answer = client.get("/v1/people/user_id:1", headers=keys.bearer("read"))
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
     assert "secret detail" not in answer.text
@@ -297,7 +297,7 @@ def test_the_log_names_routes_and_no_secrets(engine: Engine, keys: Keys, clock: 
 
 def test_types_of_events_are_repeated_in_a_query(client: TestClient, keys: Keys, engine: Engine) -> None:
     for key, type_ in enumerate(("Signed, sealed", "page ", "click")):
-        engine.record([Event(
+        engine.recorder.record([Event(
             type=type_, identifiers=(Identifier("user_id", "1"),), occurred_at=NOW - 1, key=f"{key}", source="shop",
         )])  # fmt: skip
     for query, count in (("types=Signed%2C+sealed", 1), ("types=page+&types=click", 2), ("type=click", 1)):

@@ -146,7 +146,7 @@ def test_the_ways_in_have_one_limit_together(limited: TestClient, keys: Keys, en
     for number, send in enumerate((segment, cloudevents, native)):
         assert send(limited, keys.writer, [f"e{number}"]).status_code == 200
     assert {send(limited, keys.writer, ["new"]).status_code for send in (segment, cloudevents, native)} == {429}
-    assert engine.event_of_key("default", "writer", "new") is None
+    assert engine.log.of_key("default", "writer", "new") is None
 
 
 def test_what_can_be_no_event_is_counted_too(limited: TestClient, keys: Keys) -> None:
@@ -184,7 +184,7 @@ def test_a_rate_limit_counts_new_events_only(engine: Engine, keys: Keys) -> None
         other = client.post("/v1/t", json=track("other"), headers=keys.bearer("writer"))
         assert other.json()["accepted"] == 1, "another source has its own limit"
         assert client.post("/v1/t", json=track("new"), headers=basic(keys.write)).status_code == 429
-    assert engine.event_of_key("default", "shop", "new") is None
+    assert engine.log.of_key("default", "shop", "new") is None
 
 
 def test_a_rate_limit_counts_conflicts(engine: Engine, keys: Keys) -> None:

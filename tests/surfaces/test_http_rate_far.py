@@ -62,13 +62,13 @@ def test_only_who_is_near_a_limit_has_the_store_asked_what_is_new(
     engine: Engine, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    fresh = engine.fresh
+    fresh = engine.recorder.fresh
 
     def noted(checked: Any) -> Any:
         asked.append(threading.get_ident())
         return fresh(checked)
 
-    monkeypatch.setattr(engine, "fresh", noted)
+    monkeypatch.setattr(engine.recorder, "fresh", noted)
     with limited(engine, burst=10) as client:
         for number in range(9):
             batch(client, keys, ("ada", f"a{number}"))
@@ -82,14 +82,14 @@ def test_a_look_for_what_is_new_holds_up_nobody_else(
     engine: Engine, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking, go_on = threading.Event(), threading.Event()
-    fresh = engine.fresh
+    fresh = engine.recorder.fresh
 
     def slow(checked: Any) -> Any:
         looking.set()
         assert go_on.wait(60)
         return fresh(checked)
 
-    monkeypatch.setattr(engine, "fresh", slow)
+    monkeypatch.setattr(engine.recorder, "fresh", slow)
     with limited(engine, burst=2) as client, ThreadPoolExecutor() as threads:
         loud = threads.submit(batch, client, keys, *[("bot", f"b{number}") for number in range(9)])
         assert looking.wait(60)
@@ -99,7 +99,7 @@ def test_a_look_for_what_is_new_holds_up_nobody_else(
 
 
 def test_other_servers_are_asked_only_about_who_has_used_a_tenth_of_a_burst(engine: Engine, keys: Keys) -> None:
-    asked: list[list[tuple[str, int]]] = []
+    asked: list[list[int]] = []
 
     class Shared:
         def take_of_people(self, limits: Any, events: int, person: Any, people: Any) -> tuple[float, list[float]]:

@@ -21,7 +21,8 @@ from threadline.engine.engine import Engine
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.rate import ENTRIES_AT_ONCE, PERSON_RATE_LIMITED
+from threadline.surfaces.http.rate import PERSON_RATE_LIMITED
+from threadline.surfaces.http.writer import SHARE_EVENTS
 
 NOTHING_COMES_BACK = 0.001
 """Events a second: none while a test runs."""
@@ -96,7 +97,7 @@ def entries(client: TestClient, keys: Keys, status: str = "") -> list[dict[str, 
 
 
 def keys_told(engine: Engine, person: str) -> list[str]:
-    return sorted(each.event.key for each in engine.events(engine.person("default", person)))
+    return sorted(each.event.key for each in engine.reader.events(engine.reader.person("default", person)))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -110,7 +111,7 @@ def test_every_way_in_is_limited(way: str, engine: Engine, keys: Keys, clock: Cl
         assert send("ada", "e0").status_code == 200, "a retry of what is recorded costs nothing"
         assert send("bob", "e0b").status_code == 200, "others are not concerned"
     assert entries(client_of(engine), keys) == [], "what is refused whole is kept nowhere"
-    assert engine.person("default", "user_id:ada").position == 3
+    assert engine.reader.person("default", "user_id:ada").position == 3
 
 
 def test_all_ways_in_have_one_limit_together(engine: Engine, keys: Keys, clock: Clock) -> None:
@@ -235,7 +236,7 @@ def test_an_event_that_stands_twice_is_refused_twice_and_kept_once(engine: Engin
 
 
 def test_more_refused_than_the_writer_keeps_at_once_are_all_kept(engine: Engine, keys: Keys) -> None:
-    told = [("bot", f"b{number}") for number in range(ENTRIES_AT_ONCE + 7)]
+    told = [("bot", f"b{number}") for number in range(3 * SHARE_EVENTS + 7)]
     with limited(engine, burst=1) as client:
         batch(client, keys, ("bot", "first"))
         assert len(batch(client, keys, ("ada", "a1"), *told).json()["rejected"]) == len(told)
@@ -294,9 +295,9 @@ def test_whatever_is_told_is_recorded_or_kept_or_asked_for_again(burst: int, tol
             kept |= {name for user, name in fresh if user in over}
             for user, name in fresh:
                 recorded[user] |= {name} - kept
-    assert {each.entry.type for each in engine.feed()} <= {"click"}
-    assert {engine.of_entry(each.entry).event.key for each in engine.feed()} == set().union(*recorded.values())
-    assert {entry.key for _, entry in engine.rejected_page("default")} == kept
+    assert {each.entry.type for each in engine.log.feed()} <= {"click"}
+    assert {engine.log.unpack(each.entry).event.key for each in engine.log.feed()} == set().union(*recorded.values())
+    assert {entry.key for _, entry in engine.rejected.page("default")} == kept
     engine.close()
 
 

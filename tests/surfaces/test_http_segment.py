@@ -91,7 +91,7 @@ def test_whoever_holds_a_write_key_earns_nothing_for_history(
     assert client.post(path, json=body, headers=headers).json()["accepted"] == 1
     points = client.get("/v1/people/user_id:1/points", headers=keys.bearer("read")).json()
     assert points["earned"] == (5 if credential == "token" else 0)
-    (told, *_) = engine.events(engine.person("default", "user_id:1"))
+    (told, *_) = engine.reader.events(engine.reader.person("default", "user_id:1"))
     assert told.event.historical
     assert told.event.marks == (() if credential == "token" else (CLAIMED_HISTORY,))
 
@@ -110,7 +110,7 @@ def test_nor_for_history_in_cloudevents(credential: str, points: int, client: Te
 
 def test_the_source_is_the_name_of_the_key(client: TestClient, keys: Keys, engine: Engine) -> None:
     client.post("/v1/track", json={**track("m"), "writeKey": keys.write})
-    found = engine.event_of_key("default", "shop", "m")
+    found = engine.log.of_key("default", "shop", "m")
     assert found is not None
     assert found.event.source == "shop"
     assert "writeKey" not in json.dumps(found.event.wire) + json.dumps(found.event.properties)
@@ -123,7 +123,7 @@ def test_without_a_usable_key_nothing_is_recorded(body: bytes, client: TestClien
         assert answer.status_code == 401
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.headers["www-authenticate"]
-    assert engine.feed() == []
+    assert engine.log.feed() == []
     assert rejected(client, keys) == []
 
 
@@ -229,7 +229,7 @@ def test_what_was_rejected_can_be_corrected_and_sent_again(client: TestClient, k
     corrected = {"payload": {**entry["payload"], "event": "click"}}
     answer = client.post(path, json=corrected, headers=keys.bearer("admin"))
     assert answer.json()["receipt"]["status"] == "accepted", answer.text
-    found = engine.event_of_key("default", "shop", "m")
+    found = engine.log.of_key("default", "shop", "m")
     assert found is not None
     assert (found.event.type, found.event.properties) == ("click", {"a": 1})
     assert rejected(client, keys)[0]["status"] == "resubmitted"
@@ -312,7 +312,7 @@ def test_the_clock_of_the_client_is_corrected(client: TestClient, keys: Keys, en
     sent = "2026-02-01T00:00:10.000Z"
     body = {"batch": [track("m", timestamp="2026-02-01T00:00:00.000Z")], "sentAt": sent}
     client.post("/v1/batch", json=body, headers=basic(keys.write))
-    found = engine.event_of_key("default", "shop", "m")
+    found = engine.log.of_key("default", "shop", "m")
     assert found is not None
     assert found.event.occurred_at == NOW - 10 * SECOND
     assert "clock_corrected" in found.event.marks

@@ -220,14 +220,14 @@ def test_what_was_answered_is_there_once(end: int, code: int, tmp_path: Path, se
     with threadline.open(tmp_path / "x.db", readonly=False) as tl:
         kept = [entry.entry.id for entry in _everything(tl)]
         assert len(kept) == len(set(kept))
-        recorded = {tl.engine.event("default", id).event.key for id in kept}
+        recorded = {tl.engine.log.event("default", id).event.key for id in kept}
         assert accepted <= recorded
         assert tl.person("user_id:42")["position"] == len(kept)
 
 
 def _everything(tl: threadline.Threadline) -> Sequence[Any]:
     found, cursor = [], ""
-    while page := tl.engine.feed(cursor):
+    while page := tl.engine.log.feed(cursor):
         found += page
         cursor = page[-1].cursor
     return found

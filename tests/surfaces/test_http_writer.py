@@ -25,13 +25,14 @@ class Recording:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.recorder = self
         self.groups: list[list[str]] = []
         self.gate = threading.Event()
         self.gate.set()
         self.errors: dict[str, Exception] = {}
 
     def checked(self, keys: Sequence[str], user: str = "1") -> list[Checked]:
-        return self.engine.check([event(key, user) for key in keys])
+        return self.engine.recorder.check([event(key, user) for key in keys])
 
     def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
         self.gate.wait(60)
@@ -40,10 +41,10 @@ class Recording:
         for name in names:
             if name in self.errors:
                 raise self.errors[name]
-        return self.engine.record_checked(checked)
+        return self.engine.recorder.record_checked(checked)
 
     def likely_person(self, one: ValidatedEvent) -> str:
-        return self.engine.likely_person(one)
+        return self.engine.recorder.likely_person(one)
 
 
 def writer(engine: Recording, commit_events_max: int = 300, queue_events_max: int = 1_000) -> Writer:
@@ -87,7 +88,7 @@ def test_a_large_request_takes_turns_with_small_ones(engine: Engine) -> None:
         large, small = await tasks[1], await tasks[2]
         assert [each.status for each in large] == ["accepted"] * 35
         assert [each.id for each in large] == [
-            each.id for each in engine.record([event(f"large{i}") for i in range(35)])
+            each.id for each in engine.recorder.record([event(f"large{i}") for i in range(35)])
         ]
         assert small[0].status == "accepted"
         assert all(len(group) <= 10 for group in recording.groups)
@@ -205,7 +206,7 @@ def test_large_events_use_up_a_share_sooner(engine: Engine) -> None:
             )
             for i in range(10)
         ]  # fmt: skip
-        await made.record(engine.check(large))
+        await made.record(engine.recorder.check(large))
         assert [len(group) for group in recording.groups] == [4, 4, 2]
         await made.close()
 
@@ -218,14 +219,14 @@ def test_devices_of_one_person_share_one_share(engine: Engine) -> None:
         return Event(type="click", identifiers=both, occurred_at=NOW, key=f"joined {number}")
 
     async def run() -> None:
-        engine.record([devices(number) for number in range(3)])
+        engine.recorder.record([devices(number) for number in range(3)])
         recording = Recording(engine)
         made = writer(recording)
         alone = [
             Event(type="click", identifiers=(Identifier("anonymous_id", f"d{i % 3}"),), occurred_at=NOW, key=f"{i}")
             for i in range(2 * SHARE_EVENTS)
         ]
-        await made.record(engine.check(alone))
+        await made.record(engine.recorder.check(alone))
         assert [len(group) for group in recording.groups] == [SHARE_EVENTS, SHARE_EVENTS]
         await made.close()
 
@@ -257,5 +258,20 @@ def test_closing_waits_for_what_was_taken(engine: Engine) -> None:
         await made.close()
         assert all(task.done() or not task.cancelled() for task in tasks)
         assert [each[0].status for each in await asyncio.gather(*tasks)] == ["accepted"] * 5
+
+    asyncio.run(run())
+
+
+def test_whoever_waits_is_answered_if_no_group_can_be_made(engine: Engine) -> None:
+    async def run() -> None:
+        recording = Recording(engine)
+        made = writer(recording)
+        recording.likely_person = None  # type: ignore[assignment,method-assign]  # whoever asks fails
+        tasks = await started(recording, made, [["first"], ["second"]])
+        answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
+        assert [type(answer) for answer in answers] == [TypeError, TypeError]
+        del recording.likely_person
+        assert (await made.record(recording.checked(["third"])))[0].status == "accepted"
+        await made.close()
 
     asyncio.run(run())

@@ -38,7 +38,7 @@ def test_every_form_gives_the_same_events(write: Callable[[Path], Path], tmp_pat
     one, other = engine(), engine()
     assert counts(import_file(one, plan(write_csv(tmp_path / "rows.csv", 20)))) == (0, 20, 0, 0, 0)
     assert counts(import_file(other, plan(write(tmp_path)))) == (0, 20, 0, 0, 0)
-    ids = [[entry.entry.id for entry in each.feed()] for each in (one, other)]
+    ids = [[entry.entry.id for entry in each.log.feed()] for each in (one, other)]
     assert ids[0] == ids[1]
 
 
@@ -48,7 +48,7 @@ def test_rows_become_history_of_people(tmp_path: Path) -> None:
     vector = asked(made, "features", id="user_id:1", names="monetary_total", as_of="2025-04-01").features
     # History counts as known from when it occurred, though it was recorded long after.
     assert (vector["monetary_total"].value, vector["monetary_total"].currency) == (1.25, "USD")
-    event = made.event_of_key("default", "import", "o0")
+    event = made.log.of_key("default", "import", "o0")
     assert event is not None
     assert event.event.historical
     assert event.event.occurred_at == parse_time("2025-03-01")
@@ -166,4 +166,4 @@ def test_rows_without_a_key_are_named_by_file_and_number(tmp_path: Path) -> None
     made = engine()
     path = write_csv(tmp_path / "rows.csv", 3)
     import_file(made, plan(path, key=[]))
-    assert made.event_of_key("default", "import", "rows.csv:3") is not None
+    assert made.log.of_key("default", "import", "rows.csv:3") is not None

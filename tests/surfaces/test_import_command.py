@@ -29,7 +29,7 @@ def test_the_command_imports_into_a_file_store(tmp_path: Path) -> None:
     assert "12 rows were settled by an earlier run" in run(str(path), *OPTIONS, "--file", store).stdout
     made = open_engine(store, readonly=True)
     try:
-        assert made.person("default", "user_id:1").position == 2
+        assert made.reader.person("default", "user_id:1").position == 2
     finally:
         made.close()
 

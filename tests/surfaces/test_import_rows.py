@@ -79,7 +79,7 @@ def test_a_rejected_row_is_corrected_as_an_event(tmp_path: Path) -> None:
     receipt = asked(
         made, "resubmit", id=entry.id, event=type(native)(type="page", identifiers={"user_id": "1"})
     ).receipt
-    event = made.event_of_key("default", "import", "o2")
+    event = made.log.of_key("default", "import", "o2")
     assert event is not None
     assert event.id == receipt.id
     assert event.event.historical, "as the row is that it corrects"
@@ -149,7 +149,7 @@ def test_quotes_may_hold_lines_and_quotes(tmp_path: Path) -> None:
     path.write_text('order,customer,day,dollars\n1,"a ""dear""\ncustomer",2025-03-01,"1"\n2,ada,2025-03-02,1')
     on = engine()
     assert counts(import_file(on, plan(path)))[1] == 2
-    assert on.person("default", 'user_id:a "dear"\ncustomer').position == 1
+    assert on.reader.person("default", 'user_id:a "dear"\ncustomer').position == 1
 
 
 def test_a_byte_order_mark_before_lines_of_json_is_passed_over(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_parquet_of_data_frames_has_times_finer_than_ours(tmp_path: Path) -> Non
     on = engine()
     clock = plan(path, properties={"clock": "clock"})
     assert import_file(on, clock).accepted == 2
-    (told,) = on.events(on.person("default", "user_id:ada"))
+    (told,) = on.reader.events(on.reader.person("default", "user_id:ada"))
     assert (told.event.occurred_at, told.event.properties) == (nanoseconds[0] // 1_000, {"clock": "00:00:00.000001"})
 
 

@@ -112,7 +112,7 @@ def test_one_kind_may_have_several_values(tl: Threadline) -> None:
 
 def test_without_a_time_it_happened_now(tl: Threadline) -> None:
     receipt = tl.track("42", "click")
-    assert tl.engine.event("default", receipt["id"]).event.occurred_at == NOW
+    assert tl.engine.log.event("default", receipt["id"]).event.occurred_at == NOW
 
 
 def test_a_time_without_a_zone_is_refused(tl: Threadline) -> None:

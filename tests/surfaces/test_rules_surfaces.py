@@ -127,7 +127,7 @@ def test_decisions_that_are_not_what_they_should_be_are_a_failure_to_scripts(fol
             type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=1, key="forged",
             source_type="internal", properties={**made, "mode": "replay", "hash": "0" * 64},
         )  # fmt: skip
-        assert shop.engine.record([forged])[0].status == "accepted"
+        assert shop.engine.recorder.record([forged])[0].status == "accepted"
     code, told = threadline(folder, "decisions-verify", "--json")
     assert (code, len(json.loads(told)["breaches"])) == (1, 1)
     assert threadline(folder, "decisions-verify")[0] == 1

@@ -25,7 +25,7 @@ EXAMPLES = 25 if os.environ.get("THREADLINE_TEST_PROFILE") == "ci" else 8
 
 _engine = open_engine("memory:", Settings(), Clock())
 _, _token = _engine.credentials.create("default", "token", "fuzz", ["admin"])
-_engine.record(
+_engine.recorder.record(
     [Event(type="click", identifiers=(Identifier("user_id", "42"),), occurred_at=NOW, key="order-1001", source="shop")]
 )
 # Visitors are not limited here: a limit that is felt is no answer to one case, but to those before it.

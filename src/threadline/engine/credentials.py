@@ -90,9 +90,9 @@ class Credentials:
 
     def find(self, secret: str) -> Credential | None:
         """What this secret opens, or None. A look-up by hash leaks nothing through the time it takes."""
-        digest = hash_secret(secret)
-        found = self._recall(digest)
+        found = self.recall(secret)
         if found is None:
+            digest = hash_secret(secret)
             until = self.clock() + round(self.cache_seconds * SECOND)
             changes = self._changes
             item = self.store.get([Key(CREDENTIAL, digest)])[0]
@@ -102,9 +102,7 @@ class Credentials:
 
     def recall(self, secret: str) -> Found | None:
         """What is known of this secret without asking the store; None if nothing is."""
-        return self._recall(hash_secret(secret))
-
-    def _recall(self, digest: str) -> Found | None:
+        digest = hash_secret(secret)
         if digest in self._fixed:
             return Found(self._fixed[digest])
         cached = self._cache.get(digest)

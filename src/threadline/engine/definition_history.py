@@ -22,7 +22,7 @@ CONTENT = "declared_content"
 _BATCH_PUTS = 90
 
 
-class Turn(msgspec.Struct, frozen=True, array_like=True):
+class Transition(msgspec.Struct, frozen=True, array_like=True):
     """From ``at`` on this version was declared; 0: none was."""
 
     at: int
@@ -30,11 +30,11 @@ class Turn(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Declarations(msgspec.Struct, array_like=True):
-    """What is remembered of one name. ContentionTracker are only ever added."""
+    """What is remembered of one name. Transitions are only ever added."""
 
     hashes: dict[str, str]
     """Version, as text -> SHA-256 of its content."""
-    turns: list[Turn]
+    turns: list[Transition]
 
 
 class _Seen(NamedTuple):
@@ -86,7 +86,7 @@ def _puts(shared: str, declared: Declared, kept: _Seen | None, digest: str, now:
     history = Declarations({}, []) if kept is None else kept.history
     history.hashes[str(declared.version)] = digest
     if not history.turns or history.turns[-1].version != declared.version:
-        history.turns.append(Turn(now, declared.version))
+        history.turns.append(Transition(now, declared.version))
     key = Key(DECLARED, shared, declared.name)
     return [
         Put(key, msgspec.json.encode(history), 0 if kept is None else kept.item_version),
@@ -95,7 +95,7 @@ def _puts(shared: str, declared: Declared, kept: _Seen | None, digest: str, now:
 
 
 def _withdrawn(shared: str, name: str, kept: _Seen, now: int) -> list[Put]:
-    kept.history.turns.append(Turn(now, 0))
+    kept.history.turns.append(Transition(now, 0))
     return [Put(Key(DECLARED, shared, name), msgspec.json.encode(kept.history), kept.item_version)]
 
 
@@ -111,13 +111,19 @@ def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
         yield Batch(writes=writes)
 
 
-def history_of(store: Store, shared: str, name: str) -> Declarations | None:
-    """What was ever declared under a name."""
-    item = store.get([Key(DECLARED, shared, name)])[0]
-    return None if item is None else _decode(item.value)
+class DefinitionHistory:
+    """What was ever declared, as one store remembers it."""
 
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
-def content_of(store: Store, shared: str, name: str, version: int) -> bytes | None:
-    """The content of a version that was declared at some time."""
-    item = store.get([Key(CONTENT, f"{shared}/{name}", f"{version:08d}")])[0]
-    return None if item is None else item.value
+    def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
+        """(instant, version) of each change of what the definitions declare, oldest first; version 0: nothing
+        declared."""
+        item = self._store.get([Key(DECLARED, shared, name)])[0]
+        return [] if item is None else [(each.at, each.version) for each in _decode(item.value).turns]
+
+    def content(self, shared: str, name: str, version: int) -> bytes | None:
+        """The content of a version that was declared at some time; None if it never was."""
+        item = self._store.get([Key(CONTENT, f"{shared}/{name}", f"{version:08d}")])[0]
+        return None if item is None else item.value

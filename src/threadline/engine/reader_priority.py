@@ -18,7 +18,7 @@ class ReaderPriority:
     back from a busy writer only after the interpreter's switch interval: what takes 4 ms alone took 80 ms beside one.
 
     It decides about time only. A long read does not hold up the writer for long, and after a wait the writer goes on
-    for as long as it has waited, whoever reads. Thread-safe; one thread at a time may `give` it.
+    for as long as it has waited, whoever reads; so does whoever else gives way. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class ReaderPriority:
         finally:
             with self._changing:
                 del self._begun_at[read]
-                self._changing.notify()
+                self._changing.notify_all()
 
     def give(self) -> None:
         """Wait for those who read and have the right of way; whoever begins meanwhile does not make it longer."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import pack, time_key, unpack
 from threadline.kernel.ids import short_hash
+from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.policy import Effect, Timer
 from threadline.kernel.store import Item, Key, Put, Store, query_pages
 
@@ -32,29 +33,6 @@ def due_of(item: Item) -> int:
 # --- effects ----------------------------------------------------------------------------------
 
 
-class Waiting(NamedTuple):
-    """An effect in the outbox."""
-
-    item: Item
-    workspace: str
-    thread: str
-    policy: str
-    cause: str
-    attempts: int
-    """How many times the thread was told of it: the number of what it is told next."""
-    effect: Effect
-    """Its lane is told only where it waits elsewhere, because nobody has declared that."""
-    since: int
-    """When it was first due, or due again because somebody has driven it again."""
-    began: int = 0
-    """How many attempts there were before that."""
-
-    @property
-    def id(self) -> str:
-        """The same for ever, whatever becomes of it."""
-        return self.item.key.sort.partition(".")[2]
-
-
 def effect_id(policy: str, cause: str, key: str) -> str:
     """The id of an effect that a policy wished for because of an event."""
     return short_hash("effect", policy, cause, key)
@@ -75,12 +53,12 @@ def untold_key(workspace: str, id: str) -> Key:
     return Key(PARKED, f"{workspace}/{id}", "-")
 
 
-def waiting(item: Item) -> Waiting:
+def waiting(item: Item) -> PendingEffect:
     """The effect of an item of the outbox."""
     workspace, thread, policy, cause, attempts, (kind, key, due_at, data, *lane), *rest = unpack(item.value)
     effect = Effect(kind=kind, key=key, due_at=due_at, data=data, lane=lane[0] if lane else "")
     since, began = rest or (due_of(item), 0)
-    return Waiting(item, workspace, thread, policy, cause, attempts, effect, since, began)
+    return PendingEffect(item, workspace, thread, policy, cause, attempts, effect, since, began)
 
 
 def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effect, lane: str) -> bytes:
@@ -88,7 +66,7 @@ def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effec
     return pack((workspace, thread, policy, cause, 0, _effect_fields(effect, lane)))
 
 
-def pack_waiting(one: Waiting) -> bytes:
+def pack_waiting(one: PendingEffect) -> bytes:
     """The item of an effect that waits again, or is parked."""
     effect = _effect_fields(one.effect, one.effect.lane)
     return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))

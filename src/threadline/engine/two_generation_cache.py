@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -10,12 +10,19 @@ V = TypeVar("V")
 
 
 class TwoGenerationCache(Generic[K, V]):
-    """Keeps between ``size`` and ``2 * size`` values, roughly the latest used. Not thread-safe."""
+    """Keeps values of between ``size`` and ``2 * size``, roughly the latest used.
 
-    __slots__ = ("_old", "_size", "_young")
+    ``weigh`` tells what a value counts for; without it each counts for one. Threads that change it at once may lose
+    values, and never get a wrong one.
+    """
 
-    def __init__(self, size: int) -> None:
+    __slots__ = ("_filled", "_old", "_size", "_weigh", "_young")
+
+    def __init__(self, size: int, weigh: Callable[[V], int] | None = None) -> None:
         self._size = size
+        self._weigh = weigh
+        self._filled = 0
+        """What the values of the young generation count for."""
         self._young: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
@@ -29,14 +36,17 @@ class TwoGenerationCache(Generic[K, V]):
         return value
 
     def peek(self, key: K) -> V | None:
-        """The same, but no use: it changes nothing, so any thread may ask."""
+        """The same, but no use: it changes nothing."""
         value = self._young.get(key)
         return self._old.get(key) if value is None else value
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value; the generation that was not used since the last turn goes when this one is full."""
-        if len(self._young) >= self._size:
-            self._old, self._young = self._young, {}
+        """Keep a value; when the young generation is full, the one that was not used since the last time goes."""
+        if key not in self._young:
+            weight = 1 if self._weigh is None else self._weigh(value)
+            self._filled += weight
+            if self._filled > self._size:
+                self._old, self._young, self._filled = self._young, {}, weight
         self._young[key] = value
 
     def forget(self, key: K) -> None:
@@ -50,5 +60,4 @@ class TwoGenerationCache(Generic[K, V]):
 
     def clear(self) -> None:
         """Drop everything."""
-        self._young.clear()
-        self._old.clear()
+        self._young, self._old, self._filled = {}, {}, 0

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
+from threadline.kernel.ports import Ports
 from threadline.kernel.typed import prepared
 
 Surface = Literal["http", "cli", "python"]
 Scope = Literal["write", "read", "admin"]
 
 
-class Context(Protocol):
-    """What an operation is handed: whose data, at what instant, and the engine.
+E_co = TypeVar("E_co", covariant=True)
 
-    The engine is typed as `Any`, because the kernel knows nothing of it; ``engine/context.py`` is the one
-    implementation.
+
+class Context(Protocol[E_co]):
+    """What an operation is handed: whose data, at what instant, and of the engine the ports that it needs.
+
+    An operation that needs none of them takes a `Context[object]`.
     """
 
-    workspace: str
-    now: int
-    """The instant to read at, after everything recorded so far; what is recorded bears ``engine.clock()``. See
-    `threadline.kernel.time`."""
-    engine: Any
-    source: str
-    """The name of the credential that asks: the source of what it records, and the author of what it changes."""
-    source_type: str
-    """What its events are: ``external`` if it asks over a wire, whatever its name."""
+    @property
+    def engine(self) -> E_co:
+        """The ports; see `threadline.kernel.ports`."""
+        ...
+
+    @property
+    def workspace(self) -> str:
+        """The workspace of the caller."""
+        ...
+
+    @property
+    def now(self) -> int:
+        """The instant to read at, after everything recorded so far; what is recorded bears ``engine.recorder.clock()``.
+        See `threadline.kernel.time`."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """The name of the credential that asks: the source of what it records, and the author of what it changes."""
+        ...
+
+    @property
+    def source_type(self) -> str:
+        """What its events are: ``external`` if it asks over a wire, whatever its name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +54,7 @@ class Inspection:
     """Something that `verify` checks besides the states of people. Found by discovery, like operations."""
 
     name: str
-    inspect: Callable[[Any], Iterator[str]]
+    inspect: Callable[[Ports], Iterator[str]]
     """Yields every fault that it finds in the engine's store, in words; it reads everything and writes nothing."""
 
 
@@ -61,7 +80,7 @@ class Operation:
     """One line, imperative, ends with a full stop."""
     params: type
     result: Any
-    run: Callable[[Any, Any], Any]
+    run: Callable[[Context[Ports], Any], Any]
     method: Literal["GET", "POST", "DELETE"]
     path: str
     scope: Scope = "read"

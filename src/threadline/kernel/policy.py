@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from threadline.kernel.event import Identifier, Recorded
-from threadline.kernel.projection import Edge
+from threadline.kernel.event import Recorded
+from threadline.kernel.person_view import PersonView
 
 
 class Emit(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,70 +74,24 @@ def policy_of(source: str) -> str:
     return source.removeprefix(_BY_POLICY) if source.startswith(_BY_POLICY) else ""
 
 
-class Known(Protocol):
-    """What a policy sees of the person, as it is right after the event it reacts to was folded.
+class PolicyView(PersonView, Protocol):
+    """What a policy sees: the person right after the event that it reacts to, and what may come of that event.
 
-    States and views are the engine's own: look at them, never change them.
+    States are the engine's own: look at them, never change them.
     """
-
-    @property
-    def person(self) -> str:
-        """The person's id."""
-        ...
-
-    @property
-    def workspace(self) -> str:
-        """The workspace of the person."""
-        ...
-
-    @property
-    def identifiers(self) -> tuple[Identifier, ...]:
-        """The identifiers that name the person."""
-        ...
-
-    @property
-    def at(self) -> int:
-        """The instant right after the event: it and everything before it count, what lies ahead does not count yet.
-        See `threadline.kernel.time`."""
-        ...
 
     def __getitem__(self, name: str) -> Any:
         """The state of a projection; `KeyError` if there is none of that name."""
-        ...
-
-    @property
-    def room(self) -> int:
-        """How many more wishes may come of the cause of all this before the cascade is cut. A policy that can go on
-        later, by a timer, leaves some of it to the others."""
         ...
 
     def get(self, name: str, default: Any = None) -> Any:
         """The state of a projection, or ``default`` if there is none of that name."""
         ...
 
-    def view(self, name: str, at: int | None = None) -> Any:
-        """A projection's view at `at`, exact, with the events of the same commit; None if there is no such projection.
-
-        The argument ``at`` asks for another instant: the view then if nothing more happened, or the view in the past.
-        """
-        ...
-
-    def events(self, name: str, edge: Edge) -> list[Recorded]:
-        """The person's events in a range, of types that a projection folds, those of the same commit included.
-
-        For what a bounded state no longer holds. It reads the log, so look at the state first.
-        """
-        ...
-
-    def due(self, name: str, at: int | None = None) -> int | None:
-        """The next instant after `at` at which that view changes through time alone; None: never, or unknown."""
-        ...
-
-    def ahead(self, at: int | None = None) -> int | None:
-        """The next instant after `at` from which a further event in the thread counts; None: there is none.
-
-        ``at`` may be any other instant. It costs nothing for people without events after that instant.
-        """
+    @property
+    def room(self) -> int:
+        """How many more wishes may come of the cause of all this before the cascade is cut. A policy that can go on
+        later, by a timer, leaves some of it to the others."""
         ...
 
     def of_nobody(self, name: str) -> Any:
@@ -163,13 +117,13 @@ class Known(Protocol):
         ...
 
 
-def turns_max(known: Known, *types: str) -> int:
-    """How many events of these types a policy may tell now that can tell the rest later, by a timer.
+def emission_budget(view: PolicyView, *types: str) -> int:
+    """How many events of these types a policy may emit for this cause; a timer emits the rest.
 
-    Half of the room; a quarter where each may bring more with it, such as a decision and an action.
+    Half of the room; a quarter where each may lead to more events, such as a decision and an action.
     """
-    share = 4 if any(map(known.heeded, types)) else 2
-    return (known.room + 1) // share if known.room > 1 else 0
+    share = 4 if any(map(view.heeded, types)) else 2
+    return (view.room + 1) // share if view.room > 1 else 0
 
 
 class Read(NamedTuple):
@@ -213,7 +167,7 @@ class Shared:
 class Policy:
     """What must happen because of an event. Runs once, when the event arrives, never in a refold.
 
-    `react` sees the event, and its person as `Known` after the event was folded. It is pure: the ids of its wishes
+    `react` sees the event, and its person as `PolicyView` after the event was folded. It is pure: the ids of its wishes
     derive from the cause.
 
     A policy that names its types, by `handles` or by a `Shared` that heeds them, is asked about each of their events.
@@ -230,17 +184,17 @@ class Policy:
 
     `TIMER_FIRED` events, where named, reach only the policy that set the timer.
     """
-    react: Callable[[Recorded, Known], Sequence[Wish]]
+    react: Callable[[Recorded, PolicyView], Sequence[Wish]]
     also: frozenset[str] = frozenset()
     """If `handles` is None: types about whose events it is asked whatever they touch, Threadline's own among them."""
     reads: tuple[Read, ...] = ()
     """The parts of views and states that it depends on. If it names no types these must be all of them; with none it is
     asked about every event."""
-    unsettled: Callable[[Recorded, Known], bool] | None = None
+    unsettled: Callable[[Recorded, PolicyView], bool] | None = None
     """If `handles` is None: whether it must be asked about an event that has touched nothing that it reads, such as a
     person's first. Called for nearly every event, so it must cost next to nothing."""
     shared: Shared | None = None
-    """What it reads besides the person; `Known.shared` gives it by its name."""
+    """What it reads besides the person; `PolicyView.shared` gives it by its name."""
 
     @property
     def names_types(self) -> bool:
@@ -249,9 +203,10 @@ class Policy:
 
     def goes_by_touch(self, event_type: str) -> bool:
         """Whether what an event of this type touches decides if it is asked."""
-        return not self.names_types and bool(self.reads) and event_type not in self.also
+        names_types = self.handles is not None or self.shared is not None
+        return not names_types and bool(self.reads) and event_type not in self.also
 
-    def is_asked(self, recorded: Recorded, known: Known, touched: bool) -> bool:
+    def is_asked(self, recorded: Recorded, known: PolicyView, touched: bool) -> bool:
         """Whether it is asked about an event of a type that it reacts to; ``touched``: something that it reads was."""
         event = recorded.event
         if event.type == TIMER_FIRED:

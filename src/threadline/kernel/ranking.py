@@ -52,6 +52,16 @@ class Place(NamedTuple):
         return f"{SCORE_MAX - self.score:016x}.{self.person}.{end}"
 
 
+class Counted(NamedTuple):
+    """How a score stands among all on its board."""
+
+    above: int
+    """How many have a higher score."""
+    total: int
+    as_of: int
+    """Every commit before this instant is counted, and every one of this process."""
+
+
 def place_of(sort: str) -> Place:
     """The place whose row has this sort."""
     score, person, end = sort.split(".")

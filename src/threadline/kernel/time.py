@@ -4,7 +4,7 @@ What "at an instant" means, the same for every reader (docs/time.md; the law is 
 
 - A view at ``t`` counts the events with ``occurred_at < t``, and no others. As of ``t``, those also known at ``t``
   (`Recorded.known_at`) or before.
-- What follows from an event is decided right after it, at ``max(recorded_at, occurred_at) + 1`` (`Known.at`).
+- What follows from an event is decided right after it, at ``max(recorded_at, occurred_at) + 1`` (`PersonView.at`).
 - A read without an instant is made at `Engine.now()`: the clock, or the instant right after the newest commit of this
   process, whichever is later. So it counts what was recorded a moment ago, also where a clock stands still.
 - A timer is due at the first instant at which a view differs: ``occurred_at + 1`` for an event ahead of the clock.
@@ -59,23 +59,16 @@ def parse_time(text: str) -> int:
     Digits beyond microseconds are cut. A leap second (``:60``) reads as the first instant of the next minute.
     Raises `InvalidValue` for anything else, and for what is not between `EARLIEST` and `LATEST`.
     """
-    at = _parse_usual_time(text)
-    if at is None:
-        at = _parse_any_time(text)
+    # The interpreter reads nearly all times on a wire several times faster than we do. On its own it would also read
+    # much that is not RFC 3339, so the form is checked first.
+    try:
+        moment = datetime.fromisoformat(text) if _USUAL.fullmatch(text) else None
+    except ValueError:  # such as a leap second
+        moment = None
+    at = _parse_any_time(text) if moment is None else from_datetime(moment)
     if not EARLIEST <= at <= LATEST:
         raise InvalidValue(f"{text[:64]!r} is not between the years 1 and 9999 in UTC")
     return at
-
-
-def _parse_usual_time(text: str) -> int | None:
-    """Nearly all times on a wire have this form, and the interpreter reads it several times faster than we do."""
-    # On its own it would also read much that is not RFC 3339, so the form is checked first.
-    if _USUAL.fullmatch(text) is None:
-        return None
-    try:
-        return from_datetime(datetime.fromisoformat(text))
-    except ValueError:
-        return None
 
 
 def _parse_any_time(text: str) -> int:

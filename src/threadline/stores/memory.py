@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
+from typing import Any
 from zlib import crc32
 
 from threadline.kernel.errors import InvalidValue, Unavailable
@@ -17,13 +18,22 @@ from threadline.stores.plan import BUILT_ON_REFUSED
 # Python compares text by code points, which is the order of its UTF-8 bytes as well; so text is kept as it is.
 
 
+class _Closed(AbstractContextManager[None]):
+    """In place of the lock of a store that is closed."""
+
+    def __enter__(self) -> None:
+        raise Unavailable("the store is closed")
+
+    def __exit__(self, *_: object) -> None:
+        """Never reached."""
+
+
 class MemoryStore:
     """A store that lives as long as its process: for tests, for what-if, and as the model of all the others."""
 
     def __init__(self, *, readonly: bool = False) -> None:
         self._readonly = readonly
-        self._lock = threading.Lock()
-        self._closed = False
+        self._lock: AbstractContextManager[Any] = threading.Lock()
         self._items: dict[Key, Item] = {}
         self._partitions: dict[str, list[str]] = {}
         """Table -> its partitions that have items, sorted."""
@@ -35,17 +45,10 @@ class MemoryStore:
         self._threads: dict[str, list[tuple[int, int, int]]] = {}
         """Thread -> (occurred_at, sequence, index in the log), sorted."""
 
-    @contextmanager
-    def _open(self) -> Iterator[None]:
-        with self._lock:
-            if self._closed:
-                raise Unavailable("the store is closed")
-            yield
-
     def get(self, keys: Sequence[Key]) -> list[Item | None]:
         """See `Store.get`."""
-        _check_texts(part for key in keys for part in key)
-        with self._open():
+        _check_texts(map("".join, keys))
+        with self._lock:
             return [self._items.get(key) for key in keys]
 
     def query(
@@ -60,7 +63,7 @@ class MemoryStore:
         """See `Store.query`."""
         check_page(limit)
         _check_texts((table, partition, start, stop or ""))
-        with self._open():
+        with self._lock:
             sorts = self._sorts.get((table, partition), [])
             end = len(sorts) if stop is None else bisect_left(sorts, stop)
             chosen = sorts[bisect_left(sorts, start) : end]
@@ -73,7 +76,7 @@ class MemoryStore:
         check_page(limit)
         check_shard(shard, shards)
         _check_texts((table, *(after or ())))
-        with self._open():
+        with self._lock:
             keys = (key for key in self._keys_after(table, after) if crc32("\0".join(key).encode()) % shards == shard)
             return [self._items[key] for key in islice(keys, limit)]
 
@@ -87,22 +90,23 @@ class MemoryStore:
 
     def tables(self) -> list[str]:
         """See `Store.tables`."""
-        with self._open():
+        with self._lock:
             return sorted(table for table, partitions in self._partitions.items() if partitions)
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
-        with self._open():
+        with self._lock:
             return {id: self._log[self._positions[id]] for id in ids if id in self._positions}
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
-        return {id: entry.digest for id, entry in self.find(ids).items()}
+        with self._lock:
+            return {id: self._log[self._positions[id]].digest for id in ids if id in self._positions}
 
     def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
         """See `Store.events`."""
         check_page(span.limit)
-        with self._open():
+        with self._lock:
             places = self._threads.get(thread, [])
             first = 0 if span.start is None else bisect_left(places, (span.start,))
             end = len(places) if span.stop is None else bisect_left(places, (span.stop,))
@@ -119,7 +123,7 @@ class MemoryStore:
         if self._readonly:
             raise Unavailable("the store is open for reading only")
         check_batches(batches)
-        with self._open():
+        with self._lock:
             outcomes: list[Refusal | None] = []
             for batch in batches:
                 outcomes.append(self._commit(batch, lost=any(outcomes[number] for number in batch.builds_on)))
@@ -184,7 +188,7 @@ class MemoryStore:
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
-        with self._open():
+        with self._lock:
             known = {thread: self._threads[thread] for thread in threads if thread in self._threads}
             found = {thread: [self._log[at] for _, _, at in places] for thread, places in known.items()}
         return only(found, wanted)
@@ -199,24 +203,23 @@ class MemoryStore:
         if cursor and not (cursor.isascii() and cursor.isdigit()):
             raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
         start = int(cursor or 0)
-        with self._open():
+        with self._lock:
             page = self._log[start : start + limit]
             return [FeedEntry(str(count), entry) for count, entry in enumerate(page, start + 1)]
 
     def stats(self) -> dict[str, int]:
         """See `Store.stats`; nothing here has a size."""
-        with self._open():
+        with self._lock:
             return {}
 
     def integrity(self) -> list[str]:
         """See `Store.integrity`; there is no file that could be damaged."""
-        with self._open():
+        with self._lock:
             return []
 
     def close(self) -> None:
         """See `Store.close`."""
-        with self._lock:
-            self._closed = True
+        self._lock = _Closed()
 
 
 def _check_texts(texts: Iterable[str]) -> None:

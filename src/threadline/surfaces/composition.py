@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
@@ -12,7 +12,6 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.operation import Operation
 from threadline.kernel.store import Store
 from threadline.settings import Settings
-from threadline.surfaces.http.rate import SharedLimits
 
 Told = Callable[[int, int], None]
 """How much is done of how much."""
@@ -20,6 +19,27 @@ Told = Callable[[int, int], None]
 
 Copied = tuple[int, int, Path | None]
 """Events and bytes of a copy that was found whole, and where the store is now in whose place it was put."""
+
+
+class SharedLimits(Protocol):
+    """Limits that all processes count together."""
+
+    def take(self, limits: Sequence[tuple[str, float, int]], events: int) -> float | None:
+        """Count events under all of these (name, events per second, burst) and answer 0.0; or count none, and answer
+        the seconds to wait. None: they cannot be counted together now."""
+        ...
+
+    def take_of_people(
+        self,
+        limits: Sequence[tuple[str, float, int]],
+        events: int,
+        person: tuple[float, int],
+        people: Sequence[tuple[str, int]],
+    ) -> tuple[float, list[float]] | None:
+        """The same, and with it count the events of people (name, events), each under a limit (events per second,
+        burst) of their own; answers the seconds to wait, and those of each. It counts none either if everybody has
+        to wait, and of those who have to nothing."""
+        ...
 
 
 class Composition(NamedTuple):

@@ -51,7 +51,7 @@ class Threadline:
         """
         receipts: list[Receipt] = []
         for expected, group in itertools.groupby(list(self._requests(events)), key=lambda request: request[0]):
-            receipts += self.engine.record([event for _, event in group], expected=expected)
+            receipts += self.engine.recorder.record([event for _, event in group], expected=expected)
         return [msgspec.to_builtins(receipt) for receipt in receipts]
 
     def track(
@@ -118,7 +118,7 @@ class Threadline:
             values = {**dict(zip(names, arguments, strict=False)), **values}
             context = Context(self.engine, self.workspace, self.engine.now(), self.source)
             plain = {name: _plain(value) for name, value in values.items() if value is not None}
-            self.engine.refuse_forks()
+            self.engine.recorder.refuse_forks()
             with self.engine.reading() if operation.method == "GET" else nullcontext():
                 return msgspec.to_builtins(call(operation, context, plain, strict=True))
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Known, Policy, Timer, Wish
+from threadline.kernel.policy import Policy, PolicyView, Timer, Wish
 from threadline.kernel.projection import Fold, Projection, State
 
 
@@ -82,9 +82,9 @@ class _Watch:
 
     def policy(self, policy: Policy) -> Policy:
         """A policy that is asked about every event."""
-        react: Callable[[Recorded, Known], Sequence[Wish]] = policy.react
+        react: Callable[[Recorded, PolicyView], Sequence[Wish]] = policy.react
 
-        def watching(recorded: Recorded, known: Known) -> Sequence[Wish]:
+        def watching(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
             if recorded.recorded_at != self._call:
                 self._timers.clear()
                 self._call = recorded.recorded_at

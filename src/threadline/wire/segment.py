@@ -13,6 +13,7 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, MalformedBody
 from threadline.kernel.event import Event
+from threadline.kernel.event_limits import too_many_events
 from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.kernel.rejected import Envelope
 from threadline.kernel.time import format_time
@@ -24,19 +25,23 @@ from threadline.wire.segment_event import BODY_FIELD, CALLS, KINDS, Request, eve
 __all__ = ["KINDS", "decode", "encode", "reread"]
 
 
-class _Envelope(msgspec.Struct):
+class _Credential(msgspec.Struct):
+    writeKey: Any = None  # noqa: N815 — Segment's name
+
+    @property
+    def write_key(self) -> str:
+        """The key, if what stands in its place can be one."""
+        return self.writeKey if type(self.writeKey) is str else ""
+
+
+class _Envelope(_Credential, kw_only=True):
     batch: list[msgspec.Raw]
     context: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     integrations: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    sentAt: Any = None  # noqa: N815 — Segment's name
-    writeKey: Any = None  # noqa: N815 — Segment's name
+    sentAt: Any = msgspec.UNSET  # noqa: N815 — Segment's name
     historical: Any = None
     historical_migration: Any = None
     """PostHog's name for the same."""
-
-
-class _Credential(msgspec.Struct):
-    writeKey: Any = None  # noqa: N815 — Segment's name
 
 
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
@@ -55,7 +60,7 @@ def decode(
     request = Request(source, workspace, received_at, fresh_key, Envelope(kind=kind or ""))
     if kind is None:
         envelope, messages = _open(body)
-        return Decoded(results=_batch(envelope, messages, request), write_key=_text(envelope.writeKey))
+        return Decoded(results=_batch(envelope, messages, request), write_key=envelope.write_key)
     assert kind in KINDS, kind
     result = _result(0, body, request)
     if type(result) is Rejection and is_no_message(body, result.code):
@@ -78,13 +83,9 @@ def reread(
 
 def _write_key(body: bytes) -> str:
     try:
-        return _text(_decode_credential(body).writeKey)
+        return _decode_credential(body).write_key
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-
-
-def _text(value: Any) -> str:
-    return value if type(value) is str else ""
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -93,10 +94,9 @@ def _text(value: Any) -> str:
 def _batch(envelope: _Envelope, messages: list[bytes], request: Request) -> list[Event | Rejection]:
     # Where what all share is wrong, each message is rejected for it, so that all are kept and can be sent again.
     request, fault = _shared(envelope, request)
-    overflow = EventRejected("batch_overflow", f"a batch holds at most {BATCH_EVENTS_MAX} messages")
     results: list[Event | Rejection] = []
     for index, raw in enumerate(messages):
-        refusal = overflow if index >= BATCH_EVENTS_MAX else fault
+        refusal = too_many_events() if index >= BATCH_EVENTS_MAX else fault
         if refusal is not None:
             results.append(rejection(index, raw, refusal, _message_id(raw), request.envelope))
         else:
@@ -109,7 +109,7 @@ def _open(body: bytes) -> tuple[_Envelope, list[bytes]]:
     try:
         envelope = _decode_envelope(body)
         check_count(len(envelope.batch))
-        return envelope, [bytes(raw) for raw in envelope.batch]
+        return envelope, list(map(bytes, envelope.batch))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error)
     # One message with a NaN makes the whole body invalid. Its neighbours are found by their brackets.
@@ -124,21 +124,25 @@ def _shared(envelope: _Envelope, request: Request) -> tuple[Request, EventReject
     """The request with what its envelope says for all, and what is wrong with that, which is left out."""
     fault: EventRejected | None = None
     found: dict[str, Any] = {"historical": envelope.historical is True or envelope.historical_migration is True}
-    readers: dict[str, Callable[[], Any]] = {
-        "sent": lambda: time_field({"sentAt": envelope.sentAt}, "sentAt"),
-        "context": lambda: _shared_object(envelope.context, "context"),
-        "integrations": lambda: _shared_object(envelope.integrations, "integrations"),
-    }
-    for name, read in readers.items():
-        try:
-            found[name] = read()
-        except EventRejected as refusal:
-            fault = fault or refusal
+    for name, given, read in (
+        ("sent", envelope.sentAt, _sent_at),
+        ("context", envelope.context, _shared_object),
+        ("integrations", envelope.integrations, _shared_object),
+    ):
+        if given is not msgspec.UNSET:
+            try:
+                found[name] = read(given, name)
+            except EventRejected as refusal:
+                fault = fault or refusal
     return request._replace(envelope=Envelope(**found)), fault
 
 
-def _shared_object(raw: msgspec.Raw | msgspec.UnsetType, field: str) -> dict[str, Any] | None:
-    if raw is msgspec.UNSET or bytes(raw) == b"null":
+def _sent_at(given: Any, _: str) -> int | None:
+    return time_field({"sentAt": given}, "sentAt")
+
+
+def _shared_object(raw: msgspec.Raw, field: str) -> dict[str, Any] | None:
+    if bytes(raw) == b"null":
         return None
     try:
         return read_object(bytes(raw))

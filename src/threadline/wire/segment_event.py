@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.identity import is_kind
-from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, IDENTIFIER_KIND_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.kernel.event_limits import check_key, check_kind, check_type
+from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
 from threadline.kernel.rejected import Envelope
 from threadline.wire.message import (
     check_identifiers,
-    check_type,
     json_type,
     place_in_time,
     text_field,
@@ -29,6 +28,10 @@ BODY_FIELD = {
     "identify": "traits", "group": "traits", "track": "properties", "page": "properties", "screen": "properties",
 }  # fmt: skip
 """Which field of a call holds what becomes `Event.properties`; an alias has none."""
+
+
+_IDS = (("user_id", ("userId", "user_id")), ("anonymous_id", ("anonymousId", "anonymous_id")))
+"""Kinds of identifiers and the fields that hold them, of which the first with a value counts."""
 
 
 class Request(NamedTuple):
@@ -172,7 +175,8 @@ def _track_type(message: dict[str, Any], properties: dict[str, Any], absent: lis
     if type_ is None:
         # A producer's own event by the name of a call must not be taken for that call.
         type_ = f"track.{name}" if name in CALLS else check_type(name)
-    absent += [f"properties.{added}" for added in complete(name, type_, properties)]
+    if added := complete(name, type_, properties):
+        absent += [f"properties.{each}" for each in added]
     if type_ == name:
         del message["event"]
     return type_
@@ -190,12 +194,11 @@ def _identifiers(
 ) -> tuple[Identifier, ...]:
     """Who is meant. Whether a value is junk, such as ``null`` in letters, is for the identity rules to say."""
     found: list[Identifier] = []
-    user = text_field(message, "userId") or text_field(message, "user_id")
-    if user:
-        found.append(Identifier("user_id", user))
-    anonymous = text_field(message, "anonymousId") or text_field(message, "anonymous_id")
-    if anonymous:
-        found.append(Identifier("anonymous_id", anonymous))
+    for name, names in _IDS:
+        for field in names:
+            if field in message and (value := text_field(message, field)):
+                found.append(Identifier(name, value))
+                break
     if kind == "alias":
         found += _previous(text_field(message, "previousId"), found)
     # The traits of a group call describe the group: its address is not the person's.
@@ -241,9 +244,7 @@ def _add_external(found: list[Identifier], entries: Any) -> None:
         if entry.get("collection") not in (None, "users"):
             continue
         kind, value = text_field(entry, "type"), text_field(entry, "id")
-        if not is_kind(kind):
-            text = f"context.externalIds[].type: {kind[:IDENTIFIER_KIND_LENGTH_MAX]!r}"
-            raise EventRejected("invalid_identifier", text)
+        check_kind(kind)
         identifier = Identifier(kind, value)
         if value and identifier not in found:
             found.append(identifier)
@@ -274,9 +275,7 @@ def _key(message: dict[str, Any], request: Request, absent: list[str]) -> str:
     if not key:
         absent.append("messageId")
         return request.fresh_key()
-    if len(key) > EVENT_KEY_LENGTH_MAX:
-        text = f"`messageId` has {len(key)} characters; at most {EVENT_KEY_LENGTH_MAX} are taken"
-        raise EventRejected("message_id_too_long", text)
+    check_key(key)
     if type(message["messageId"]) is str:
         del message["messageId"]
     return key

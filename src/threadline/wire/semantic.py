@@ -36,8 +36,13 @@ SEMANTIC = {name.replace("_", " ").title(): name for name in CATALOGUE} | {
 """Segment's event name -> Threadline's type. A name that is not here is the type itself."""
 
 _ACTIONS = {"Email Opened": "open", "Email Link Clicked": "click"}
-_WITH_TOTAL = frozenset({"purchase_completed", "purchase_refunded"})
-_WITH_CAMPAIGN = frozenset({"campaign_delivered", "campaign_engaged"})
+_TOTAL = "total", ("revenue", "value")
+_CAMPAIGN = "campaign_id", ("campaign_name", "email_id")
+_WANTED = {
+    "purchase_completed": _TOTAL, "purchase_refunded": _TOTAL,
+    "campaign_delivered": _CAMPAIGN, "campaign_engaged": _CAMPAIGN,
+}  # fmt: skip
+"""Type -> the property that is read, and where else producers put it, first choice first."""
 
 
 def complete(name: str, type_: str, properties: dict[str, Any]) -> list[str]:
@@ -45,21 +50,15 @@ def complete(name: str, type_: str, properties: dict[str, Any]) -> list[str]:
 
     Changes ``properties``: what is there stays as it is. Answers with the names that were added.
     """
-    if type_ in _WITH_TOTAL:
-        return _fill(properties, "total", ("revenue", "value"))
-    if type_ in _WITH_CAMPAIGN:
-        added = _fill(properties, "campaign_id", ("campaign_name", "email_id"))
-        if name in _ACTIONS and "action" not in properties:
-            properties["action"] = _ACTIONS[name]
-            added.append("action")
-        return added
-    return []
-
-
-def _fill(properties: dict[str, Any], name: str, sources: tuple[str, ...]) -> list[str]:
-    if name not in properties:
+    added: list[str] = []
+    wanted, sources = _WANTED.get(type_, ("", ()))
+    if wanted not in properties:
         for source in sources:
             if properties.get(source) is not None:
-                properties[name] = properties[source]
-                return [name]
-    return []
+                properties[wanted] = properties[source]
+                added.append(wanted)
+                break
+    if name in _ACTIONS and "action" not in properties:
+        properties["action"] = _ACTIONS[name]
+        added.append("action")
+    return added

@@ -13,12 +13,12 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.event_limits import check_type, too_deep
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX, JSON_DEPTH_MAX
 from threadline.kernel.time import EARLIEST, LATEST, format_time, from_datetime, parse_time, to_datetime
-from threadline.wire.message import check_identifiers, check_type, place_in_time, read_json
+from threadline.wire.message import check_identifiers, place_in_time, read_json
 from threadline.wire.rejection import Rejection, rejection
-from threadline.wire.scan import depth_bound
 from threadline.wire.table_mapping import (
     TIME_FORMATS,
     PropertyRule,
@@ -39,7 +39,10 @@ _pack = msgspec.msgpack.Encoder(enc_hook=str).encode
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _WITH_OFFSET = re.compile(r".*\d[Tt ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)\s*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NO_COLUMN: Any = None
+"""In place of a column's name, where none is named; "" may be the name of one."""
 _DIGITS_MAX = 40
+_TYPES_REMEMBERED = 1_000
 _EXACT_DIGITS = 18
 """Digits of a whole number that `Decimal` multiplies by a unit of time without rounding."""
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -59,9 +62,11 @@ class RowDecoder:
         self._source = source
         self._workspace = workspace
         self._empty = dict.fromkeys((*mapping.named_columns, *mapping.key)) if sparse else None
-        # None stands for no column, because "" may be the name of one.
+        self._types: dict[str, str] = {}
+        """Cells of the column with the type, as far as they have been read, and the types."""
         self._properties = [
-            (name, rule, rule.column or None, _TEXT_READERS[rule.reading]) for name, rule in mapping.properties.items()
+            (name, rule, rule.column or _NO_COLUMN, _TEXT_READERS[rule.reading])
+            for name, rule in mapping.properties.items()
         ]
 
     def decode(self, row: Row, number: int, received_at: int) -> Event | Rejection:
@@ -77,7 +82,7 @@ class RowDecoder:
             sent_time = _time(row, mapping.time)
             at, marks = place_in_time(sent_time, None, received_at)
             return Event(
-                type=_type(row, mapping.type),
+                type=self._type_of(row),
                 identifiers=_identifiers(row, mapping.identifiers),
                 occurred_at=at,
                 key=key,
@@ -93,18 +98,28 @@ class RowDecoder:
         except EventRejected as refusal:
             return rejection(number, _raw(given), refusal, key)
 
+    def _type_of(self, row: Row) -> str:
+        cell = row.get(self._mapping.type.column)
+        known = self._types.get(cell) if type(cell) is str else None
+        if known is None:
+            known = _type(row, self._mapping.type)
+            if type(cell) is str and len(self._types) < _TYPES_REMEMBERED:
+                self._types[cell] = known
+        return known
+
     def _properties_of(self, row: Row) -> dict[str, Any]:
         properties: dict[str, Any] = {}
         if self._mapping.all_columns:
             named = self._mapping.named_columns
             properties = {column: _plain(_cell(row, column), column) for column in row if column not in named}
         for name, rule, column, read_text in self._properties:
-            if column is None or type(value := row.get(column)) is not str:
+            value = row.get(column)
+            if type(value) is not str:
                 value = _property(row, rule)
             elif not value or value.isspace():
                 value = None
             elif read_text is not None:
-                value = read_text(value, column)
+                value = read_text(value, rule.column)
             if value is not None or name in properties:
                 properties[name] = value
         if self._mapping.all_columns:
@@ -247,7 +262,8 @@ def _check_properties(properties: dict[str, Any]) -> None:
         text = _encode_json(properties)
     except UnicodeEncodeError:
         raise EventRejected("invalid_value", "a cell holds text that is not UTF-8") from None
-    if len(text) <= EVENT_BYTES_MAX and depth_bound(text) <= JSON_DEPTH_MAX and _fits_64_bits(properties):
+    brackets = text.count(b"{") + text.count(b"[")
+    if len(text) <= EVENT_BYTES_MAX and brackets <= JSON_DEPTH_MAX and _fits_64_bits(properties):
         return
     read_json(text, EVENT_BYTES_MAX)
 
@@ -323,7 +339,7 @@ def _plain(value: Any, column: str, depth: int = 1) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()
     if depth > JSON_DEPTH_MAX:
-        raise EventRejected("too_deep", f"{column!r} is nested deeper than {JSON_DEPTH_MAX} levels")
+        raise too_deep()
     if isinstance(value, list | tuple):
         return [_plain(item, column, depth + 1) for item in value]
     if isinstance(value, Mapping):

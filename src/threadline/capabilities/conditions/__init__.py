@@ -7,9 +7,9 @@ and asked in microseconds, and tells step by step why it did or did not match wh
 
 from threadline.capabilities.conditions.compiling import Conditions, Step, Trace
 from threadline.capabilities.conditions.fields import Subject
-from threadline.capabilities.conditions.reading import read_json, read_yaml
+from threadline.capabilities.conditions.reading import read_json
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, plain
-from threadline.capabilities.conditions.where import EVERY_EVENT, Where, read_where
+from threadline.capabilities.conditions.where import EVERY_EVENT, Where
 
 __all__ = [
     "EVERY_EVENT",
@@ -26,6 +26,4 @@ __all__ = [
     "Where",
     "plain",
     "read_json",
-    "read_where",
-    "read_yaml",
 ]

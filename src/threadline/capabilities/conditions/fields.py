@@ -155,6 +155,10 @@ def _event_field(path: Path) -> Read:
     recorded_field = RECORDED_FIELDS.get(path[1])
     if recorded_field is not None:
         return lambda subject: None if subject.recorded is None else recorded_field(subject.recorded)
+    if path[1] == "properties" and len(path) == 3:
+        # Nearly every field is one of these.
+        name = path[2]
+        return lambda subject: None if subject.recorded is None else subject.recorded.event.properties.get(name)
     read = event_reader(path)
     return lambda subject: None if subject.recorded is None else read(subject.recorded.event)
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-import yaml
-
 from threadline.capabilities.conditions.fields import wrong_path
 from threadline.capabilities.conditions.operators import ALIASES, COMPARING, OPERATORS, check_of
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, depth_of, tests_of
-from threadline.capabilities.definitions import PROBLEMS_MAX, Document, Place, Plain, shown_place
+from threadline.capabilities.definitions import PROBLEMS_MAX, Noted, Part, Place, shown_place
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.limits import (
     CONDITION_DEPTH_MAX,
@@ -22,8 +20,6 @@ from threadline.kernel.limits import (
 from threadline.kernel.suggestion import suggestion
 
 GROUPS = ("all", "any", "not")
-NODES_MAX = 2 * CONDITIONS_MAX * CONDITION_VALUES_MAX
-"""Values read of one tree: an alias of YAML can make much of little."""
 NESTING_MAX = 4 * CONDITION_DEPTH_MAX
 
 
@@ -43,15 +39,25 @@ def read_json(value: Any, place: str = "conditions") -> Node:
     return tree
 
 
-def read_yaml(document: Document, node: yaml.Node) -> Node | None:
-    """The tree under a node; None if something is wrong with it, which is then noted in the document."""
-    plain = Plain(document, "condition", NODES_MAX, 2 * NESTING_MAX, COMPARING.__contains__)
-    before = len(document.problems)
-    value = plain.value(node)
-    if len(document.problems) > before:
-        return None
-    tree = read_plain(value, lambda at, text: document.fail(plain.nearest(at), text))
-    return None if len(document.problems) > before else tree
+def read_tree(part: Part) -> Node:
+    """The tree of a part of a definition. Raises `Noted` where something is wrong with it."""
+    note = part.noting()
+    tree = None if misread(part, COMPARING.__contains__) else read_plain(part.value, note)
+    if tree is None or note.noted:
+        raise Noted
+    return tree
+
+
+def misread(part: Part, is_literal: Callable[[str], bool]) -> bool:
+    """Note the values that YAML reads otherwise than they look, under keys whose values are compared with."""
+    found = False
+    for leaf in part.leaves():
+        key = next((step for step in reversed(leaf.at) if isinstance(step, str)), "")
+        problem = leaf.whole.misread(leaf.at) if is_literal(key) else ""
+        if problem:
+            found = True
+            leaf.whole.fail(leaf.at, problem)
+    return found
 
 
 def read_plain(value: Any, fail: Callable[[Place, str], None]) -> Node | None:

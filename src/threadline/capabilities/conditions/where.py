@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import yaml
-
 from threadline.capabilities.conditions.compiling import compiled, leaves_of
 from threadline.capabilities.conditions.fields import EVENT, RECORDED_FIELDS, event_reader
 from threadline.capabilities.conditions.operators import MEANING
-from threadline.capabilities.conditions.reading import GROUPS, NESTING_MAX, NODES_MAX, read_plain
+from threadline.capabilities.conditions.reading import GROUPS, misread, read_plain
 from threadline.capabilities.conditions.tree import All, Node, plain, tests_of
-from threadline.capabilities.definitions import Document, Place, Plain
+from threadline.capabilities.definitions import Noted, Part, Place
 from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event
 
 
@@ -51,34 +50,36 @@ EVERY_EVENT = Where()
 """No condition."""
 
 
-def read_where(document: Document, node: yaml.Node, what: str) -> Where:
-    """The conditions of a `where`. What is wrong with them is noted in the document; they are then left out."""
-    written = Plain(document, "condition", NODES_MAX, 2 * NESTING_MAX, lambda key: key != "exists")
-    before = len(document.problems)
-    value = written.value(node)
-    if len(document.problems) > before:
-        return EVERY_EVENT
-    if not isinstance(value, dict | list) or not value:
-        document.fail(node, f"{what}: `where` is a mapping such as {{category: shoes}}, or a list of conditions")
-        return EVERY_EVENT
+def read_where(part: Part) -> Where:
+    """The conditions of a `where`. Raises `Noted` where something is wrong with them."""
+    if misread(part, lambda key: key != "exists"):
+        raise Noted
+    value, failed = part.value, list[str]()
+    if not value:
+        raise InvalidValue("must be a mapping such as {category: shoes}, or a list of conditions")
     trees = [((index,), tree) for index, tree in enumerate(value)] if isinstance(value, list) else _short_form(value)
 
     def fail(at: Place, text: str) -> None:
+        failed.append(text)
         place = (*trees[at[1]][0], *at[2:]) if len(at) > 1 and isinstance(at[1], int) else ()
-        on = ""
         if place and isinstance(place[0], str):
-            on = f" on {place[0]!r}"
             text = f"write a tree as an item of a list, `- {place[0]}: …`" if place[0] in GROUPS else text
-        document.fail(written.nearest(place), f"{what}: `where`{on}: {text}")
+            part.wrong(f"on {place[0]!r}: {text}", *place)
+        else:
+            part.fail(text, *place)
 
     tree = read_plain({"all": [tree for _, tree in trees]}, fail)
-    for test in tests_of(tree) if tree is not None else ():
-        if test.path[0] != EVENT or test.path[1] in RECORDED_FIELDS:
-            text = (
-                f"`where` cannot read {test.field}; name a field of the event other than event.id and event.recorded_at"
-            )
-            document.fail(node, f"{what}: {text}")
-    return Where(tree.parts) if isinstance(tree, All) and len(document.problems) == before else EVERY_EVENT
+    if not isinstance(tree, All) or failed:
+        raise Noted
+    for (place, _), each in zip(trees, tree.parts, strict=True):
+        for test in tests_of(each):
+            if test.path[0] != EVENT or test.path[1] in RECORDED_FIELDS:
+                fields = "a field of the event other than event.id and event.recorded_at"
+                failed.append(f"cannot read {test.field}; name {fields}")
+                part.wrong(failed[-1], *place)
+    if failed:
+        raise Noted
+    return Where(tree.parts)
 
 
 def _short_form(value: dict[str, Any]) -> list[tuple[Place, Any]]:

@@ -6,7 +6,7 @@ says what is wrong where it stands; a section that nobody reads is told as unkno
 
 from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document, Keys
 from threadline.capabilities.definitions.files import Definitions, Found
-from threadline.capabilities.definitions.plain import Place, Plain, shown_place
+from threadline.capabilities.definitions.plain import Noted, Part, Place, Plain, shown_place
 from threadline.capabilities.definitions.schema import schema
 
 __all__ = [
@@ -15,6 +15,8 @@ __all__ = [
     "Document",
     "Found",
     "Keys",
+    "Noted",
+    "Part",
     "Place",
     "Plain",
     "schema",

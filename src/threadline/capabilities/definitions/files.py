@@ -92,7 +92,8 @@ class Definitions:
         problems = [problem for document in self._documents for problem in document.in_order()]
         problems += self.problems
         if problems:
-            raise InvalidDefinition("\n".join(problems[:PROBLEMS_MAX]))
+            # Two capabilities may read one section, and each notes what is wrong with it.
+            raise InvalidDefinition("\n".join(list(dict.fromkeys(problems))[:PROBLEMS_MAX]))
 
     def refuse_unknown(self) -> None:
         """The same with every section that nobody has asked for; to be called when all capabilities have read."""

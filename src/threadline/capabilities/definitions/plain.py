@@ -1,16 +1,21 @@
-"""YAML as plain values, the same as JSON has, with the node behind each of them: for forms that come in both."""
+"""Plain values as JSON has them, each with the place at which it is written: what forms read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import yaml
 
-from threadline.capabilities.definitions.document import Document
+from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document
+from threadline.kernel.errors import InvalidDefinition
 
 Place = tuple[str | int, ...]
 """The keys and positions that lead to a part of what was written."""
+
+NODES_MAX = 100_000
+"""Values of one definition: an alias of YAML can make much of little."""
+DEPTH_MAX = 60
 
 
 def shown_place(at: Place) -> str:
@@ -18,45 +23,220 @@ def shown_place(at: Place) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at)
 
 
+def called(what: str, at: Place) -> str:
+    """What problems call a part: the whole and the path in it, e.g. ``streak 'daily': `freezes.max` ``."""
+    path = f"`{shown_place(at).removeprefix('.')[:160]}`" if at else ""
+    return ": ".join(each for each in (what, path) if each)
+
+
+class Noted(Exception):
+    """There is no value; what is wrong is noted already."""
+
+
+class Whole(Protocol):
+    """A definition as it was written, in YAML or in JSON."""
+
+    name: str
+    what: str
+    """What problems call it, e.g. ``streak 'daily'``; empty where the place says it."""
+
+    def place(self, at: Place) -> str:
+        """File and line of a part; empty where there are none."""
+        ...
+
+    def fail(self, at: Place, text: str) -> None:
+        """Note a problem at a place."""
+        ...
+
+    def written(self, at: Place) -> str:
+        """A scalar as it is written; empty where that is not known."""
+        ...
+
+    def misread(self, at: Place) -> str:
+        """What YAML makes of a scalar that looks like another value, see `Document.misread`."""
+        ...
+
+
+class Part:
+    """A value inside a definition, with its place."""
+
+    __slots__ = ("at", "value", "whole")
+
+    def __init__(self, whole: Whole, value: Any, at: Place = ()) -> None:
+        self.whole = whole
+        self.value = value
+        self.at = at
+
+    @property
+    def name(self) -> str:
+        """The last key that leads here; at the top the name of the whole."""
+        return str(self.at[-1]) if self.at else self.whole.name
+
+    @property
+    def written(self) -> str:
+        """A scalar as it is written: a float would not be the number, nor 04:30 the time."""
+        return self.whole.written(self.at) or str(self.value)
+
+    def place(self, key: str = "") -> str:
+        """File and line of it, or of what a key in it leads to; empty where there is none."""
+        if key and key not in self.value:
+            return ""
+        return self.whole.place((*self.at, key) if key else self.at)
+
+    def inner(self, step: str | int) -> Part:
+        """The value under a key or at a position of this one."""
+        return Part(self.whole, self.value[step], (*self.at, step))
+
+    def fail(self, text: str, *inside: str | int) -> None:
+        """Note a problem, at a place inside this value."""
+        self.whole.fail((*self.at, *inside), ": ".join(each for each in (self._called, text) if each))
+
+    def noting(self) -> Noting:
+        """What notes problems at places inside this value, for readers of plain values."""
+        return Noting(self)
+
+    def wrong(self, text: str, *inside: str | int) -> None:
+        """Note what is wrong with this value itself, e.g. ``must be text``."""
+        self.whole.fail((*self.at, *inside), f"{self._called} {text}".lstrip())
+
+    @property
+    def _called(self) -> str:
+        # In JSON the place itself names the path.
+        return called(self.whole.what, self.at) if self.whole.what else ""
+
+    def leaves(self) -> Iterator[Part]:
+        """The scalars in it."""
+        steps = range(len(self.value)) if isinstance(self.value, list) else self.value
+        if not isinstance(self.value, (dict, list)):
+            yield self
+            return
+        for step in steps:
+            yield from self.inner(step).leaves()
+
+
+class Noting:
+    """Notes problems inside a part, and whether there were any."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self.noted = False
+
+    def __call__(self, at: Place, text: str) -> None:
+        """Note a problem at a place inside the part."""
+        self.noted = True
+        self._part.fail(text, *at)
+
+
 class Plain:
-    """Plain values of YAML nodes, and where each of them stands."""
+    """A definition in YAML: its plain values, and the node behind each of them."""
 
     def __init__(
         self,
         document: Document,
         what: str,
-        nodes_max: int,
-        depth_max: int,
-        is_literal: Callable[[str], bool] = lambda key: False,
+        name: str = "",
+        key: yaml.Node | None = None,
+        nodes_max: int = NODES_MAX,
+        depth_max: int = DEPTH_MAX,
     ) -> None:
-        """``is_literal``: whether a value under this key that YAML reads otherwise than it looks is a problem."""
         self._document = document
-        self._what = what
+        self._key = key
         self._nodes_max = nodes_max
         self._depth_max = depth_max
-        self._is_literal = is_literal
         self._nodes: dict[Place, yaml.Node] = {}
+        self._keys: dict[Place, yaml.Node] = {}
+        self._around: list[yaml.Node] = []
+        self.what = what
+        self.name = name
+
+    def part(self, node: yaml.Node) -> Part:
+        """The whole as a part. Raises `Noted` where it is no plain value."""
+        before = len(self._document.problems)
+        value = self.value(node)
+        if len(self._document.problems) > before:
+            raise Noted
+        return Part(self, value)
 
     def value(self, node: yaml.Node, at: Place = ()) -> Any:
         """The value of a node. An alias can make much of little, so values are counted; too many are a problem."""
         self._nodes[at] = node
         if len(self._nodes) > self._nodes_max or len(at) > self._depth_max:
             if not self._document.problems:
-                self._document.fail(node, f"this is larger or more deeply nested than any {self._what} may be")
+                self._document.fail(node, f"this is larger or more deeply nested than any {self.what} may be")
             return None
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(each, (*at, index)) for index, each in enumerate(node.value)]
-        if isinstance(node, yaml.MappingNode):
-            keys = self._document.mapping(node, f"a {self._what}")
-            return {name: self.value(value, (*at, name)) for name, (_, value) in keys.items()}
-        key = next((step for step in reversed(at) if isinstance(step, str)), "")
-        problem = self._document.misread(node) if self._is_literal(key) else ""
-        if problem:
-            self._document.fail(node, problem)
-        return self._document.literal(node)
+        if isinstance(node, yaml.ScalarNode):
+            return self._document.literal(node)
+        if any(node is each for each in self._around):
+            self._document.fail(
+                self._keys.get(at, node), f"{called(self.what, at)} is an alias of what it stands in; write it out"
+            )
+            return None
+        self._around.append(node)
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self.value(each, (*at, index)) for index, each in enumerate(node.value)]
+            found = {}
+            for name, (key, value) in self._document.mapping(node, called(self.what, at)).items():
+                self._keys[*at, name] = key
+                found[name] = self.value(value, (*at, name))
+            return found
+        finally:
+            self._around.pop()
 
     def nearest(self, at: Place) -> yaml.Node:
-        """The node at a place, or the one around it."""
+        """The node at a place, or the one around it; of a mapping or a list the key that it stands under."""
         while at not in self._nodes:
             at = at[:-1]
-        return self._nodes[at]
+        node = self._nodes[at]
+        if isinstance(node, yaml.ScalarNode) and at:
+            return node
+        return self._keys.get(at, node) if at else self._key or node
+
+    def place(self, at: Place) -> str:
+        """See `Whole`."""
+        return self._document.place(self.nearest(at))
+
+    def fail(self, at: Place, text: str) -> None:
+        """See `Whole`."""
+        self._document.fail(self.nearest(at), text)
+
+    def written(self, at: Place) -> str:
+        """See `Whole`."""
+        node = self._nodes[at]
+        return node.value if isinstance(node, yaml.ScalarNode) else ""
+
+    def misread(self, at: Place) -> str:
+        """See `Whole`."""
+        return self._document.misread(self._nodes[at])
+
+
+class Json:
+    """A definition that came as plain values, as JSON gives them."""
+
+    what = ""
+
+    def __init__(self, name: str, where: str) -> None:
+        """``where``: what the places of problems begin with."""
+        self.name = name
+        self._where = where
+        self._problems: list[str] = []
+
+    def place(self, at: Place) -> str:
+        """JSON has none."""
+        return ""
+
+    def fail(self, at: Place, text: str) -> None:
+        """See `Whole`."""
+        self._problems.append(f"{self._where}{shown_place(at)}: {text}")
+
+    def written(self, at: Place) -> str:
+        """JSON is read before it gets here."""
+        return ""
+
+    def misread(self, at: Place) -> str:
+        """JSON looks like what it is."""
+        return ""
+
+    def refusal(self) -> InvalidDefinition:
+        """Every problem, one a line."""
+        return InvalidDefinition("\n".join(self._problems[:PROBLEMS_MAX]))

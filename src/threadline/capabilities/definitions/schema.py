@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
 
 
@@ -32,7 +33,7 @@ class SchemaParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Nothing to choose."""
 
 
-def _schema(context: Context, params: SchemaParams) -> dict[str, Any]:
+def _schema(context: Context[WithCatalogue], params: SchemaParams) -> dict[str, Any]:
     return schema(context.engine.catalogue.sections)
 
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.events import CATALOGUE
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithCatalogue
 
 
 class CatalogueParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -72,7 +73,7 @@ class CatalogueView(msgspec.Struct, kw_only=True):
     ]
 
 
-def _catalogue(context: Context, params: CatalogueParams) -> CatalogueView:
+def _catalogue(context: Context[WithCatalogue], params: CatalogueParams) -> CatalogueView:
     catalogue = context.engine.catalogue
     return CatalogueView(
         projections=[

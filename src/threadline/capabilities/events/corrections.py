@@ -14,6 +14,7 @@ from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithRejected
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
 
@@ -47,10 +48,10 @@ _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]+")
 """When an entry was received, and its id."""
 
 
-def _rejected(context: Context, params: RejectedParams) -> RejectedPage:
+def _rejected(context: Context[WithRejected], params: RejectedParams) -> RejectedPage:
     if params.cursor and not _CURSOR.fullmatch(params.cursor):
         raise InvalidValue(f"{params.cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
-    page = context.engine.rejected_page(context.workspace, params.cursor, params.limit)
+    page = context.engine.rejected.page(context.workspace, params.cursor, params.limit)
     entries = [
         rejected_view(entry)
         for _, entry in page
@@ -77,8 +78,8 @@ class RejectedEntryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
     id: EntryId
 
 
-def _rejected_entry(context: Context, params: RejectedEntryParams) -> RejectedView:
-    return rejected_view(context.engine.rejected_entry(context.workspace, params.id).entry)
+def _rejected_entry(context: Context[WithRejected], params: RejectedEntryParams) -> RejectedView:
+    return rejected_view(context.engine.rejected.entry(context.workspace, params.id).entry)
 
 
 REJECTED_ENTRY = Operation(
@@ -113,24 +114,24 @@ class ResubmitResult(msgspec.Struct, kw_only=True):
     entry: RejectedView
 
 
-def resubmitted(engine: Any, workspace: str, params: ResubmitParams) -> tuple[Event, StoredEntry]:
+def resubmitted(engine: WithRejected, workspace: str, params: ResubmitParams) -> tuple[Event, StoredEntry]:
     """The event that a request wants recorded, and the entry that it would settle. Writes nothing.
 
     Raises `NotFound`, and `InvalidValue` or `EventRejected` for what makes no event.
     """
     if params.event is not None and params.payload is not UNSET:
         raise InvalidValue("give `event` or `payload`, not both")
-    stored: StoredEntry = engine.rejected_entry(workspace, params.id)
+    stored: StoredEntry = engine.rejected.entry(workspace, params.id)
     if params.event is not None:
         return _corrected(params.event, stored.entry), stored
     payload = stored.entry.payload if isinstance(params.payload, UnsetType) else params.payload
     return _reread(engine, payload, stored.entry), stored
 
 
-def _resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
+def _resubmit(context: Context[WithRejected], params: ResubmitParams) -> ResubmitResult:
     event, stored = resubmitted(context.engine, context.workspace, params)
     expected = None if params.event is None else params.event.expected
-    receipt, entry = context.engine.resubmit(stored, event, expected=expected)
+    receipt, entry = context.engine.rejected.resubmit(stored, event, expected=expected)
     return ResubmitResult(receipt=receipt, entry=rejected_view(entry))
 
 
@@ -158,8 +159,8 @@ def _key_of(payload: Any) -> str:
     return ""
 
 
-def _reread(engine: Any, payload: Any, entry: RejectedEntry) -> Event:
-    readers: Mapping[str, Reader] = engine.readers
+def _reread(engine: WithRejected, payload: Any, entry: RejectedEntry) -> Event:
+    readers: Mapping[str, Reader] = engine.rejected.readers
     reader = _read_native if entry.form == "event" else readers.get(entry.form)
     if reader is None:
         raise InvalidValue(
@@ -255,9 +256,9 @@ class DismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(description="Why, for whoever reads it later.", max_length=500)] = ""
 
 
-def _dismiss(context: Context, params: DismissParams) -> RejectedView:
-    stored = context.engine.rejected_entry(context.workspace, params.id)
-    return rejected_view(context.engine.dismiss(stored, params.reason))
+def _dismiss(context: Context[WithRejected], params: DismissParams) -> RejectedView:
+    stored = context.engine.rejected.entry(context.workspace, params.id)
+    return rejected_view(context.engine.rejected.dismiss(stored, params.reason))
 
 
 DISMISS = Operation(

@@ -8,6 +8,8 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, Time, instant, past_instant
 from threadline.kernel.operation import Context
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import IdentityHistory, Person, WithReader
 
 AsOf = Annotated[
     Time | None, Meta(description="The instant to read at, with who was meant and what was known then; without it now.")
@@ -24,14 +26,14 @@ Known = Annotated[
 class Then(NamedTuple):
     """Somebody at the instant that was asked about."""
 
-    context: Context
-    person: Any
+    context: Context[WithReader]
+    person: Person
     """Whoever was meant then."""
     as_of: int | None
     """The instant; None for the present."""
     known_at: int | None
     """By when something has to be known to count; None: it is all that is."""
-    past: Any
+    past: IdentityHistory | None
     """Who they were at other instants; None where nobody asked as of then."""
 
     @property
@@ -44,27 +46,27 @@ class Then(NamedTuple):
         """The same, for the answer."""
         return instant(self.at)
 
+    @property
+    def view(self) -> PersonView:
+        """The person at that instant."""
+        return self.context.engine.reader.as_of(self.person, self.at, known_at=self.known_at)
+
     def views(self, *names: str) -> dict[str, Any]:
         """What these projections say, by name; all of them for none."""
-        found: dict[str, Any] = self.context.engine.views(
-            self.person, self.at, known_at=self.known_at, names=names or None
-        )
-        return found
+        return self.context.engine.reader.views(self.person, self.at, known_at=self.known_at, names=names or None)
 
     def state(self, name: str) -> Any:
         """The state of a projection."""
-        engine = self.context.engine
-        index = engine.catalogue.index[name]
-        return engine.asker.states(self.person, self.at, known_at=self.known_at, only=(index,))[index]
+        return self.context.engine.reader.state(self.person, name, self.at, known_at=self.known_at)
 
 
-def then(context: Context, ref: str, as_of: str | None, known: str = "then") -> Then:
+def then(context: Context[WithReader], ref: str, as_of: str | None, known: str = "then") -> Then:
     """Who is meant by ``ref`` as of an instant, or now.
 
     Raises `NotFound`, and `InvalidValue` for an instant that lies ahead.
     """
     at = past_instant(context, as_of)
     if at is None or known == "now":
-        return Then(context, context.engine.person(context.workspace, ref), at, None, None)
-    past = context.engine.asker.past(context.workspace, ref)
+        return Then(context, context.engine.reader.person(context.workspace, ref), at, None, None)
+    past = context.engine.reader.identity_history(context.workspace, ref)
     return Then(context, past.at(at), at, at, past)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -23,9 +23,11 @@ from threadline.capabilities.events.forms import (
     write_cursor,
 )
 from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event_limits import too_many_events
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENTS_PAGE_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithLog, WithReader, WithRecorder
 
 # --- record -----------------------------------------------------------------------------------
 
@@ -33,7 +35,7 @@ from threadline.kernel.operation import Context, Operation
 class RecordParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Events to record. A request with an ill-formed event is refused whole; well-formed ones are judged one by one."""
 
-    events: Annotated[list[NativeEvent], Meta(max_length=BATCH_EVENTS_MAX)]
+    events: Annotated[list[NativeEvent], Meta(extra_json_schema={"maxItems": BATCH_EVENTS_MAX})]
 
 
 class RecordResult(msgspec.Struct, kw_only=True):
@@ -46,28 +48,31 @@ class RecordResult(msgspec.Struct, kw_only=True):
     rejected: int
 
 
-def events_of(params: RecordParams, context: Context) -> list[Event]:
-    """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed."""
+def events_of(params: RecordParams, context: Context[WithRecorder]) -> list[Event]:
+    """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed, or there
+    are too many."""
+    if len(params.events) > BATCH_EVENTS_MAX:
+        raise too_many_events()
     return [
         native_event(
             native,
             workspace=context.workspace,
             source=context.source,
             source_type=context.source_type,
-            received_at=context.engine.clock(),
+            received_at=context.engine.recorder.clock(),
             place=f"events[{index}]",
         )
         for index, native in enumerate(params.events)
     ]
 
 
-def _record(context: Context, params: RecordParams) -> RecordResult:
+def _record(context: Context[WithRecorder], params: RecordParams) -> RecordResult:
     # Nothing is recorded before every event is known to be well formed.
     events = events_of(params, context)
     receipts: list[Receipt] = []
     pairs = zip(params.events, events, strict=True)
     for expected, group in itertools.groupby(pairs, key=lambda pair: pair[0].expected):
-        receipts += context.engine.record([event for _, event in group], expected=expected)
+        receipts += context.engine.recorder.record([event for _, event in group], expected=expected)
     counts = {
         status: sum(r.status == status for r in receipts)
         for status in ("accepted", "duplicate", "conflict", "rejected")
@@ -136,9 +141,9 @@ class EventsPage(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="The cursor of the next page; empty at the end.")] = ""
 
 
-def _events(context: Context, params: EventsParams) -> EventsPage:
-    person = context.engine.person(context.workspace, params.id)
-    page = context.engine.events(
+def _events(context: Context[WithReader], params: EventsParams) -> EventsPage:
+    person = context.engine.reader.person(context.workspace, params.id)
+    page = context.engine.reader.events(
         person,
         start=time_param(params.start),
         stop=time_param(params.stop),
@@ -174,9 +179,13 @@ class EventParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: EventId
 
 
-def _event(context: Context, params: EventParams) -> EventView:
-    recorded = context.engine.event(context.workspace, checked_id(params.id))
-    person = context.engine.asker.by_thread(recorded.thread)
+class Needs(WithReader, WithLog, Protocol):
+    """What is needed here of the engine."""
+
+
+def _event(context: Context[Needs], params: EventParams) -> EventView:
+    recorded = context.engine.log.event(context.workspace, checked_id(params.id))
+    person = context.engine.reader.person_of(recorded)
     return event_view(recorded, "" if person is None else person.id)
 
 
@@ -214,16 +223,16 @@ class FeedPage(msgspec.Struct, kw_only=True):
     more: Annotated[bool, Meta(description="Whether there may be more right now.")]
 
 
-def _feed(context: Context, params: FeedParams) -> FeedPage:
+def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
     engine, cursor = context.engine, params.cursor
     found: list[EventView] = []
     looked_at, more = 0, True
     while more and len(found) < params.limit and looked_at < _LOOKED_AT_MAX:
-        page = engine.feed(cursor, params.limit - len(found))
+        page = engine.log.feed(cursor, params.limit - len(found))
         more = len(page) == params.limit - len(found)
         for each in page:
             cursor = each.cursor
-            recorded = engine.of_entry(each.entry)
+            recorded = engine.log.unpack(each.entry)
             if recorded.event.workspace == context.workspace:
                 found.append(event_view(recorded))
         looked_at += len(page)

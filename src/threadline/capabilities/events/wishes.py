@@ -9,6 +9,7 @@ from msgspec import Meta
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.event import Event, Identifier, event_id
 from threadline.kernel.operation import Context
+from threadline.kernel.ports import Person, WithLog, WithRecorder
 
 WISHES = "threadline.wishes"
 """The source of what operations record for a caller. Keys are unique by source, and a wish that is sent again may come
@@ -24,7 +25,7 @@ RequestKey = Annotated[
 
 
 def wish(
-    context: Context,
+    context: Context[WithRecorder],
     identifier: Identifier,
     type: str,
     properties: dict[str, Any],
@@ -37,7 +38,7 @@ def wish(
 
     Who sent it stands in `Event.wire`, which is no part of the payload: a retry need not repeat it.
     """
-    at = context.engine.clock()
+    at = context.engine.recorder.clock()
     return Event(
         type=type,
         identifiers=(identifier,),
@@ -58,7 +59,7 @@ def derived_key(*parts: str) -> str:
 
 
 def place_and_key(
-    context: Context, person: Any, *parts: str, named: str, source: str = WISHES
+    context: Context[WithLog], person: Person, *parts: str, named: str, source: str = WISHES
 ) -> tuple[Identifier, str]:
     """Whose thread a wish about a person goes to, and its key, which is made of the person's id and these parts.
 
@@ -67,7 +68,7 @@ def place_and_key(
     """
     # The threads of whoever was merged are the person's, and one of them is that of the id they had.
     keys = [derived_key(id, *parts) for id in dict.fromkeys((person.id, *(person.heads if named else ())))]
-    told = context.engine.event_of_keys(context.workspace, (source,), keys) if len(keys) > 1 else None
+    told = context.engine.log.of_keys(context.workspace, (source,), keys) if len(keys) > 1 else None
     if told is not None and told.thread in person.identifiers:
         return person.identifiers[told.thread], told.event.key
     return person.identifiers[person.id], keys[0]

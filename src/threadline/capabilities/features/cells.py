@@ -104,7 +104,8 @@ def _add_at(counts: list[int], index: int) -> list[int]:
     return counts
 
 
-def _started(size: int, index: int) -> list[int]:
+def started(size: int, index: int) -> list[int]:
+    """So many counts, of which one counts one."""
     return _add_at([0] * size, index)
 
 
@@ -143,8 +144,8 @@ CELLS: Mapping[str, Cell] = {
     "first": Cell(lambda e: e, min, min, together=min),
     "last": Cell(lambda e: e, max, max, together=max),
     "keys": Cell(lambda e: [e[1]], lambda c, e: add_key(c, e[1]), partial(reduce, _merge_keys), limited=True),
-    "hours": Cell(lambda e: _started(24, e[1] % 24), lambda c, e: _add_at(c, e[1] % 24), partial(reduce, _add_lists)),
-    "days": Cell(lambda e: _started(7, e[1] // 24), lambda c, e: _add_at(c, e[1] // 24), partial(reduce, _add_lists)),
+    "hours": Cell(lambda e: started(24, e[1] % 24), lambda c, e: _add_at(c, e[1] % 24), partial(reduce, _add_lists)),
+    "days": Cell(lambda e: started(7, e[1] // 24), lambda c, e: _add_at(c, e[1] // 24), partial(reduce, _add_lists)),
     "money": Cell(
         lambda e: {e[2]: [1, e[1]]},
         lambda c, e: add_money(c, e[1], e[2]),

@@ -10,27 +10,28 @@ from collections.abc import Callable
 from typing import Any
 
 from threadline.capabilities.conditions import Path
-from threadline.capabilities.features.cells import add_key, add_money, add_range, add_units
+from threadline.capabilities.features.cells import add_key, add_money, add_range, add_units, started
 from threadline.capabilities.features.definition import ANY, Feed
 from threadline.capabilities.features.plan import READERS, Plan, Slot
-from threadline.capabilities.features.values import dig, read_currency, week_hour
+from threadline.capabilities.features.values import MONDAY, day_offset, dig, read_currency, week_hour
 from threadline.kernel.projection import Fold
 from threadline.kernel.time import DAY, HOUR
+from threadline.kernel.zones import NAME_LENGTH_MAX
 
-# Each line adds one entry to one cell: `y` is the tally, `i` the place of the cell in it, `t`, `v`, `c` and `h` are the
-# entry's time, value, currency and hour of the week.
-_CELL_LINES = {
-    "n": "y[{i}] += 1",
-    "sum": "y[{i}] = add_units(y[{i}], {v})",
-    "min": "if {v} < y[{i}]: y[{i}] = {v}",
-    "max": "if {v} > y[{i}]: y[{i}] = {v}",
-    "first": "if (t, r.id) < (y[{i}][0], y[{i}][1]): y[{i}] = {entry}",
-    "last": "if (t, r.id) > (y[{i}][0], y[{i}][1]): y[{i}] = {entry}",
-    "keys": "add_key(y[{i}], {v})",
-    "hours": "y[{i}][h % 24] += 1",
-    "days": "y[{i}][h // 24] += 1",
-    "money": "add_money(y[{i}], {v}, {c})",
-    "range": "add_range(y[{i}], {v}, {c})",
+# What opens a cell with one entry, and the line that adds one: `y` is the tally, `i` the place of the cell in it, `t`,
+# `v`, `c` and `h` are the entry's time, value, currency and hour of the week.
+_CELLS = {
+    "n": ("1", "y[{i}] += 1"),
+    "sum": ("{v}", "y[{i}] = add_units(y[{i}], {v})"),
+    "min": ("{v}", "if {v} < y[{i}]: y[{i}] = {v}"),
+    "max": ("{v}", "if {v} > y[{i}]: y[{i}] = {v}"),
+    "first": ("{entry}", "if (t, r.id) < (y[{i}][0], y[{i}][1]): y[{i}] = {entry}"),
+    "last": ("{entry}", "if (t, r.id) > (y[{i}][0], y[{i}][1]): y[{i}] = {entry}"),
+    "keys": ("[{v}]", "add_key(y[{i}], {v})"),
+    "hours": ("started(24, h % 24)", "y[{i}][h % 24] += 1"),
+    "days": ("started(7, h // 24)", "y[{i}][h // 24] += 1"),
+    "money": ("{{{c}: [1, {v}]}}", "add_money(y[{i}], {v}, {c})"),
+    "range": ("{{{c}: [{v}, {v}]}}", "add_range(y[{i}], {v}, {c})"),
 }
 
 
@@ -43,8 +44,10 @@ class _Writer:
             "add_money": add_money,
             "add_range": add_range,
             "add_units": add_units,
+            "day_offset": day_offset,
             "dig": dig,
             "read_currency": read_currency,
+            "started": started,
             "timezone": timezone,
             "week_hour": week_hour,
         }
@@ -99,7 +102,7 @@ def _fused(plan: Plan, fed: list[tuple[Slot, Feed]]) -> Fold:
     for slot, feed in fed:
         _write_slot(writer, slot, feed)
     if any(slot.clocked for slot, _ in fed):
-        writer.reads.append(_hour_line(plan.timezone))
+        writer.reads += _hour_lines(plan.timezone)
     body = [
         "e = r.event",
         "t = e.occurred_at",
@@ -117,12 +120,14 @@ def _fused(plan: Plan, fed: list[tuple[Slot, Feed]]) -> Fold:
     return fold
 
 
-def _hour_line(timezone: str) -> str:
-    zoned = "week_hour(e.context, t, timezone)"
-    if timezone != "UTC":
-        return f"h = {zoned}"
-    # The epoch was a Thursday: three days after the Monday with which hours of the week begin.
-    return f'h = {zoned} if "timezone" in e.context else (t + {3 * DAY}) // {HOUR} % 168'
+def _hour_lines(timezone: str) -> list[str]:
+    """`week_hour` without a call for what is so of most events: the offset is that of a whole day, or the zone UTC."""
+    known = f"day_offset(z, timezone, t // {DAY}) if z.__class__ is str and len(z) <= {NAME_LENGTH_MAX} else None"
+    return [
+        'z = e.context.get("timezone")',
+        f"o = 0 if z is None else {known}" if timezone == "UTC" else f"o = {known}",
+        f"h = week_hour(e.context, t, timezone) if o is None else (t + o + {MONDAY}) // {HOUR} % 168",
+    ]
 
 
 def _write_slot(writer: _Writer, slot: Slot, feed: Feed) -> None:
@@ -161,17 +166,21 @@ def _entry(slot: Slot, value: str, code: str) -> str:
 
 def _slot_lines(writer: _Writer, slot: Slot, value: str, code: str, entry: str) -> list[str]:
     name = writer.name(slot.name, "slot")
+    parts = {"v": value, "c": code, "entry": entry}
+    opened = ["at", "t"]
+    if slot.lifetime:
+        opened.append(f"[{', '.join(_CELLS[cell][0].format(**parts) for cell in slot.cells)}]")
+    opened += [f"[[t // {series.width}, [{entry}]]]" for series in slot.series]
     lines = [
         f"x = s.get({name})",
-        f"if x is None: s[{name}] = {writer.name(slot.open, 'open')}(at, t, {entry})",
+        f"if x is None: s[{name}] = [{', '.join(opened)}]",
         "else:",
         "    if at > x[0]: x[0] = at",
         "    if t > x[1]: x[1] = t",
     ]
     if slot.lifetime:
         lines.append("    y = x[2]")
-        for i, cell in enumerate(slot.cells):
-            lines.append("    " + _CELL_LINES[cell].format(i=i, v=value, c=code, entry=entry))
+        lines += ["    " + _CELLS[cell][1].format(i=i, **parts) for i, cell in enumerate(slot.cells)]
     for at, series in enumerate(slot.series, slot.series_at):
         lines.append(f"    {writer.name(series.push, 'push')}(x[{at}], t, {entry}, x[1])")
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithCatalogue, WithReader
 from threadline.kernel.time import format_duration
 
 Names = Annotated[str, Meta(description="Names separated by commas; empty: all.", max_length=20_000)]
@@ -68,7 +69,7 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
     features: dict[str, FeatureView]
 
 
-def _features(context: Context, params: FeaturesParams) -> FeaturesResult:
+def _features(context: Context[WithReader], params: FeaturesParams) -> FeaturesResult:
     asked = then(context, params.id, params.as_of, params.known)
     vector = asked.views("features").get("features", {})
     return FeaturesResult(
@@ -77,8 +78,8 @@ def _features(context: Context, params: FeaturesParams) -> FeaturesResult:
     )  # fmt: skip
 
 
-def _vector(context: Context, person: Any, at: int, known_at: int | None = None) -> Vector:
-    views = context.engine.views(person, at, known_at=known_at, names=["features"])
+def _vector(context: Context[WithReader], person: Person, at: int, known_at: int | None = None) -> Vector:
+    views = context.engine.reader.views(person, at, known_at=known_at, names=["features"])
     vector: Vector = views.get("features", {})
     return vector
 
@@ -140,17 +141,21 @@ class TrainingSet(msgspec.Struct, kw_only=True):
     rows: list[TrainingRow]
 
 
-def _training_set(context: Context, params: TrainingParams) -> TrainingSet:
+class Needs(WithReader, WithCatalogue, Protocol):
+    """What is needed here of the engine."""
+
+
+def _training_set(context: Context[Needs], params: TrainingParams) -> TrainingSet:
     def whom(ref: str) -> ReadVector:
         if params.known == "then":
-            past = context.engine.asker.past(context.workspace, ref)
+            past = context.engine.reader.identity_history(context.workspace, ref)
 
             def then(at: int) -> tuple[str, Vector]:
                 person = past.at(at)
                 return person.id, _vector(context, person, at, at)
 
             return then
-        person = context.engine.person(context.workspace, ref)
+        person = context.engine.reader.person(context.workspace, ref)
         return lambda at: (person.id, _vector(context, person, at))
 
     labels = read_labels([(each.person, each.at, each.label) for each in params.labels], context.now)
@@ -208,13 +213,13 @@ class TopResult(msgspec.Struct, kw_only=True):
     top: list[TopEntry]
 
 
-def _top(context: Context, params: TopParams) -> TopResult:
+def _top(context: Context[Needs], params: TopParams) -> TopResult:
     _chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
     sign, read = 1 if params.lowest else -1, 0
     heap: list[tuple[Any, ...]] = []
     # The worst of those kept stands first: by value, then by id from the end of the alphabet, so that of equals the
     # first ids stay.
-    for person in context.engine.all_people(context.workspace):
+    for person in context.engine.reader.all_people(context.workspace):
         read += 1
         value = _vector(context, person, context.now)[params.name]["value"]
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -16,7 +16,7 @@ from threadline.capabilities.features.campaigns import (
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SPLIT
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Policy, PolicyView, Timer, Wish
 from threadline.kernel.time import DAY
 
 HISTORY_SETTLES = DAY
@@ -41,7 +41,7 @@ def ignored_policy(ignored_after: int = 7 * DAY) -> Policy:
     )
 
 
-def _react(ignored_after: int, recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _react(ignored_after: int, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event = recorded.event
     fired = event.type == TIMER_FIRED
     data = (event.properties.get("data") or {}) if fired else event.properties

@@ -20,7 +20,7 @@ SCALAR_LENGTH_MAX = 256
 """Longer texts are not kept by ``first`` and ``last``: the state of a person must stay small."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MONDAY = 3 * DAY
+MONDAY = 3 * DAY
 """1970-01-01 was a Thursday, three days after a Monday."""
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
 
@@ -76,14 +76,14 @@ def week_hour(context: Mapping[str, Any], at: int, default: str) -> int:
     zone = context.get("timezone")
     if type(zone) is not str or len(zone) > NAME_LENGTH_MAX:
         zone = default
-    offset = _day_offset(zone, default, at // DAY)
+    offset = day_offset(zone, default, at // DAY)
     if offset is None:
         offset = _offset(_zone(zone, default), at)
-    return (at + offset + _MONDAY) // HOUR % 168
+    return (at + offset + MONDAY) // HOUR % 168
 
 
 @lru_cache(maxsize=65_536)
-def _day_offset(zone: str, default: str, day: int) -> int | None:
+def day_offset(zone: str, default: str, day: int) -> int | None:
     """The offset all through one UTC day; None on a day with a transition, when the instant decides."""
     known = _zone(zone, default)
     offset = _offset(known, day * DAY)

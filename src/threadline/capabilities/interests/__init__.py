@@ -5,8 +5,7 @@ of reading, fades by time alone, and depends on the set of actions only, never o
 the person came from first and last is kept beside it, and follows them when they sign in.
 """
 
-from threadline.capabilities.interests.definition import Interests, Source, Topic
-from threadline.capabilities.interests.loading import read_interests
+from threadline.capabilities.interests.definition import Interests, Source, Topic, read_interests
 from threadline.capabilities.interests.projection import interests_projection
 
 __all__ = ["Interests", "Source", "Topic", "interests_projection", "read_interests"]

@@ -26,19 +26,24 @@ def campaign_of(properties: dict[str, Any], context: dict[str, Any]) -> dict[str
     """The campaign that an event names: ``context.campaign``, else the UTM parameters of its page; None if none."""
     told = context.get("campaign")
     if type(told) is dict:
-        found = {field: text for field in FIELDS if (text := _text(told.get(field)))}
+        found = {}
+        for field in FIELDS:
+            value = told.get(field)
+            if type(value) is str and (text := value.strip()[:FIELD_LENGTH_MAX]):
+                found[field] = text
         if found:
             return found
     page = context.get("page")
-    found = _of_page(page) if type(page) is dict else {}
-    return found or _of_page(properties) or None
+    if type(page) is dict and (of_page := _of_page(page)):
+        return of_page
+    return _of_page(properties) if "url" in properties or "search" in properties else None
 
 
-def _of_page(page: dict[str, Any]) -> dict[str, str]:
+def _of_page(page: dict[str, Any]) -> dict[str, str] | None:
     for address in (page.get("search"), page.get("url")):
         if type(address) is str and "utm_" in address and (found := _from_query(address)):
             return found
-    return {}
+    return None
 
 
 def _from_query(address: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.interests.loading import read_interests
+from threadline.capabilities.interests.definition import read_interests
 from threadline.capabilities.interests.operations import interest_operations
 from threadline.capabilities.interests.projection import interests_projection
 

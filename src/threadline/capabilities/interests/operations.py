@@ -20,6 +20,7 @@ from threadline.capabilities.interests.summary import Total, totals
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY, format_duration, parse_duration
 
 TopicName = Annotated[str, Meta(description="Only this topic; without it all.", max_length=TOPIC_LENGTH_MAX)]
@@ -92,7 +93,7 @@ class InterestsResult(msgspec.Struct, kw_only=True):
     topics: Annotated[list[TopicView], Meta(description="The heaviest first; of equals by name.")]
 
 
-def _interests(interests: Interests, context: Context, params: InterestsParams) -> InterestsResult:
+def _interests(interests: Interests, context: Context[WithReader], params: InterestsParams) -> InterestsResult:
     half_life = _half_life(params)
     asked = then(context, params.id, params.as_of, params.known)
     ranked = rank(
@@ -176,7 +177,7 @@ class SummaryResult(msgspec.Struct, kw_only=True):
     more: Annotated[bool, Meta(description="Whether there are rows beyond the limit.")]
 
 
-def _summary(interests: Interests, context: Context, params: SummaryParams) -> SummaryResult:
+def _summary(interests: Interests, context: Context[WithReader], params: SummaryParams) -> SummaryResult:
     asked = then(context, params.id, None)
     until = past_instant(context, params.until, "until")
     events = _events(
@@ -189,9 +190,11 @@ def _summary(interests: Interests, context: Context, params: SummaryParams) -> S
     return SummaryResult(person=asked.person.id, rows=shown, more=len(rows) > len(shown))
 
 
-def _events(context: Context, person: Any, types: frozenset[str], since: int | None, until: int) -> Iterator[Recorded]:
+def _events(
+    context: Context[WithReader], person: Person, types: frozenset[str], since: int | None, until: int
+) -> Iterator[Recorded]:
     if types:  # where no event tells an interest, none is asked for: without types it would be all
-        yield from context.engine.all_events(person, start=since, stop=until, types=types)
+        yield from context.engine.reader.all_events(person, start=since, stop=until, types=types)
 
 
 def _row(interests: Interests, total: Total) -> SummaryRow:
@@ -261,9 +264,9 @@ class AttributionResult(msgspec.Struct, kw_only=True):
     last_touch: Touch | None
 
 
-def _attribution(context: Context, params: AttributionParams) -> AttributionResult:
-    person = context.engine.person(context.workspace, params.id)
-    view = context.engine.views(person, context.now, names=[attribution.NAME])[attribution.NAME]
+def _attribution(context: Context[WithReader], params: AttributionParams) -> AttributionResult:
+    person = context.engine.reader.person(context.workspace, params.id)
+    view = context.engine.reader.views(person, context.now, names=[attribution.NAME])[attribution.NAME]
     return msgspec.convert({"person": person.id, **view}, AttributionResult)
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithCredentials
 from threadline.kernel.time import format_time
 
 
@@ -62,18 +63,18 @@ def _fields(credential: Any) -> dict[str, Any]:
     return {**fields, "scopes": list(credential.scopes), "created_at": format_time(credential.created_at)}
 
 
-def _keys(context: Context, params: KeysParams) -> KeyList:
+def _keys(context: Context[WithCredentials], params: KeysParams) -> KeyList:
     found = context.engine.credentials.entries(context.workspace)
     return KeyList([KeyEntry(**_fields(credential)) for credential in found])
 
 
-def _create(context: Context, params: KeyCreateParams) -> NewKey:
+def _create(context: Context[WithCredentials], params: KeyCreateParams) -> NewKey:
     credentials = context.engine.credentials
     credential, secret = credentials.create(context.workspace, params.kind, params.name, params.scopes)
     return NewKey(**_fields(credential), secret=secret)
 
 
-def _revoke(context: Context, params: KeyRevokeParams) -> KeyEntry:
+def _revoke(context: Context[WithCredentials], params: KeyRevokeParams) -> KeyEntry:
     return KeyEntry(**_fields(context.engine.credentials.revoke(context.workspace, params.id)))
 
 

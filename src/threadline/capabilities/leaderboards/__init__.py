@@ -5,8 +5,7 @@ the places around somebody and everybody's rank are exact as of that commit; equ
 has died is on no board from that very instant. Any past period can be had again, from rows or from the log.
 """
 
-from threadline.capabilities.leaderboards.definition import BoardDefinition, Boards
-from threadline.capabilities.leaderboards.loading import read_boards
+from threadline.capabilities.leaderboards.definition import BoardDefinition, Boards, read_boards
 from threadline.capabilities.leaderboards.policy import boards_policy
 from threadline.capabilities.leaderboards.projection import boards_projection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.leaderboards.loading import read_boards
+from threadline.capabilities.leaderboards.definition import read_boards
 from threadline.capabilities.leaderboards.operations import operations
 from threadline.capabilities.leaderboards.policy import boards_policy
 from threadline.capabilities.leaderboards.projection import boards_projection

@@ -3,31 +3,55 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.definitions.declaring import Given, Named, Problems, choice, one_or_many, struct, text
+from threadline.capabilities.features.definition import number_path
+from threadline.capabilities.points import read_points
 from threadline.capabilities.points.calendar import Calendar, day_text, month_of, month_text, week_of
+from threadline.capabilities.segments.definition import read_segments
+from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
+from threadline.kernel.suggestion import suggestion
 
 ALL: Final = "all"
 KEPT = {"day": 2, "week": 2, "month": 2, ALL: 1}
 """How many of each period are kept in rows, counted back from the person's newest; older ones are read from the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoardDefinition:
+def _unique(found: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+_TEXTS = one_or_many(text())
+_TAGS = one_or_many(text(most=100)).then(_unique)
+_PERIODS = one_or_many(choice(KEPT)).then(lambda found: tuple(period for period in KEPT if period in found))
+_SCORES = ["points.earned", "points.balance", "streaks.daily.current", "features.monetary_total"]
+
+
+class BoardDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """One leaderboard."""
 
-    name: str
-    path: tuple[str, ...]
+    name: Given
+    path: Annotated[
+        tuple[str, ...], text().then(number_path), Meta(description="The number that is ranked.", examples=_SCORES)
+    ] = msgspec.field(name="score")
     """What is ranked: points.earned, points.balance, or where a number stands in the views."""
-    periods: tuple[str, ...] = (ALL,)
-    per: str = ""
-    """A trait; everybody with the same value is ranked among themselves as well."""
-    tags: tuple[str, ...] = ()
-    segments: tuple[str, ...] = ()
-    """Segments whose members are ranked among themselves as well."""
+    periods: Annotated[tuple[str, ...], _PERIODS] = (ALL,)
+    per: Annotated[str, Meta(description="A trait: everybody is ranked among those with the same value, too.")] = ""
+    tags: Annotated[tuple[str, ...], _TAGS, Meta(description="Boards of their own.")] = ()
+    segments: Annotated[
+        tuple[str, ...],
+        _TEXTS.then(_unique),
+        Meta(description="Declared segments: their members are ranked among themselves, too."),
+    ] = ()
     description: str = ""
-    place: str = ""
+    place: Given = ""
 
     @property
     def of_ledger(self) -> bool:
@@ -43,6 +67,19 @@ class BoardDefinition:
     def rows_max(self) -> int:
         """How many rows it may keep of one person."""
         return sum(KEPT[period] for period in self.periods) * (1 + bool(self.per) + len(self.tags) + len(self.segments))
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What the fields cannot be together."""
+        if self.of_ledger and self.path[1:] not in (("earned",), ("balance",)):
+            yield "score", "points are ranked by points.earned or by points.balance"
+        elif len(self.path) < 2 or not all(self.path):
+            yield "score", "`score` names no number; write it like features.monetary_total"
+        elif self.path != ("points", "earned") and self.periods != (ALL,):
+            yield "periods", "only points.earned has periods; the others rank current values"
+        if self.per == "tag":
+            yield "per", "`per` names a trait; for tags write `tags: [vip]`"
+        if self.segments and self.per == "segment":
+            yield "per", "a trait called 'segment' and `segments` cannot be told apart; keep one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +153,38 @@ def is_kept(period: Period, today: int) -> bool:
 def span_of(kind: str) -> int:
     """How far apart, in numbers of periods, the newest and the first that is no longer kept are."""
     return KEPT[kind] * 7 if kind == "week" else KEPT[kind]
+
+
+LEADERBOARDS = Named("leaderboards", "leaderboard", struct(BoardDefinition), "Leaderboards by name.", "top_buyers")
+LEADERBOARDS_SECTION = LEADERBOARDS.declared
+
+
+def read_boards(definitions: Definitions) -> Boards:
+    """The boards that are declared; problems are noted in the definitions, not raised."""
+    boards = tuple(LEADERBOARDS.read(definitions).found.values())
+    if any(board.segments for board in boards):
+        _check_segments(definitions, boards)
+    points = read_points(definitions) if boards else None
+    for board in boards:
+        if board.of_ledger and points is None:
+            definitions.problems.append(
+                f"{board.place}: leaderboard {board.name!r} ranks points, which are switched off"
+            )
+    rows = sum(board.rows_max for board in boards)
+    if rows > BOARD_ROWS_PER_PERSON_MAX:
+        definitions.problems.append(
+            f"{boards[0].place}: the leaderboards may keep {rows} rows of one person, "
+            f"at most {BOARD_ROWS_PER_PERSON_MAX} are allowed; days, weeks and months take 2 each, all time 1, "
+            "and all of them again for `per`, for every tag and every segment: leave out what nobody looks at"
+        )
+    return Boards(boards, "UTC" if points is None else points.timezone)
+
+
+def _check_segments(definitions: Definitions, boards: Iterable[BoardDefinition]) -> None:
+    """Note the segments that boards name and nobody declares."""
+    declared = [segment.name for segment in read_segments(definitions) or ()]
+    for board in boards:
+        for name in sorted(set(board.segments) - set(declared)):
+            hint = suggestion(name, declared) if declared else "none is declared"
+            text = f"{board.place}: leaderboard {board.name!r}: there is no segment {name!r}; {hint}"
+            definitions.problems.append(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from threadline.capabilities.leaderboards.refreshing import refresh
 from threadline.capabilities.points.calendar import Calendar
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithRanks, WithReader
 from threadline.kernel.ranking import Board, Place, board_of, place_of
 from threadline.kernel.time import format_time
 
@@ -94,10 +95,14 @@ class StandingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
+class Needs(WithReader, WithRanks, WithMaintenance, WithCatalogue, Protocol):
+    """What is needed here of the engine."""
+
+
 class _Asked:
     """One question about one board."""
 
-    def __init__(self, boards: Boards, context: Context, params: BoardParams | StandingParams) -> None:
+    def __init__(self, boards: Boards, context: Context[Needs], params: BoardParams | StandingParams) -> None:
         self.context, self.params = context, params
         self.calendar = Calendar(boards.timezone)
         self.board = _board(boards, params)
@@ -110,7 +115,7 @@ class _Asked:
         if self.period.kind == ALL and at is not None:
             self.from_rows = False  # not as it is now, but as it was then
         self.key = Board(context.workspace, boards.key(self.board), self.period.row_name, params.scope)
-        if self.from_rows and not context.engine.has_all_rows(NAME):
+        if self.from_rows and not context.engine.maintenance.has_all_rows(NAME):
             raise Conflict(
                 "leaderboards were declared or changed after people were recorded, and not everybody is on them yet",
                 hint="run `threadline leaderboards-refresh` once",
@@ -121,7 +126,7 @@ class _Asked:
         scores = everybody(self.context, self.board, self.period, self.at, self.params.scope, self.calendar)
         return Past(scores, *wanted)
 
-    def past_place(self, person: Any) -> Place | None:
+    def past_place(self, person: Person) -> Place | None:
         """The place that a person had then."""
         scope = self.params.scope
         score = score_of(self.context, self.board, self.period, self.at, scope, self.calendar, person)
@@ -145,7 +150,7 @@ class _Asked:
         )  # fmt: skip
 
     def _identifiers(self, id: str) -> list[str]:
-        person = self.context.engine.person(self.context.workspace, id)
+        person = self.context.engine.reader.person(self.context.workspace, id)
         rules = self.context.engine.catalogue.rules
         ordered = sorted(person.identifiers.values(), key=rules.rank)
         return [str(each) for each in ordered]
@@ -168,7 +173,7 @@ def _board(boards: Boards, params: BoardParams | StandingParams) -> BoardDefinit
 # --- the first places -----------------------------------------------------------------------
 
 
-def _leaderboard(boards: Boards, context: Context, params: BoardParams) -> Leaderboard:
+def _leaderboard(boards: Boards, context: Context[Needs], params: BoardParams) -> Leaderboard:
     asked = _Asked(boards, context, params)
     total: int | None = None
     read = 0
@@ -188,9 +193,9 @@ def _leaderboard(boards: Boards, context: Context, params: BoardParams) -> Leade
 # --- a person's own -------------------------------------------------------------------------
 
 
-def _standing(boards: Boards, context: Context, params: StandingParams) -> Standing:
+def _standing(boards: Boards, context: Context[Needs], params: StandingParams) -> Standing:
     asked = _Asked(boards, context, params)
-    person = context.engine.person(context.workspace, params.id)
+    person = context.engine.reader.person(context.workspace, params.id)
     told = {"name": params.name, "period": asked.period.text, "scope": params.scope, "person": person.id}
     if not asked.from_rows:
         place = asked.past_place(person)
@@ -216,11 +221,9 @@ def _standing(boards: Boards, context: Context, params: StandingParams) -> Stand
     )  # fmt: skip
 
 
-def _place(context: Context, person: Any, asked: _Asked) -> Place | None:
+def _place(context: Context[Needs], person: Person, asked: _Asked) -> Place | None:
     """The person's place as their own state tells it: exact at the position that was read, whatever counts know."""
-    catalogue = context.engine.catalogue
-    index = catalogue.index[NAME]
-    for row in catalogue.projections[index].rows(person.states[index], context.workspace, person.id):
+    for row in context.engine.maintenance.rows(person, NAME):
         if board_of(row.partition) == asked.key:
             place = place_of(row.sort)
             return place if place.counts_at(context.now) else None

@@ -14,19 +14,26 @@ from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_t
 from threadline.capabilities.points.ledger import DAYS_KEPT
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.operation import Context
+from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.ranking import Place
 
 
 def everybody(
-    context: Context, board: BoardDefinition, period: Period, at: int, scope: str, calendar: Calendar
+    context: Context[WithReader], board: BoardDefinition, period: Period, at: int, scope: str, calendar: Calendar
 ) -> Iterator[tuple[Any, int]]:
     """Each person of a workspace with their score, which is 0 for who is not of the scope. Reads everyone."""
-    for person in context.engine.all_people(context.workspace):
+    for person in context.engine.reader.all_people(context.workspace):
         yield person, score_of(context, board, period, at, scope, calendar, person)
 
 
 def score_of(
-    context: Context, board: BoardDefinition, period: Period, at: int, scope: str, calendar: Calendar, person: Any
+    context: Context[WithReader],
+    board: BoardDefinition,
+    period: Period,
+    at: int,
+    scope: str,
+    calendar: Calendar,
+    person: Person,
 ) -> int:
     """A person's score of then, in millionths; 0 for who is not of the scope."""
     # A period's points count for the region of today, as they do in rows; an instant is shown with its own regions.
@@ -35,27 +42,27 @@ def score_of(
         return 0
     if board.path == ("points", "earned"):
         return SCALE * _earned(context, person, period, at, calendar)
-    view = context.engine.views(person, at, names=[board.path[0]]).get(board.path[0])
+    view = context.engine.reader.views(person, at, names=[board.path[0]]).get(board.path[0])
     return measured(board, view).score
 
 
-def _is_of(context: Context, board: BoardDefinition, person: Any, at: int, scope: str) -> bool:
+def _is_of(context: Context[WithReader], board: BoardDefinition, person: Person, at: int, scope: str) -> bool:
     kind, _, value = scope.partition("=")
     if kind == "segment" and board.segments:
-        return value in context.engine.views(person, at, names=["segments"]).get("segments", {})
-    profile = context.engine.views(person, at, names=["profile"])["profile"]
+        return value in context.engine.reader.views(person, at, names=["segments"]).get("segments", {})
+    profile = context.engine.reader.views(person, at, names=["profile"])["profile"]
     return value in profile["tags"] if kind == "tag" else region_of(profile["traits"].get(kind)) == value
 
 
-def _earned(context: Context, person: Any, period: Period, at: int, calendar: Calendar) -> int:
+def _earned(context: Context[WithReader], person: Person, period: Period, at: int, calendar: Calendar) -> int:
     start, stop = period.bounds(calendar)
     if start is not None and calendar.day(start) > calendar.day(context.now) - DAYS_KEPT:
         # The days of the ledger are in the person's state still: no need to read the log.
         first, last = day_text(calendar.day(start)), day_text(calendar.day((stop or 0) - 1))
-        days = context.engine.views(person, context.now, names=["points"])["points"]["days"]
+        days = context.engine.reader.views(person, context.now, names=["points"])["points"]["days"]
         return sum(day["earned"] for day in days if first <= day["day"] <= last)
     stop = at if stop is None else stop
-    earned = context.engine.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
+    earned = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
     return sum(amount_of(each.event) or 0 for each in earned if is_trusted(each.event))
 
 

@@ -13,7 +13,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import to_fixed
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish, turns_max
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
 from threadline.kernel.ranking import LIFE_MAX
 from threadline.kernel.time import parse_time
 
@@ -48,7 +48,7 @@ def boards_policy(boards: Boards) -> Policy | None:
     )
 
 
-def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     type = recorded.event.type
     ahead = recorded.event.occurred_at > recorded.recorded_at
     looked: list[BoardDefinition] = []
@@ -63,10 +63,10 @@ def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Known)
     return _told(looked, recorded, known)
 
 
-def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: Known) -> list[Wish]:
+def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: PolicyView) -> list[Wish]:
     """The scores that are others now, as many as may be told at once, and when to look again."""
     wishes: list[Wish] = []
-    most = turns_max(known, LEADERBOARD_SCORED)
+    most = emission_budget(known, LEADERBOARD_SCORED)
     again: list[int] = []
     for board in looked:
         found = measured(board, known.view(board.path[0]))
@@ -84,7 +84,7 @@ def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: Known) -
     return [*wishes, Timer(key=TIMER, due_at=min(again), unless_earlier=True)] if again else wishes
 
 
-def _said(board: BoardDefinition, found: Measured, known: Known) -> dict[str, Any]:
+def _said(board: BoardDefinition, found: Measured, known: PolicyView) -> dict[str, Any]:
     """What is to be told of a board; nothing if its score and its end are those that were told."""
     state: State = known[NAME]
     held = state["scores"].get(board.name)
@@ -98,7 +98,7 @@ def _said(board: BoardDefinition, found: Measured, known: Known) -> dict[str, An
     return {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end}
 
 
-def _look_at(board: BoardDefinition, found: Measured, known: Known, looks: int) -> int | None:
+def _look_at(board: BoardDefinition, found: Measured, known: PolicyView, looks: int) -> int | None:
     """When to look again if nothing more is told: once time or an event that lies ahead may change the number.
 
     Of many events that lie ahead few do, so that of these as many are looked at: the timer is set for one that does.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadline.capabilities.events.forms import instant
@@ -71,18 +71,28 @@ def _words_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
 
 
 def _newest_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
-    strength, usual, expiry = derivation.strength, derivation.usual, _expiry_reader(derivation)
+    strength, usual = derivation.strength, derivation.usual
+    expiry = None if derivation.expires_after is None else _expiry_reader(derivation)
     # Behind the words of the value stand confidence and expiry, where events tell them.
     dated = derivation.expires_at is not None
     unsure = derivation.confidence is not None and type(derivation.confidence) is not int
     single = derivation.value is not None
-    fields = [(name, _field_reader(aggregate, place)) for name, aggregate, place in derivation.told]
+    fields = [(name, None if of == "last" else _field_reader(of, place), place) for name, of, place in derivation.told]
 
     def read(piece: Piece) -> list[Claim]:
-        words, (at, id, *_) = piece[WORDS], piece[TAIL]
-        value = words[0] if single else {name: field(piece) for name, field in fields}
+        words, tail = piece[WORDS], piece[TAIL]
+        at, id = tail[0], tail[1]
+        value: Any
+        if single:
+            value = words[0]
+        else:
+            value = {}
+            for name, field, place in fields:
+                value[name] = words[place] if field is None else field(piece)
         told = words[-1 - dated] if unsure else None
-        until = expiry(at, words[-1] if dated else None)
+        until = words[-1] if dated else None
+        if expiry is not None:
+            until = expiry(at, until)
         return [Claim(strength, at, id, "", value, usual if told is None else told, until, ())]
 
     return read
@@ -101,8 +111,6 @@ def _expiry_reader(derivation: Derivation) -> Callable[[int, int | None], int | 
 
 
 def _field_reader(aggregate: str, place: int) -> Callable[[Piece], Any]:
-    if aggregate == "last":
-        return lambda piece: piece[WORDS][place]
     if (of_cell := _OF_CELLS.get(aggregate)) is not None:
         return lambda piece: of_cell(piece[CELLS + place])
     of_times = _OF_TIMES[aggregate]
@@ -159,19 +167,18 @@ def agreed(claims: Sequence[Claim]) -> float:
     return round(share, 4)
 
 
-def by_value(claims: Iterable[Claim]) -> list[list[Claim]]:
+def by_value(claims: Sequence[Claim]) -> list[list[Claim]]:
     """Claims of one fact that say the same together: the strongest value first, of equals the surest, then the newest.
 
     Of each voice its newest word counts, whichever derivation it was made by. Claims of different strength never stand
     together: what an agent infers makes no surer what events say. Weaker ones that agree with the first value are left
     out: they speak neither for it nor against it.
     """
+    if len(claims) == 1:
+        return [list(claims)]
     groups: dict[tuple[int, bytes], list[Claim]] = {}
-    listed = list(claims)
-    if len(listed) == 1:
-        return [listed]
     words: dict[tuple[int, str], Claim] = {}
-    for claim in listed:
+    for claim in claims:
         held = words.setdefault((claim.strength, claim.voice), claim)
         if (claim.at, claim.id, claim.confidence) > (held.at, held.id, held.confidence):
             words[claim.strength, claim.voice] = claim

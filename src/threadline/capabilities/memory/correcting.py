@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -19,15 +19,22 @@ from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded
 from threadline.kernel.event import Receipt
 from threadline.kernel.limits import FACT_VALUE_BYTES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithLog, WithReader, WithRecorder
 from threadline.kernel.time import parse_time
 
 FactIds = Annotated[list[Annotated[str, Meta(max_length=150)]], Meta(description="Facts as type/key.", max_length=8)]
 
 
-def _known(context: Context, person: str) -> dict[str, Any]:
+class Needs(WithReader, WithLog, WithRecorder, Protocol):
+    """What is needed here of the engine."""
+
+
+def _known(context: Context[Needs], person: str) -> dict[str, Any]:
     """Memory with what was just recorded in it."""
-    again = context.engine.person(context.workspace, person)
-    memory: dict[str, Any] = context.engine.views(again, context.engine.now(), names=["memory"])["memory"]
+    again = context.engine.reader.person(context.workspace, person)
+    memory: dict[str, Any] = context.engine.reader.views(again, context.engine.recorder.now(), names=["memory"])[
+        "memory"
+    ]
     return memory
 
 
@@ -67,7 +74,7 @@ class RememberResult(msgspec.Struct, kw_only=True):
     ]
 
 
-def _remember(context: Context, params: RememberParams) -> RememberResult:
+def _remember(context: Context[Needs], params: RememberParams) -> RememberResult:
     type = _TYPES.get(params.source)
     if type is None:
         raise InvalidValue(f"source must be one of {', '.join(_TYPES)}; what events say is derived from them")
@@ -81,7 +88,7 @@ def _remember(context: Context, params: RememberParams) -> RememberResult:
         raise InvalidValue("a fact cannot be null; to take one back use `retract`")
     if keep(params.value) is None:
         raise LimitExceeded(f"a value has at most {FACT_VALUE_BYTES_MAX} bytes and numbers of 64 bits")
-    person = context.engine.person(context.workspace, params.id)
+    person = context.engine.reader.person(context.workspace, params.id)
     properties = {"type": params.type, "key": params.key, "value": params.value}
     if params.confidence is not None:
         properties["confidence"] = params.confidence
@@ -95,7 +102,7 @@ def _remember(context: Context, params: RememberParams) -> RememberResult:
     source = context.source
     identifier, key = place_and_key(context, person, type, request, named=params.request, source=source)
     event = wish(context, identifier, type, properties, key, source=source)
-    receipt = context.engine.record([event], known=True)[0]
+    receipt = context.engine.recorder.record([event], known=True)[0]
     fact = _known(context, person.id).get(params.type, {}).get(params.key)
     # What was just told is among the newest events of its fact; told again, it may not be any more.
     kept = fact is not None and (receipt.status == "duplicate" or receipt.id in fact["source_event_ids"])
@@ -137,19 +144,19 @@ class RetractResult(msgspec.Struct, kw_only=True):
     gone: Annotated[list[str], Meta(description="Facts that are gone, as type/key, those that rested on it included.")]
 
 
-def _retract(context: Context, params: RetractParams) -> RetractResult:
-    person = context.engine.person(context.workspace, params.id)
+def _retract(context: Context[Needs], params: RetractParams) -> RetractResult:
+    person = context.engine.reader.person(context.workspace, params.id)
     before = memory_of(context, person)
     named = params.request
     parts = (FACT_RETRACTED, params.type, params.key, named or f"at {person.position}")
     identifier, key = place_and_key(context, person, *parts, named=named)
-    if context.engine.event_of_key(context.workspace, WISHES, key) is None:
+    if context.engine.log.of_key(context.workspace, WISHES, key) is None:
         found_fact(before, params.type, params.key)
         if sum(1 for each in before["retracted"] if each["retraction"]) >= FACTS_RETRACTED_MAX:
             raise LimitExceeded(f"{FACTS_RETRACTED_MAX} facts of this person are retracted; no more can be")
     properties = {"type": params.type, "key": params.key} | ({"reason": params.reason} if params.reason else {})
     event = wish(context, identifier, FACT_RETRACTED, properties, key)
-    receipt = context.engine.record([event], known=True)[0]
+    receipt = context.engine.recorder.record([event], known=True)[0]
     left = _ids(_known(context, person.id))
     return RetractResult(person=person.id, receipt=receipt, gone=[id for id in _ids(before) if id not in left])
 
@@ -185,12 +192,12 @@ class UnretractResult(msgspec.Struct, kw_only=True):
     back: Annotated[list[str], Meta(description="Facts that are back, as type/key.")]
 
 
-def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
+def _unretract(context: Context[Needs], params: UnretractParams) -> UnretractResult:
     engine = context.engine
-    retraction = engine.event(context.workspace, checked_id(params.id))
+    retraction = engine.log.event(context.workspace, checked_id(params.id))
     if retraction.event.type != FACT_RETRACTED:
         raise Conflict(f"event {params.id} is a {retraction.event.type}, not a retraction")
-    person = engine.asker.by_thread(retraction.thread)
+    person = engine.reader.person_of(retraction)
     before = _ids(memory_of(context, person))
     properties = {
         "type": retraction.event.properties["type"],
@@ -202,7 +209,7 @@ def _unretract(context: Context, params: UnretractParams) -> UnretractResult:
     key = derived_key(FACT_RESTORED, retraction.id)
     # It goes where the retraction is: with it if people are parted, and the same wish whoever they have become.
     identifier = person.identifiers[retraction.thread]
-    receipt = engine.record([wish(context, identifier, FACT_RESTORED, properties, key)], known=True)[0]
+    receipt = engine.recorder.record([wish(context, identifier, FACT_RESTORED, properties, key)], known=True)[0]
     back = [id for id in _ids(_known(context, person.id)) if id not in before]
     return UnretractResult(person=person.id, receipt=receipt, back=back)
 

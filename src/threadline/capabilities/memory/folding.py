@@ -11,14 +11,14 @@ Codes stand for derivations. A part that holds nothing is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from threadline.capabilities.memory.definition import CERTAINTY, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_RESTORED
 from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, Pieces, State, hash_of
-from threadline.capabilities.memory.paths import Element, keep
+from threadline.capabilities.memory.paths import SURELY_SHORT, Element, keep
 from threadline.capabilities.memory.pieces import (
     CELLS,
     RESTORED,
@@ -37,101 +37,150 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import to_fixed
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACT_RETRACTIONS_MAX, FACTS_RETRACTED_MAX
+from threadline.kernel.projection import Fold
 from threadline.kernel.time import parse_time
 
+Add = Callable[[Pieces, Recorded, str, Element, bool], bool]
+"""Adds an event to the piece of this name; answers whether the event makes that fact. The last argument: whether the
+event has added to it before, by another of its lines."""
 
-def fold_maker(maker: Maker, state: State, recorded: Recorded, *, sorting: bool = True) -> bool:
-    """Add an event to the pieces of the facts that it makes; answers whether it makes any. ``sorting``: whether too
-    many facts that expire are sorted out."""
-    event = recorded.event
-    if not maker.where.test(event):
-        return False
-    add = _add_said if maker.derivation.says else _add_made
-    if not maker.many:
-        # The piece of its one fact stands in the state itself.
-        if maker.recalled is None or maker.part(event.properties, event) is not None:
-            return add(maker, state, recorded, maker.code, event.properties, False)
-        return False
-    made = maker.made(event)
-    if not made:
-        return False
-    pieces: Pieces = state.get(maker.code, {})
-    # Several lines of one event that make the same fact are one event: all add to the sums, the first is the word.
-    seen: set[str] = set()
-    for part, element in made:
-        if add(maker, pieces, recorded, part, element, part in seen):
-            seen.add(part)
-    if sorting and maker.room and len(pieces) > maker.room:
-        sort_out(maker, state, pieces, event.occurred_at)
-    if pieces:
-        state[maker.code] = pieces
-    else:
-        state.pop(maker.code, None)
-    return bool(seen)
+
+def fold_of(maker: Maker, *, sorting: bool = True) -> Fold:
+    """What adds an event to the pieces of the facts that it makes. ``sorting``: whether too many facts that expire are
+    sorted out."""
+    add = _adder_of_voices(maker) if maker.derivation.says else _adder_of_newest(maker)
+    return _fold_of_many(maker, add, sorting) if maker.many else _fold_of_one(maker, add)
+
+
+def _fold_of_one(maker: Maker, add: Add) -> Fold:
+    code, test = maker.code, maker.where.test if maker.where else None
+    recalls = maker.recalled is not None
+
+    def fold(state: State, recorded: Recorded) -> State | None:
+        # The piece of the one fact stands in the state itself.
+        event = recorded.event
+        if test is not None and not test(event):
+            return None
+        if recalls and maker.part(event.properties, event) is None:
+            return None
+        return state if add(state, recorded, code, event.properties, False) else None
+
+    return fold
+
+
+def _fold_of_many(maker: Maker, add: Add, sorting: bool) -> Fold:
+    code, test, room = maker.code, maker.where.test if maker.where else None, maker.room if sorting else 0
+
+    def fold(state: State, recorded: Recorded) -> State | None:
+        event = recorded.event
+        if test is not None and not test(event):
+            return None
+        made = maker.made(event)
+        if not made:
+            return None
+        pieces: Pieces = state.get(code, {})
+        # Several lines of one event that make the same fact are one event: all add to the sums, the first is the word.
+        seen: set[str] = set()
+        for part, element in made:
+            if add(pieces, recorded, part, element, part in seen):
+                seen.add(part)
+        if room and len(pieces) > room:
+            sort_out(maker, state, pieces, event.occurred_at)
+        if pieces:
+            state[code] = pieces
+        else:
+            state.pop(code, None)
+        return state if seen else None
+
+    return fold
 
 
 def facts_made(maker: Maker, recorded: Recorded) -> Iterator[tuple[str, str]]:
     """Type and key of each fact that an event makes, whether or not it is kept."""
     state: State = {}
-    fold_maker(maker, state, recorded, sorting=False)
+    fold_of(maker, sorting=False)(state, recorded)
     if state:
         yield from map(maker.fact, maker.pieces(state[maker.code]))
 
 
-def _add_made(maker: Maker, pieces: Pieces, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
-    """Add to a piece that keeps the newest words of all sources together; answers whether the event had any."""
-    event = recorded.event
-    at, id = event.occurred_at, recorded.id
-    words = [keep(getter(element, event)) for getter in maker.lasts]
-    cells = [(aggregate, reader(element, event)) for aggregate, reader in maker.cells]
-    if not maker.counted and words.count(None) == len(words) and all(found is None for _, found in cells):
-        return False
-    if maker.added and not again:
-        words += maker.constants
-        if maker.confidence is not None:
-            words.append(_confidence(maker, element, event))
-        if maker.expires_at is not None:
-            words.append(_instant(maker.expires_at(element, event)))
-    piece = pieces.get(part)
-    if piece is None:
-        if not again:
-            opened = [open_cell(aggregate, at, id, found) for aggregate, found in cells]
-            _keep(maker, pieces, part, [1, at, [at, id], words, *opened])
-    elif again:
-        _add_to_cells(piece, at, id, [each if each[0] == "sum" else (each[0], None) for each in cells])
-    else:
-        if note_event(piece, at, id, maker.tail):
-            piece[WORDS] = words
-        if cells:
-            _add_to_cells(piece, at, id, cells)
-    return True
+def _adder_of_newest(maker: Maker) -> Add:
+    """For pieces that keep the newest words of all sources together."""
+    lasts, readers, length = maker.lasts, maker.cells, maker.tail
+    is_counted, is_more_told, most = maker.counted, maker.added, len(maker.lasts)
+
+    def add(pieces: Pieces, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
+        event = recorded.event
+        words = []
+        for name, otherwise in lasts:
+            value = element.get(name)
+            if value is None and otherwise is not None:
+                value = otherwise(element, event)
+            if value is not None and (value.__class__ is not str or len(value) > SURELY_SHORT):
+                value = keep(value)
+            words.append(value)
+        cells = [(aggregate, reader(element, event)) for aggregate, reader in readers] if readers else ()
+        if not is_counted and words.count(None) == most and all(found is None for _, found in cells):
+            return False
+        at, id = event.occurred_at, recorded.id
+        if is_more_told and not again:
+            _tell_more(maker, words, element, event)
+        piece = pieces.get(part)
+        if piece is None:
+            if not again:
+                opened = [open_cell(aggregate, at, id, found) for aggregate, found in cells]
+                _keep(maker, pieces, part, [1, at, [at, id], words, *opened])
+        elif again:
+            _add_to_cells(piece, at, id, [each if each[0] == "sum" else (each[0], None) for each in cells])
+        else:
+            if note_event(piece, at, id, length):
+                piece[WORDS] = words
+            if cells:
+                _add_to_cells(piece, at, id, cells)
+        return True
+
+    return add
 
 
-def _add_to_cells(piece: Piece, at: int, id: str, cells: list[tuple[str, Any]]) -> None:
+def _tell_more(maker: Maker, words: list[Any], element: Element, event: Event) -> None:
+    """Put what stands behind the last fields: constants, confidence and expiry."""
+    words += maker.constants
+    if maker.confidence is not None:
+        words.append(_confidence(maker, element, event))
+    if maker.expires_at is not None:
+        words.append(_instant(maker.expires_at(element, event)))
+
+
+def _add_to_cells(piece: Piece, at: int, id: str, cells: Iterable[tuple[str, Any]]) -> None:
     for place, (aggregate, found) in enumerate(cells, CELLS):
         piece[place] = add_to_cell(piece[place], aggregate, at, id, found)
 
 
-def _add_said(maker: Maker, pieces: Pieces, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
-    """Add to a piece that keeps sources apart; answers whether the event says anything."""
-    event = recorded.event
-    at, id = event.occurred_at, recorded.id
-    value = keep(maker.lasts[0](element, event))
-    if value is None or again:
-        return value is not None
-    confidence = None if maker.confidence is None else _confidence(maker, element, event)
-    until = None if maker.expires_at is None else _instant(maker.expires_at(element, event))
-    premises = None if maker.derived_from is None else _premises(maker.derived_from(element, event))
-    # What a person says of themselves is one voice, whichever application it was said to.
-    voice = "" if maker.derivation.source == USER_DECLARED else event.source
-    word = [at, id, value, confidence, until, premises]
-    piece = pieces.get(part)
-    if piece is None:
-        _keep(maker, pieces, part, [1, at, [at, id], {voice: word}])
-    else:
-        note_event(piece, at, id, maker.tail)
-        add_word(piece[WORDS], voice, word)
-    return True
+def _adder_of_voices(maker: Maker) -> Add:
+    """For pieces that keep sources apart."""
+    [(name, otherwise)] = maker.lasts
+
+    def add(pieces: Pieces, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
+        event = recorded.event
+        at, id = event.occurred_at, recorded.id
+        value = element.get(name)
+        value = keep(otherwise(element, event) if value is None and otherwise is not None else value)
+        if value is None or again:
+            return value is not None
+        confidence = None if maker.confidence is None else _confidence(maker, element, event)
+        until = None if maker.expires_at is None else _instant(maker.expires_at(element, event))
+        premises = None if maker.derived_from is None else _premises(maker.derived_from(element, event))
+        # What a person says of themselves is one voice, whichever application it was said to.
+        voice = "" if maker.derivation.source == USER_DECLARED else event.source
+        word = [at, id, value, confidence, until, premises]
+        piece = pieces.get(part)
+        if piece is None:
+            _keep(maker, pieces, part, [1, at, [at, id], {voice: word}])
+        else:
+            note_event(piece, at, id, maker.tail)
+            add_word(piece[WORDS], voice, word)
+        return True
+
+    return add
 
 
 def _confidence(maker: Maker, element: Element, event: Event) -> int | None:

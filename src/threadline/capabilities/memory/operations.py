@@ -26,6 +26,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import EVENTS_PAGE_MAX, FACT_KEY_LENGTH_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import format_duration
 
 FactType = Literal["fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form"]
@@ -108,20 +109,20 @@ class MemoryResult(msgspec.Struct, kw_only=True):
     retracted: Annotated[list[RetractedView], Meta(description="Of the type asked for.")]
 
 
-def memory_of(context: Context, person: Any) -> dict[str, Any]:
+def memory_of(context: Context[WithReader], person: Person) -> dict[str, Any]:
     """The view of a person's memory now."""
-    views = context.engine.views(person, context.now, names=["memory"])
+    views = context.engine.reader.views(person, context.now, names=["memory"])
     memory: dict[str, Any] = views["memory"]
     return memory
 
 
-def _read(context: Context, params: MemoryParams | FactParams) -> tuple[Then, dict[str, Any]]:
+def _read(context: Context[WithReader], params: MemoryParams | FactParams) -> tuple[Then, dict[str, Any]]:
     """Whose memory is asked for and as of when, and the memory."""
     asked = then(context, params.id, params.as_of, params.known)
     return asked, asked.views("memory")["memory"]
 
 
-def _memory(context: Context, params: MemoryParams) -> MemoryResult:
+def _memory(context: Context[WithReader], params: MemoryParams) -> MemoryResult:
     asked, memory = _read(context, params)
     wanted = TYPES if params.type is None else (params.type,)
     found = [fact for type in sorted(wanted) for fact in memory.get(type, {}).values()]
@@ -163,7 +164,7 @@ class FactParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     known: Known = "then"
 
 
-def _fact(context: Context, params: FactParams) -> FactView:
+def _fact(context: Context[WithReader], params: FactParams) -> FactView:
     _, memory = _read(context, params)
     return fact_view(found_fact(memory, params.type, params.key))
 
@@ -211,11 +212,11 @@ class VariablesResult(msgspec.Struct, kw_only=True):
     missing: Annotated[list[str], Meta(description="The variables without a value.")]
 
 
-def _variables(context: Context, params: VariablesParams) -> VariablesResult:
+def _variables(context: Context[WithReader], params: VariablesParams) -> VariablesResult:
     names = list(dict.fromkeys([*comma_separated(params.names), *params.variables]))
     if not names:
         raise InvalidValue("name the variables: in `names`, separated by commas, or one by one in `variables`")
-    person = context.engine.person(context.workspace, params.id)
+    person = context.engine.reader.person(context.workspace, params.id)
     facts = memory_of(context, person)
     values = {name: resolve(facts, name) for name in names}
     return VariablesResult(person=person.id, values=values, missing=[name for name in names if values[name] is None])
@@ -264,12 +265,12 @@ def lineage_operation(derivations: DerivationSet) -> Operation:
     makers = make_makers(derivations)
     types = derivations.event_types | RETRACTIONS
 
-    def run(context: Context, params: LineageParams) -> LineagePage:
-        person = context.engine.person(context.workspace, params.id)
+    def run(context: Context[WithReader], params: LineageParams) -> LineagePage:
+        person = context.engine.reader.person(context.workspace, params.id)
         found: list[Any] = []
         after, wanted, size = read_cursor(params.cursor), (params.type, params.key), max(params.limit, 100)
         for _ in range(_PAGES_MAX):
-            page = context.engine.events(person, types=types, after=after, limit=size, reverse=True)
+            page = context.engine.reader.events(person, types=types, after=after, limit=size, reverse=True)
             for recorded in page:
                 after = (recorded.event.occurred_at, recorded.id)
                 if wanted in facts_of(makers, recorded):
@@ -292,7 +293,7 @@ def lineage_operation(derivations: DerivationSet) -> Operation:
     )
 
 
-def _page(person: Any, found: list[Any], following: str) -> LineagePage:
+def _page(person: Person, found: list[Any], following: str) -> LineagePage:
     return LineagePage(person=person.id, events=[event_view(recorded) for recorded in found], next=following)
 
 

@@ -25,7 +25,7 @@ _SLUG_LENGTH_MAX = 64
 _SLUG_READ_MAX = 1_000
 _ACCENTED = ("LATIN ", "GREEK ", "CYRILLIC ")
 """Scripts whose letters are the same letters with and without their marks. In others a mark may be a vowel."""
-_SURELY_SHORT = FACT_VALUE_BYTES_MAX // 4
+SURELY_SHORT = FACT_VALUE_BYTES_MAX // 4
 """Characters of a text that has at most `FACT_VALUE_BYTES_MAX` bytes whatever they are."""
 
 
@@ -39,21 +39,45 @@ class Places:
 
     def getter(self) -> Getter:
         """A function that follows the paths; it answers None where none leads anywhere."""
-        if len(self.steps) == 1 and len(self.steps[0]) == 1:
-            name = self.steps[0][0]
-            return lambda element, event: element.get(name)
-        paths = tuple(_rooted(steps, self.of_entries) for steps in self.steps)
+        getters = [_getter_of(*_rooted(steps, self.of_entries)) for steps in self.steps]
+        if len(getters) == 1:
+            return getters[0]
 
         def find(element: Element, event: Event) -> Any:
-            for root, steps in paths:
-                value: Any = element if root == "" else event.properties if root == "event" else event.context
-                for step in steps:
-                    value = follow(value, step)
+            for getter in getters:
+                value = getter(element, event)
                 if value is not None:
                     return value
             return None
 
         return find
+
+    def first_and_rest(self) -> tuple[Any, Getter | None]:
+        """The name of a field that counts where there is one, and what else to look at. None as a name: look at once;
+        as a getter: there is nothing else."""
+        first, *rest = self.steps
+        if len(first) > 1:
+            return None, self.getter()
+        return first[0], Places(tuple(rest), self.of_entries).getter() if rest else None
+
+
+def _getter_of(root: str, steps: tuple[str, ...]) -> Getter:
+    """A function that follows one path from its root."""
+    name, *rest = steps
+    if not rest:
+        if root == "":
+            return lambda element, event: element.get(name)
+        if root == "event":
+            return lambda element, event: event.properties.get(name)
+        return lambda element, event: event.context.get(name)
+
+    def find(element: Element, event: Event) -> Any:
+        value: Any = element if root == "" else event.properties if root == "event" else event.context
+        for step in steps:
+            value = follow(value, step)
+        return value
+
+    return find
 
 
 def _rooted(steps: tuple[str, ...], of_entries: bool) -> tuple[str, tuple[str, ...]]:
@@ -200,7 +224,7 @@ def keep(value: Any) -> Any:
     """The value if a fact may hold it, else None: plain or nested, of at most `FACT_VALUE_BYTES_MAX` bytes."""
     kind = type(value)
     if kind is str:
-        small = len(value) <= _SURELY_SHORT or len(value.encode("utf-8", "surrogatepass")) <= FACT_VALUE_BYTES_MAX
+        small = len(value) <= SURELY_SHORT or len(value.encode("utf-8", "surrogatepass")) <= FACT_VALUE_BYTES_MAX
         return value if small else None
     if kind is int:
         return value if _INTEGER_MIN <= value <= _INTEGER_MAX else None

@@ -30,12 +30,12 @@ SAID_AT, SAID_ID, SAID_VALUE, SAID_CONFIDENCE, SAID_UNTIL, SAID_PREMISES = range
 def note_event(piece: Piece, at: int, id: str, length: int) -> bool:
     """Count one more event, with ``length`` places for the newest ones; answers whether it is the newest so far."""
     piece[COUNT] += 1
-    piece[FIRST_AT] = min(piece[FIRST_AT], at)
     tail = piece[TAIL]
-    if (at, id) > (tail[0], tail[1]):
+    if at > tail[0] or (at == tail[0] and id > tail[1]):
         tail[0:0] = (at, id)
         del tail[length:]
         return True
+    piece[FIRST_AT] = min(piece[FIRST_AT], at)
     for place in range(2, length, 2):
         if place == len(tail) or (at, id) > (tail[place], tail[place + 1]):
             tail[place:place] = (at, id)

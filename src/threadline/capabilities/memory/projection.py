@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from threadline.capabilities.memory.definition import TYPES, DerivationSet
-from threadline.capabilities.memory.folding import facts_made, fold_maker, fold_retraction
+from threadline.capabilities.memory.folding import facts_made, fold_of, fold_retraction
 from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.merging import merge
 from threadline.capabilities.memory.parts import State
@@ -78,10 +78,14 @@ def _feeds(derivations: DerivationSet, path: tuple[str, ...]) -> frozenset[str] 
 
 
 def _fold_of(makers: list[Maker]) -> Fold:
+    folds = [fold_of(maker) for maker in makers]
+    if len(folds) == 1:
+        return folds[0]
+
     def fold(state: State, recorded: Recorded) -> State | None:
         touched = None
-        for maker in makers:
-            if fold_maker(maker, state, recorded):
+        for each in folds:
+            if each(state, recorded) is not None:
                 touched = state
         return touched
 

@@ -16,7 +16,7 @@ from threadline.capabilities.memory.claims import (
     voided,
 )
 from threadline.capabilities.memory.definition import SOURCES
-from threadline.capabilities.memory.folding import fold_maker
+from threadline.capabilities.memory.folding import fold_of
 from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
 from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
@@ -41,14 +41,16 @@ class Reader:
         pieces, retracted = self._sorted_out(state)
         self._refold(pieces, retracted, events)
         self._pass_over(pieces, state, now)
-        said = {
-            fact: [claim for maker, _, piece in held for claim in maker.claims(piece)] for fact, held in pieces.items()
-        }
+        said: dict[FactId, list[Claim]] = {}
+        for fact, held in pieces.items():
+            claims = said[fact] = []
+            for maker, _, piece in held:
+                claims += maker.claims(piece)
         bounds = voided(said, {fact: entry[0] for fact, entry in retracted.items()}, now)
         shown: dict[str, Any] = {}
         gone = set(retracted)
         for fact in sorted(said):
-            living = [claim for claim in said[fact] if claim.lives(now)]
+            living = [claim for claim in said[fact] if claim.expires_at is None or claim.expires_at > now]
             known = [claim for claim in living if cause_of(claim, bounds) is None] if bounds else living
             if known:
                 shown.setdefault(fact[0], {})[fact[1]] = _fact(fact, known, pieces[fact])
@@ -134,7 +136,7 @@ class Reader:
                         if recorded.event.occurred_at > at:
                             for each in self._makers.get(recorded.event.type, ()):
                                 if each.code == maker.code:
-                                    fold_maker(each, fresh, recorded, sorting=False)
+                                    fold_of(each, sorting=False)(fresh, recorded)
                     made = maker.pieces(fresh[maker.code]) if fresh else {}
                     if name in made:
                         kept.append((maker, name, made[name]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded, pair_key
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithCatalogue, WithDelivery, WithLog, WithReader, WithRejected
 from threadline.kernel.rejected import KEY_LENGTH_MAX
 
 REJECTED_LOOKED_AT_MAX = 5_000
@@ -72,7 +73,11 @@ class Message(msgspec.Struct, kw_only=True):
     rejected: Annotated[list[RejectedView], Meta(description="What was refused under this key, newest first.")] = []
 
 
-def _message(context: Context, params: MessageParams) -> Message:
+class Needs(WithReader, WithLog, WithRejected, WithDelivery, WithCatalogue, Protocol):
+    """What is needed here of the engine."""
+
+
+def _message(context: Context[Needs], params: MessageParams) -> Message:
     recorded = _accepted(context, params)
     refused = _refused(context, params)
     if recorded is None:
@@ -84,16 +89,15 @@ def _message(context: Context, params: MessageParams) -> Message:
             )
         return Message(message_id=params.message_id, outcome="rejected", rejected=refused)
     engine = context.engine
-    person = engine.asker.by_thread(recorded.thread)
+    person = engine.reader.person_of(recorded)
     caused = _caused(engine, person, recorded)
-    steps = engine.catalogue.plan(recorded.event.type).steps
     return Message(
         message_id=params.message_id,
         outcome="conflict" if any(each.event_id == recorded.id for each in refused) else "accepted",
         event=event_view(recorded, person.id),
         person=person.id,
         position=person.position,
-        touched=[engine.catalogue.projections[index].name for index, _ in steps],
+        touched=engine.catalogue.folds(recorded.event.type),
         caused=[event_view(each) for each in caused],
         effects=[effect for each in caused for effect in _effects(context, each)],
         rejected=refused,
@@ -105,22 +109,22 @@ def _keys(message_id: str) -> list[str]:
     return list(dict.fromkeys([message_id, pair_key(message_id)]))
 
 
-def _accepted(context: Context, params: MessageParams) -> Recorded | None:
+def _accepted(context: Context[WithLog], params: MessageParams) -> Recorded | None:
     sources = [params.source] if params.source else _sources(context)
-    found: Recorded | None = context.engine.event_of_keys(context.workspace, sources, _keys(params.message_id))
+    found: Recorded | None = context.engine.log.of_keys(context.workspace, sources, _keys(params.message_id))
     return found
 
 
-def _sources(context: Context) -> list[str]:
+def _sources(context: Context[WithLog]) -> list[str]:
     """The sources that this workspace knows, the caller's own first."""
-    return list(dict.fromkeys([context.source, "direct", *context.engine.sources(context.workspace)]))
+    return list(dict.fromkeys([context.source, "direct", *context.engine.log.sources(context.workspace)]))
 
 
-def _refused(context: Context, params: MessageParams) -> list[RejectedView]:
+def _refused(context: Context[WithRejected], params: MessageParams) -> list[RejectedView]:
     found: list[RejectedView] = []
     keys, cursor = _keys(params.message_id), ""
     for _ in range(REJECTED_LOOKED_AT_MAX // _REJECTED_PAGE):
-        page = context.engine.rejected_page(context.workspace, cursor, _REJECTED_PAGE)
+        page = context.engine.rejected.page(context.workspace, cursor, _REJECTED_PAGE)
         found += [
             rejected_view(entry)
             for _, entry in page
@@ -137,7 +141,7 @@ def _told(payload: Any) -> list[Any]:
     return [payload.get(name) for name in ("key", "messageId", "id")] if isinstance(payload, dict) else []
 
 
-def _caused(engine: Any, person: Any, cause: Recorded) -> list[Recorded]:
+def _caused(engine: WithReader, person: Person, cause: Recorded) -> list[Recorded]:
     """The events that came of an event, in the order of recording.
 
     They commit together with it. They occurred where the policy says, at its own time or later, or at the instant of
@@ -145,7 +149,7 @@ def _caused(engine: Any, person: Any, cause: Recorded) -> list[Recorded]:
     """
     pool: dict[str, Recorded] = {}
     for start in (cause.event.occurred_at, cause.recorded_at):
-        page = engine.events(person, start=start, limit=EVENTS_PAGE_MAX)
+        page = engine.reader.events(person, start=start, limit=EVENTS_PAGE_MAX)
         pool.update((each.id, each) for each in page if each.cause and each.recorded_at >= cause.recorded_at)
     found: dict[str, Recorded] = {}
     causes = {cause.id}
@@ -155,7 +159,7 @@ def _caused(engine: Any, person: Any, cause: Recorded) -> list[Recorded]:
     return sorted(found.values(), key=lambda each: (each.recorded_at, each.thread, each.sequence))
 
 
-def _effects(context: Context, caused: Recorded) -> Iterator[MessageEffect]:
+def _effects(context: Context[Needs], caused: Recorded) -> Iterator[MessageEffect]:
     if caused.event.type == DECISION_MADE and word_of(caused) is not None:
         for each in consequences(context, caused):
             if each.effect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -13,6 +13,7 @@ from threadline.capabilities.people.operations import PersonSummary, summary
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithCatalogue, WithIdentity, WithLog, WithReader
 
 Reason = Annotated[str, Meta(description="Why; it is kept in the event.", max_length=500)]
 
@@ -48,24 +49,28 @@ class MergeResult(msgspec.Struct, kw_only=True):
     person: PersonSummary
 
 
-def _merge_preview(context: Context, params: MergePreviewParams) -> MergeResult:
-    union, merged, objection = context.engine.preview_merge(context.workspace, params.id, params.other)
+class Needs(WithReader, WithLog, WithIdentity, WithCatalogue, Protocol):
+    """What is needed here of the engine."""
+
+
+def _merge_preview(context: Context[Needs], params: MergePreviewParams) -> MergeResult:
+    union, merged, objection = context.engine.identity.preview_merge(context.workspace, params.id, params.other)
     return MergeResult(
         done=False, survivor=union.id, merged=merged.id, objection=objection, person=summary(context, union)
     )
 
 
-def _merge(context: Context, params: MergeParams) -> MergeResult:
+def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
     if params.dry_run:
         return _merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
     engine = context.engine
-    one, other = (engine.person(context.workspace, ref) for ref in (params.id, params.other))
+    one, other = (engine.reader.person(context.workspace, ref) for ref in (params.id, params.other))
     told = _told(context, [one, other], MERGED, params.request)
     if told is None:
         if one.id == other.id:
             raise Conflict("they are already one person")
         request = params.request or derived_key("merge", *_standing(one, other))
-        survivor, merged = engine.merge(
+        survivor, merged = engine.identity.merge(
             context.workspace,
             one.id,
             other.id,
@@ -74,11 +79,11 @@ def _merge(context: Context, params: MergeParams) -> MergeResult:
             by=context.source,
             force=params.force,
         )
-        told = _told(context, [engine.person(context.workspace, survivor)], MERGED, request, merged=merged)
+        told = _told(context, [engine.reader.person(context.workspace, survivor)], MERGED, request, merged=merged)
     elif one.id != other.id:
         raise Conflict("this request was carried out before and undone since; give a new `request` to join them again")
     properties = told.event.properties
-    person = engine.person(context.workspace, properties["survivor"])
+    person = engine.reader.person(context.workspace, properties["survivor"])
     return MergeResult(
         done=True, survivor=person.id, merged=properties["merged"], event=told.id, person=summary(context, person)
     )
@@ -89,11 +94,11 @@ def _standing(*people: Any) -> list[str]:
     return sorted(f"{person.id}@{person.position}" for person in people)
 
 
-def _told(context: Context, people: list[Any], type_: str, request: str, **properties: str) -> Any:
+def _told(context: Context[WithReader], people: list[Any], type_: str, request: str, **properties: str) -> Any:
     """The event of a request that was carried out: the newest of these people's of a type that it caused, or None."""
     if request:
         for person in people:
-            for recorded in context.engine.all_events(person, types=frozenset({type_}), reverse=True):
+            for recorded in context.engine.reader.all_events(person, types=frozenset({type_}), reverse=True):
                 said = recorded.event.properties
                 if recorded.cause == request and all(said.get(name) == value for name, value in properties.items()):
                     return recorded
@@ -144,24 +149,24 @@ class SplitResult(msgspec.Struct, kw_only=True):
     event: Annotated[str, Meta(description="The event that tells of it.")] = ""
 
 
-def _split(context: Context, params: SplitParams) -> SplitResult:
+def _split(context: Context[Needs], params: SplitParams) -> SplitResult:
     engine = context.engine
     if params.dry_run:
-        kept, new = engine.preview_split(context.workspace, params.id, params.identifiers)
+        kept, new = engine.identity.preview_split(context.workspace, params.id, params.identifiers)
         return SplitResult(done=False, person=summary(context, kept), new=summary(context, new))
-    person = engine.person(context.workspace, params.id)
+    person = engine.reader.person(context.workspace, params.id)
     told = _told(context, [person], SPLIT, params.request)
     if told is None:
         request = params.request or derived_key("split", *_standing(person), *sorted(params.identifiers))
-        kept_id, new_id = engine.split(
+        kept_id, new_id = engine.identity.split(
             context.workspace, person.id, params.identifiers, request=request, reason=params.reason, by=context.source
         )
         return _split_result(context, kept_id, new_id, request)
     return _split_result(context, told.event.properties["person"], told.event.properties["split"], params.request)
 
 
-def _split_result(context: Context, person: str, new: str, request: str) -> SplitResult:
-    kept, apart = (context.engine.person(context.workspace, id) for id in (person, new))
+def _split_result(context: Context[Needs], person: str, new: str, request: str) -> SplitResult:
+    kept, apart = (context.engine.reader.person(context.workspace, id) for id in (person, new))
     if kept.id == apart.id:
         raise Conflict("this request was carried out before and undone since; give a new `request`")
     told = _told(context, [kept], SPLIT, request, split=new)
@@ -178,18 +183,20 @@ class UnmergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request: RequestKey = ""
 
 
-def _unmerge(context: Context, params: UnmergeParams) -> SplitResult:
+def _unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
     engine = context.engine
-    merge = engine.event(context.workspace, checked_id(params.id))
+    merge = engine.log.event(context.workspace, checked_id(params.id))
     if merge.event.type != MERGED:
         raise InvalidValue(f"event {params.id} is a {merge.event.type}, not a merge")
     # A merge can be undone once, so its own id names the wish.
     request = params.request or derived_key("unmerge", params.id)
-    survivor = engine.person(context.workspace, merge.event.properties["survivor"])
+    survivor = engine.reader.person(context.workspace, merge.event.properties["survivor"])
     told = _told(context, [survivor], SPLIT, request)
     if told is not None:
         return _split_result(context, told.event.properties["person"], told.event.properties["split"], request)
-    kept, back = engine.unmerge(context.workspace, params.id, request=request, reason=params.reason, by=context.source)
+    kept, back = engine.identity.unmerge(
+        context.workspace, params.id, request=request, reason=params.reason, by=context.source
+    )
     return _split_result(context, kept, back, request)
 
 
@@ -247,8 +254,8 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
     next: str = ""
 
 
-def _quarantine(context: Context, params: QuarantineParams) -> QuarantinePage:
-    found = context.engine.quarantined(context.workspace, params.after, params.limit + 1)
+def _quarantine(context: Context[WithIdentity], params: QuarantineParams) -> QuarantinePage:
+    found = context.engine.identity.quarantined(context.workspace, params.after, params.limit + 1)
     page = found[: params.limit]
     joins = [_join_view(each) for each in page if params.status in ("", each["status"])]
     return QuarantinePage(joins=joins, next=page[-1]["id"] if len(found) > params.limit else "")
@@ -268,8 +275,8 @@ class ReviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     join: Annotated[bool, Meta(description="true: join them across the limit; false: leave them apart for good.")]
 
 
-def _review(context: Context, params: ReviewParams) -> DoubtfulJoin:
-    return _join_view(context.engine.review(context.workspace, params.id, join=params.join, by=context.source))
+def _review(context: Context[WithIdentity], params: ReviewParams) -> DoubtfulJoin:
+    return _join_view(context.engine.identity.review(context.workspace, params.id, join=params.join, by=context.source))
 
 
 QUARANTINE = Operation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -26,6 +26,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event, Receipt, thread_id
 from threadline.kernel.limits import FUTURE_MAX_SECONDS, IDENTIFIER_LENGTH_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader, WithRecorder, WithStore
 from threadline.kernel.time import SECOND
 
 _PAGES_MAX = 50
@@ -100,7 +101,15 @@ class PersonView(msgspec.Struct, kw_only=True):
 _SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
 
 
-def _person(context: Context, params: PersonParams) -> PersonView:
+class Reads(WithReader, WithCatalogue, Protocol):
+    """What reading people needs of the engine."""
+
+
+class Needs(Reads, WithLog, WithRecorder, WithStore, Protocol):
+    """What listing and tagging people needs of the engine."""
+
+
+def _person(context: Context[Reads], params: PersonParams) -> PersonView:
     engine = context.engine
     # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
     asked = then(context, params.id, params.as_of)
@@ -109,7 +118,7 @@ def _person(context: Context, params: PersonParams) -> PersonView:
     profile = views.get("profile", {"traits": {}, "tags": [], "groups": {}})
     uses = views.get("identifiers", {})
     own = list(person.identifiers.values())
-    if asked.past is not None and any(str(each) not in uses for each in own):
+    if asked.past is not None and as_of is not None and any(str(each) not in uses for each in own):
         # What was linked later was nobody's then.
         own = asked.past.linked(person, as_of)
     return PersonView(
@@ -134,13 +143,13 @@ def _person(context: Context, params: PersonParams) -> PersonView:
     )
 
 
-def _newest(engine: Any, person: Any, limit: int, as_of: int | None) -> list[Any]:
+def _newest(engine: WithReader, person: Person, limit: int, as_of: int | None) -> list[Any]:
     """The newest events, or those that were the newest of what was known at an instant.
 
     Both hold what lies ahead and has been told, which is in no view yet.
     """
     stop = None if as_of is None else as_of + FUTURE_MAX_SECONDS * SECOND + 1
-    told = engine.all_events(person, stop=stop, reverse=True, size=limit)
+    told = engine.reader.all_events(person, stop=stop, reverse=True, size=limit)
     return list(islice((each for each in told if as_of is None or each.known_at <= as_of), limit))
 
 
@@ -212,7 +221,7 @@ class PeoplePage(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
 
 
-def _people(context: Context, params: PeopleParams) -> PeoplePage:
+def _people(context: Context[Needs], params: PeopleParams) -> PeoplePage:
     if sum(map(bool, (params.identifier, params.tag, params.group))) > 1:
         raise InvalidValue("give one of `identifier`, `tag` and `group`")
     if params.identifier:
@@ -224,16 +233,16 @@ def _people(context: Context, params: PeopleParams) -> PeoplePage:
     return PeoplePage(people=[summary(context, each) for each in found], next=following)
 
 
-def _named(context: Context, identifier: str) -> list[Any]:
+def _named(context: Context[WithReader], identifier: str) -> list[Any]:
     if ":" not in identifier:
         raise InvalidValue(f"{identifier!r} is not an identifier; write kind:value, e.g. user_id:42")
     try:
-        return [context.engine.person(context.workspace, identifier)]
+        return [context.engine.reader.person(context.workspace, identifier)]
     except NotFound:
         return []
 
 
-def _indexed(context: Context, table: str, value: str, params: PeopleParams) -> tuple[list[Any], str]:
+def _indexed(context: Context[Needs], table: str, value: str, params: PeopleParams) -> tuple[list[Any], str]:
     engine = context.engine
     # The row at `after` was on the page before; it may be gone by now, so one more is read and it is left out if there.
     rows = engine.store.query(
@@ -245,35 +254,35 @@ def _indexed(context: Context, table: str, value: str, params: PeopleParams) -> 
         # A partition is named by workspace and value together: where the name of a workspace holds the mark between
         # them, a row may be of another workspace, and is passed over.
         with contextlib.suppress(NotFound):
-            person = engine.person(context.workspace, id)
+            person = engine.reader.person(context.workspace, id)
             if _has_now(context, person, table, value):
                 found.append(person)
     return found, ids[-1] if ids and len(rows) == min(params.limit + 1, 1_000) else ""
 
 
-def _has_now(context: Context, person: Any, table: str, value: str) -> bool:
+def _has_now(context: Context[WithReader], person: Person, table: str, value: str) -> bool:
     """Whether somebody has a tag or is in a group whose row is there: the event of it may lie ahead of the clock."""
-    if context.engine.ahead(person, context.now) is None:
+    if context.engine.reader.as_of(person, context.now).ahead() is None:
         return True
-    return value in context.engine.views(person, context.now, names=["profile"])["profile"][f"{table}s"]
+    return value in context.engine.reader.views(person, context.now, names=["profile"])["profile"][f"{table}s"]
 
 
-def _everybody(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
+def _everybody(context: Context[WithReader], params: PeopleParams) -> tuple[list[Any], str]:
     found: list[Any] = []
     after = params.after
     for _ in range(_PAGES_MAX):
-        page, after = context.engine.people(context.workspace, after, params.limit - len(found))
+        page, after = context.engine.reader.people(context.workspace, after, params.limit - len(found))
         found += page
         if not after or len(found) == params.limit:
             break
     return found, after
 
 
-def summary(context: Context, person: Any) -> PersonSummary:
+def summary(context: Context[Reads], person: Person) -> PersonSummary:
     """A person in a list."""
     rules = context.engine.catalogue.rules
     ordered = sorted(person.identifiers.values(), key=rules.rank)
-    activity = context.engine.views(person, context.now, names=["activity"]).get("activity", {})
+    activity = context.engine.reader.views(person, context.now, names=["activity"]).get("activity", {})
     return PersonSummary(
         id=person.id, identifiers=[str(i) for i in ordered], events=person.position,
         created_at=instant(person.created_at), last_seen_at=activity.get("last_seen_at"),
@@ -313,7 +322,7 @@ class TagResult(msgspec.Struct, kw_only=True):
     receipts: list[Receipt]
 
 
-def _tag(context: Context, params: TagParams) -> TagResult:
+def _tag(context: Context[Needs], params: TagParams) -> TagResult:
     if both := set(params.add) & set(params.remove):
         raise InvalidValue(f"{min(both)!r} cannot be both added and removed")
     for tag in (*params.add, *params.remove):
@@ -321,25 +330,25 @@ def _tag(context: Context, params: TagParams) -> TagResult:
         if len(tag.encode("utf-8", "surrogatepass")) > IDENTIFIER_LENGTH_MAX:
             raise InvalidValue(f"a tag has at most {IDENTIFIER_LENGTH_MAX} bytes of UTF-8")
     engine = context.engine
-    person = engine.person(context.workspace, params.id)
+    person = engine.reader.person(context.workspace, params.id)
     tags = _tags(context, person)
     # With a request of its own a wish is told as it is, so that its repetition meets the same events. Without one,
     # what stands as wished needs no event, and the position makes a later wish of the same words another one.
     wishes = [(TAG_ADDED, tag) for tag in dict.fromkeys(params.add) if params.request or tag not in tags]
     wishes += [(TAG_REMOVED, tag) for tag in dict.fromkeys(params.remove) if params.request or tag in tags]
     events = [_tag_event(context, person, kind, tag, params.request) for kind, tag in wishes]
-    receipts = engine.record(events, known=True) if events else []
-    person = engine.person(context.workspace, person.id)
+    receipts = engine.recorder.record(events, known=True) if events else []
+    person = engine.reader.person(context.workspace, person.id)
     return TagResult(person=person.id, tags=_tags(context, person), receipts=receipts)
 
 
-def _tags(context: Context, person: Any) -> list[str]:
-    views = context.engine.views(person, context.engine.now(), names=["profile"])
+def _tags(context: Context[Needs], person: Person) -> list[str]:
+    views = context.engine.reader.views(person, context.engine.recorder.now(), names=["profile"])
     tags: list[str] = views["profile"]["tags"]
     return tags
 
 
-def _tag_event(context: Context, person: Any, kind: str, tag: str, request: str) -> Event:
+def _tag_event(context: Context[Needs], person: Person, kind: str, tag: str, request: str) -> Event:
     parts = (kind, tag, request or f"at {person.position}")
     identifier, key = place_and_key(context, person, *parts, named=request)
     return wish(context, identifier, kind, {"tag": tag}, key)

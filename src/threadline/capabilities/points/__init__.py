@@ -7,8 +7,7 @@ the commit that records it, so that it never overdraws, whoever else spends at t
 """
 
 from threadline.capabilities.points.calendar import Calendar
-from threadline.capabilities.points.definition import Multiplier, Points, Rule, Table
-from threadline.capabilities.points.loading import read_points
+from threadline.capabilities.points.definition import Multiplier, Points, Rule, Table, read_points
 from threadline.capabilities.points.policy import points_policy
 from threadline.capabilities.points.projection import points_projection
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -31,6 +31,7 @@ from threadline.capabilities.points.policy import SOURCE
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader, WithRecorder
 
 Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX)]
 Reason = Annotated[str, Meta(description="For what, in the words of the caller; kept in the ledger.", max_length=500)]
@@ -94,19 +95,27 @@ class PointsView(msgspec.Struct, kw_only=True):
     anomalies: list[Anomaly]
 
 
-def points_view(context: Context, person: Any, now: int) -> dict[str, Any]:
+class Reads(WithReader, WithCatalogue, Protocol):
+    """What reading points needs of the engine."""
+
+
+class Needs(Reads, WithLog, WithRecorder, Protocol):
+    """What changing points needs of the engine."""
+
+
+def points_view(context: Context[Reads], person: Person, now: int) -> dict[str, Any]:
     """What the projection says of a person. Raises `NotFound` where there are no points."""
     _must_be_on(context)
-    view: dict[str, Any] = context.engine.views(person, now, names=["points"])["points"]
+    view: dict[str, Any] = context.engine.reader.views(person, now, names=["points"])["points"]
     return view
 
 
-def _must_be_on(context: Context) -> None:
-    if "points" not in context.engine.catalogue.index:
+def _must_be_on(context: Context[WithCatalogue]) -> None:
+    if not context.engine.catalogue.has("points"):
         raise NotFound("points are switched off by `points: false`")
 
 
-def _points(context: Context, params: PointsParams) -> PointsView:
+def _points(context: Context[Reads], params: PointsParams) -> PointsView:
     _must_be_on(context)
     asked = then(context, params.id, params.as_of)
     told = {"as_of": None if asked.as_of is None else asked.shown_at, **asked.views("points")["points"]}
@@ -154,12 +163,12 @@ class LedgerPage(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
 
 
-def _ledger(context: Context, params: LedgerParams) -> LedgerPage:
+def _ledger(context: Context[WithReader], params: LedgerParams) -> LedgerPage:
     engine = context.engine
-    person = engine.person(context.workspace, params.id)
+    person = engine.reader.person(context.workspace, params.id)
     after = read_cursor(params.after)
     lines: list[LedgerLine] = []
-    for recorded in engine.all_events(person, types=LEDGER, after=after, reverse=True, size=params.limit):
+    for recorded in engine.reader.all_events(person, types=LEDGER, after=after, reverse=True, size=params.limit):
         if is_trusted(recorded.event) and (points := amount_of(recorded.event)) is not None:
             lines.append(_line(recorded, points))
             if len(lines) == params.limit:
@@ -211,10 +220,10 @@ class SpendResult(msgspec.Struct, kw_only=True):
     event: Annotated[EventId, Meta(description="The line of the ledger, or the refusal.")]
 
 
-def _spend(context: Context, params: SpendParams) -> SpendResult:
+def _spend(context: Context[Needs], params: SpendParams) -> SpendResult:
     person, id = _tell(context, params.id, POINTS_SPEND_REQUESTED, params.points, params.request, params.reason)
     for outcome in ("spent", "refused"):
-        answer: Recorded | None = context.engine.event_of_key(context.workspace, SOURCE, f"{id}/{outcome}")
+        answer: Recorded | None = context.engine.log.of_key(context.workspace, SOURCE, f"{id}/{outcome}")
         if answer is not None:
             balance = answer.event.properties["balance"]
             return SpendResult(
@@ -223,15 +232,15 @@ def _spend(context: Context, params: SpendParams) -> SpendResult:
     raise NotFound("points were switched off by `points: false` when this was asked for, so nothing came of it")
 
 
-def _tell(context: Context, ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
+def _tell(context: Context[Needs], ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
     """Record the wish; (person id, event id). Sent again it is the same event, whoever has been merged meanwhile."""
     _must_be_on(context)
     engine = context.engine
-    person = engine.person(context.workspace, ref)
+    person = engine.reader.person(context.workspace, ref)
     properties = {"points": points, **({"reason": reason} if reason else {})}
     # The operation vouches for it: what a producer tells under this type is kept and moves nothing.
     event = wish(context, _named(context, person, ref), type, properties, derived_key(type, request), vouched=True)
-    receipt = engine.record([event], known=True)[0]
+    receipt = engine.recorder.record([event], known=True)[0]
     if receipt.status == "conflict":
         raise Conflict(f"the request {request!r} was used for something else; give this one its own name")
     if receipt.status == "rejected":
@@ -239,7 +248,7 @@ def _tell(context: Context, ref: str, type: str, points: int, request: str, reas
     return receipt.person or person.id, receipt.id
 
 
-def _named(context: Context, person: Any, ref: str) -> Identifier:
+def _named(context: Context[WithCatalogue], person: Person, ref: str) -> Identifier:
     """The identifier under which the caller knows the person: it stays the same through merges and splits."""
     if ref in person.identifiers:
         own: Identifier = person.identifiers[ref]
@@ -285,12 +294,12 @@ class AdjustResult(msgspec.Struct, kw_only=True):
     event: EventId
 
 
-def _adjust(context: Context, params: AdjustParams) -> AdjustResult:
+def _adjust(context: Context[Needs], params: AdjustParams) -> AdjustResult:
     if params.points == 0:
         raise InvalidValue("`points` must not be 0")
     _, id = _tell(context, params.id, POINTS_ADJUSTED, params.points, params.request, params.reason)
-    person = context.engine.person(context.workspace, params.id)
-    balance = points_view(context, person, context.engine.now())["balance"]
+    person = context.engine.reader.person(context.workspace, params.id)
+    balance = points_view(context, person, context.engine.recorder.now())["balance"]
     return AdjustResult(person=person.id, points=params.points, balance=balance, event=id)
 
 

@@ -25,7 +25,7 @@ from threadline.capabilities.points.ledger import State, is_jump, is_spike, lot_
 from threadline.capabilities.points.used import earned_in_hour, earned_on_day, is_cooling, is_flagged
 from threadline.kernel.event import CLAIMED_HISTORY, CLAMPED, Recorded
 from threadline.kernel.identity import SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish, source_of
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, source_of
 from threadline.kernel.time import HOUR, format_time
 
 POLICY = "points"
@@ -40,12 +40,12 @@ def points_policy(points: Points) -> Policy:
     return Policy(
         name=POLICY,
         handles=points.types | {POINTS_SPEND_REQUESTED} | expiring,
-        reads=tuple(Read(each.path[0], each.path[1:], each.place) for each in points.multipliers),
+        reads=tuple(Read(each.path[0], each.path[1:], each.path_place) for each in points.multipliers),
         react=partial(_react, points, Calendar(points.timezone)),
     )
 
 
-def _react(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _react(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     type = recorded.event.type
     if type == POINTS_SPEND_REQUESTED:
         return _answer(points, calendar, recorded, known) if is_trusted(recorded.event) else ()
@@ -65,7 +65,7 @@ def _react(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
 # --- earning --------------------------------------------------------------------------------
 
 
-def _award(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _award(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event = recorded.event
     # What is told to happen later today has happened by now: nothing is earned ahead of time.
     at = min(event.occurred_at, recorded.recorded_at)
@@ -119,7 +119,7 @@ def _age(recorded: Recorded) -> int | None:
     return recorded.recorded_at - event.occurred_at
 
 
-def _amount(points: Points, rule: Rule, known: Known) -> tuple[int, str]:
+def _amount(points: Points, rule: Rule, known: PolicyView) -> tuple[int, str]:
     """The points a rule gives this person now, and the factor in them if there is one."""
     subject = Subject(known.view)
     factors = [each.times for each in points.multipliers if each.conditions.test(subject)]
@@ -129,7 +129,7 @@ def _amount(points: Points, rule: Rule, known: Known) -> tuple[int, str]:
     return min(max(multiplied(rule.points, best), 1), AMOUNT_MAX), str(best)
 
 
-def _longest_alive(known: Known) -> int:
+def _longest_alive(known: PolicyView) -> int:
     """How long the longest of the person's streaks is now; looked at once a day, and when an event comes late."""
     view = known.view("streaks")
     lengths = (
@@ -138,7 +138,7 @@ def _longest_alive(known: Known) -> int:
     return max((length for length in lengths if type(length) is int), default=0)
 
 
-def _flag(known: Known, kind: str, of: str, at: int) -> list[Wish]:
+def _flag(known: PolicyView, kind: str, of: str, at: int) -> list[Wish]:
     if is_flagged(known, kind, of, at):
         return []
     return [Emit(type=POINTS_ANOMALY_DETECTED, key=kind, occurred_at=at, properties={"kind": kind, "of": of})]
@@ -147,7 +147,7 @@ def _flag(known: Known, kind: str, of: str, at: int) -> list[Wish]:
 # --- spending -------------------------------------------------------------------------------
 
 
-def _answer(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _answer(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     state: State = known["points"]
     wished = amount_of(recorded.event)
     balance = spendable(state, calendar, points.expires_after, known.at)
@@ -171,7 +171,7 @@ def _answer(points: Points, calendar: Calendar, recorded: Recorded, known: Known
 # --- expiry ---------------------------------------------------------------------------------
 
 
-def _arm(points: Points, calendar: Calendar, day: int, known: Known) -> list[Wish]:
+def _arm(points: Points, calendar: Calendar, day: int, known: PolicyView) -> list[Wish]:
     """A timer for the month that points come in, set once."""
     if points.expires_after is None:
         return []
@@ -181,7 +181,7 @@ def _arm(points: Points, calendar: Calendar, day: int, known: Known) -> list[Wis
     return [Timer(key=f"lot {month}", due_at=due_at, data={"month": month}, unless_earlier=True)]
 
 
-def _rearm(points: Points, calendar: Calendar, recorded: Recorded, known: Known) -> list[Wish]:
+def _rearm(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> list[Wish]:
     """The same timer again, where it fired for a time that has been declared longer since."""
     month = recorded.event.properties["data"]["month"]
     assert points.expires_after is not None
@@ -189,7 +189,7 @@ def _rearm(points: Points, calendar: Calendar, recorded: Recorded, known: Known)
     return [Timer(key=f"lot {month}", due_at=due_at, data={"month": month})] if due_at >= known.at else []
 
 
-def _await_next(points: Points, calendar: Calendar, known: Known) -> list[Wish]:
+def _await_next(points: Points, calendar: Calendar, known: PolicyView) -> list[Wish]:
     """A timer for the next month that ends, unless there is one.
 
     Two who are joined have a timer for each month that either earned in, and a month in which they earn together has
@@ -210,7 +210,7 @@ def _taken(recorded: Recorded) -> int:
     return max(0, -(amount or 0))
 
 
-def _expire(points: Points, calendar: Calendar, known: Known, taken: int = 0) -> list[Wish]:
+def _expire(points: Points, calendar: Calendar, known: PolicyView, taken: int = 0) -> list[Wish]:
     state: State = known["points"]
     # What was over its time was gone before an operator took any.
     amount = overdue(state, calendar, points.expires_after, known.at, taken)

@@ -10,9 +10,9 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points, Rule, Table
-from threadline.capabilities.points.operations import PointsDay, points_view
+from threadline.capabilities.points.operations import PointsDay, Reads, points_view
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.time import format_duration
+from threadline.kernel.time import EARLIEST, format_duration
 
 
 class HistoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -31,8 +31,8 @@ class HistoryResult(msgspec.Struct, kw_only=True):
 
 
 def _history_run(calendar: Calendar) -> Any:
-    def run(context: Context, params: HistoryParams) -> HistoryResult:
-        person = context.engine.person(context.workspace, params.id)
+    def run(context: Context[Reads], params: HistoryParams) -> HistoryResult:
+        person = context.engine.reader.person(context.workspace, params.id)
         held = {day["day"]: day for day in points_view(context, person, context.now)["days"]}
         today = calendar.day(context.now)
         texts = [day_text(today - back) for back in range(params.days)]
@@ -118,7 +118,9 @@ def tables_operation(points: Points) -> Operation:
 
 def _table(table: Table) -> TableView:
     rules = sorted(table.rules.values(), key=lambda rule: rule.name)
-    return TableView(version=table.version, starts_at=instant(table.starts_at), rules=[_rule(rule) for rule in rules])
+    return TableView(
+        version=table.version, starts_at=instant(table.starts_at or EARLIEST), rules=[_rule(rule) for rule in rules]
+    )
 
 
 def _rule(rule: Rule) -> RuleView:

@@ -7,7 +7,7 @@ from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINT
 from threadline.capabilities.points.ledger import CAPS_KEPT, COOLS_KEPT, HOURS_KEPT, State, kept
 from threadline.kernel.event import Event
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
-from threadline.kernel.policy import Known
+from threadline.kernel.policy import PolicyView
 from threadline.kernel.projection import Edge
 from threadline.kernel.time import DAY, HOUR
 
@@ -15,14 +15,14 @@ from threadline.kernel.time import DAY, HOUR
 # import of another year, or of a file that begins with the newest, would else earn without any limit.
 
 
-def earned_in_hour(known: Known, hour: int) -> int:
+def earned_in_hour(known: PolicyView, hour: int) -> int:
     """How many events have earned in an hour of the clock."""
     state: State = known["points"]
     held: int | None = kept(state["hours"], hour, HOURS_KEPT, 0)
     return len(_earned(known, hour * HOUR, (hour + 1) * HOUR)) if held is None else held
 
 
-def earned_on_day(known: Known, calendar: Calendar, rule: str, day: int) -> int:
+def earned_on_day(known: PolicyView, calendar: Calendar, rule: str, day: int) -> int:
     """How often a rule has earned on a day of the calendar."""
     state: State = known["points"]
     held: dict[str, int] | None = kept(state["caps"], day, CAPS_KEPT, {})
@@ -32,7 +32,7 @@ def earned_on_day(known: Known, calendar: Calendar, rule: str, day: int) -> int:
     return sum(line.properties.get("rule") == rule for line in lines)
 
 
-def is_cooling(known: Known, rule: str, cooldown: int, at: int) -> bool:
+def is_cooling(known: PolicyView, rule: str, cooldown: int, at: int) -> bool:
     """Whether another event that earned by a rule with a cooldown lies too near to an instant."""
     state: State = known["points"]
     times: list[int] = state["cools"].get(rule, [])
@@ -46,7 +46,7 @@ def is_cooling(known: Known, rule: str, cooldown: int, at: int) -> bool:
     return any(line.properties.get("rule") == rule and "cooldown" in line.properties for line in lines)
 
 
-def is_flagged(known: Known, kind: str, of: str, at: int) -> bool:
+def is_flagged(known: PolicyView, kind: str, of: str, at: int) -> bool:
     """Whether an anomaly of the hour or the day in which an instant lies has been told."""
     state: State = known["points"]
     if f"{kind}/{of}" in state["flags"] or len(state["flags"]) < POINTS_ANOMALIES_MAX:
@@ -60,7 +60,7 @@ def _names(event: Event) -> tuple[object, object]:
     return event.properties.get("kind"), event.properties.get("of")
 
 
-def _earned(known: Known, start: int, stop: int) -> list[Event]:
+def _earned(known: PolicyView, start: int, stop: int) -> list[Event]:
     """The lines that count as earned in a range, as the fold of the ledger counts them."""
     found = known.events("points", Edge(start, stop, frozenset({POINTS_EARNED})))
     return [each.event for each in found if is_trusted(each.event) and amount_of(each.event) is not None]

@@ -7,7 +7,7 @@ import binascii
 import heapq
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -29,8 +29,9 @@ from threadline.capabilities.events.forms import (
 from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.consequences import Consequence, consequences
+from threadline.capabilities.rules.consequences import Needs as ConsequenceNeeds
 from threadline.capabilities.rules.deciding import decide_rule
-from threadline.capabilities.rules.evaluating import Views, decisions_of
+from threadline.capabilities.rules.evaluating import decisions_of
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations import Limit, RuleId, Version
@@ -40,6 +41,7 @@ from threadline.capabilities.rules.verifying import reckoned
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithLog, WithReader, WithStore
 from threadline.kernel.store import query_pages
 
 LOOKED_AT_MAX = 10_000
@@ -97,25 +99,31 @@ class _Wanted:
         return self._version in (None, version) and self._status in ("", status)
 
 
-def _decisions(context: Context, params: DecisionsParams) -> DecisionsPage:
+class Needs(versions.Reads, ConsequenceNeeds, WithReader, Protocol):
+    """What is needed here of the engine."""
+
+
+def _decisions(context: Context[Needs], params: DecisionsParams) -> DecisionsPage:
     wanted = _Wanted(params)
     if params.event is not None:
-        recorded = context.engine.event(context.workspace, checked_id(params.event))
-        person = context.engine.asker.by_thread(recorded.thread)
+        recorded = context.engine.log.event(context.workspace, checked_id(params.event))
+        person = context.engine.reader.person_of(recorded)
         found = [each for each in reversed(decisions_of(context, person, recorded)) if wanted.has(each)]
         return DecisionsPage(decisions=[recorded_view(each, person.id) for each in found])
     if params.person is not None:
-        return _of_person(context, params, wanted)
+        return _of_person(context, params.person, params, wanted)
     if params.rule is not None:
         return _of_rule(context, params, wanted)
     raise InvalidValue("name an `event`, a `person` or a `rule`")
 
 
-def _of_person(context: Context, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
-    person = context.engine.person(context.workspace, params.person)
+def _of_person(context: Context[WithReader], ref: str, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
+    person = context.engine.reader.person(context.workspace, ref)
     after, types = read_cursor(params.cursor), frozenset({DECISION_MADE})
     shown: list[DecisionView] = []
-    for looked_at, recorded in enumerate(context.engine.all_events(person, types=types, after=after, reverse=True), 1):
+    for looked_at, recorded in enumerate(
+        context.engine.reader.all_events(person, types=types, after=after, reverse=True), 1
+    ):
         if wanted.has(recorded):
             shown.append(recorded_view(recorded, person.id))
         if len(shown) == params.limit or looked_at == LOOKED_AT_MAX:
@@ -126,7 +134,7 @@ def _of_person(context: Context, params: DecisionsParams, wanted: _Wanted) -> De
 _SORT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 
 
-def _of_rule(context: Context, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
+def _of_rule(context: Context[Needs], params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
     assert params.rule is not None
     after = "" if wanted.stop is None else sort_of(wanted.stop - 1)
     stop = None if wanted.start is None else sort_of(wanted.start - 1)
@@ -138,14 +146,14 @@ def _of_rule(context: Context, params: DecisionsParams, wanted: _Wanted) -> Deci
         last = sort
         version, _, status = told.partition(" ")
         if wanted.fits(int(version), status):
-            recorded = context.engine.event(context.workspace, sort.partition(".")[2])
+            recorded = context.engine.log.event(context.workspace, sort.partition(".")[2])
             shown.append(recorded_view(recorded, _person(context, recorded)))
         if len(shown) == params.limit or looked_at == LOOKED_AT_MAX:
             return DecisionsPage(decisions=shown, next=_written_sort(last))
     return DecisionsPage(decisions=shown)
 
 
-def _marks(context: Context, rule: str, after: str, stop: str | None) -> Iterator[tuple[str, str]]:
+def _marks(context: Context[WithStore], rule: str, after: str, stop: str | None) -> Iterator[tuple[str, str]]:
     """The index rows of a rule's decisions, the newest first."""
     store, named = context.engine.store, (partition(context.workspace, rule, each) for each in SHARDS)
     shards = (query_pages(store, TABLE, where, after, stop, _PAGE_ROWS) for where in named)
@@ -167,8 +175,8 @@ def _read_sort(cursor: str) -> str:
     return sort
 
 
-def _person(context: Context, recorded: Recorded) -> str:
-    person = context.engine.asker.by_thread(recorded.thread)
+def _person(context: Context[WithReader], recorded: Recorded) -> str:
+    person = context.engine.reader.person_of(recorded)
     return "" if person is None else str(person.id)
 
 
@@ -204,12 +212,12 @@ class AuditResult(msgspec.Struct, kw_only=True):
     consequences: Annotated[list[Consequence], Meta(description="Action by action, in order.")]
 
 
-def _audit(context: Context, params: AuditParams) -> AuditResult:
-    recorded = context.engine.event(context.workspace, checked_id(params.decision))
+def _audit(context: Context[Needs], params: AuditParams) -> AuditResult:
+    recorded = context.engine.log.event(context.workspace, checked_id(params.decision))
     if recorded.event.type != DECISION_MADE or word_of(recorded) is None:
         raise NotFound(f"{params.decision} is not the id of a decision")
     told = recorded.event.properties
-    cause: Recorded = context.engine.event(context.workspace, told["event_id"])
+    cause: Recorded = context.engine.log.event(context.workspace, told["event_id"])
     rule, problems = reckoned(told, rules_at(context, told["rule"], told["version"]))
     force = in_force(context, rule.id, recorded.recorded_at)
     person = _person(context, recorded)
@@ -221,11 +229,11 @@ def _audit(context: Context, params: AuditParams) -> AuditResult:
     )  # fmt: skip
 
 
-def _causes(context: Context, recorded: Recorded) -> Iterator[EventView]:
+def _causes(context: Context[WithLog], recorded: Recorded) -> Iterator[EventView]:
     for _ in range(CAUSES_MAX):
         if not re.fullmatch(r"[0-9a-f]{32}", recorded.cause):
             return  # it came from outside, or somebody asked for it by a request of theirs
-        recorded = context.engine.event(context.workspace, recorded.cause)
+        recorded = context.engine.log.event(context.workspace, recorded.cause)
         yield event_view(recorded)
 
 
@@ -270,10 +278,10 @@ class WhyResult(msgspec.Struct, kw_only=True):
     decision: Annotated[DecisionView, Meta(description="What the rule says of that event and of the person now.")]
 
 
-def _why(context: Context, params: WhyParams) -> WhyResult:
+def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     engine = context.engine
     book = versions.book_of(context)
-    person = engine.person(context.workspace, params.id)
+    person = engine.reader.person(context.workspace, params.id)
     if params.version is not None:
         rule = rule_at(context, params.rule, params.version)
     elif params.rule in book.rules:
@@ -283,9 +291,9 @@ def _why(context: Context, params: WhyParams) -> WhyResult:
     sets = book.sets_of(rule.id)
     types = frozenset(type for each in sets for type in each.events)
     # What lies ahead of the clock is no part of a person as they are now.
-    last = engine.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
+    last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None
-    subject = Subject(Views(context, person, context.now, None).view, recorded)
+    subject = Subject(engine.reader.as_of(person, context.now).view, recorded)
     decided = decide_rule(rule, sets[0] if sets else None, subject)
     assert decided is not None, "a rule that is asked for every answer gives one"
     view = tried_view(decided, person.id, "" if recorded is None else recorded.id, context.now)

@@ -73,8 +73,9 @@ class Body(Protocol):
         """The conditions without which it never matches, for the index; None if there are none."""
         ...
 
-    def test(self, subject: Subject) -> bool:
-        """Whether it matches: the fast way. May raise what `evaluate` may."""
+    @property
+    def test(self) -> Callable[[Subject], bool] | None:
+        """Whether it matches: the fast way, which may raise what `evaluate` may. None where that is as fast."""
         ...
 
     def evaluate(self, subject: Subject) -> Answer:
@@ -94,10 +95,11 @@ class ConditionsBody:
     def __init__(self, tree: Node) -> None:
         self._conditions = Conditions(tree)
         self.tree: Node | None = tree
-        self.test = self._conditions.test
         self.reads = self._conditions.reads
+        flat = is_flat(tree)
+        self.test: Callable[[Subject], bool] | None = None if flat else self._conditions.test
         self.evaluate: Callable[[Subject], Outcome | Traced] = (
-            Tracer(self._conditions.leaves).ask if is_flat(tree) else self._trace
+            Tracer(self._conditions.leaves).ask if flat else self._trace
         )
         """See `Body`."""
 

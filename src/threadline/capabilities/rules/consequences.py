@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -12,6 +12,7 @@ from threadline.capabilities.rules.actions import KINDS
 from threadline.capabilities.rules.deciding import LIVE, POLICY, SOURCE
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
+from threadline.kernel.ports import WithDelivery, WithLog
 from threadline.kernel.time import parse_time
 
 
@@ -33,25 +34,31 @@ class Consequence(msgspec.Struct, kw_only=True):
     outcomes: Annotated[list[EventView], Meta(description="What came of sending it, attempt by attempt.")] = []
 
 
-def consequences(context: Context, decision: Recorded) -> list[Consequence]:
+class Needs(WithLog, WithDelivery, Protocol):
+    """What is needed here of the engine."""
+
+
+def consequences(context: Context[Needs], decision: Recorded) -> list[Consequence]:
     """What became of each action of a decision, in order."""
     told = decision.event.properties
     return [_consequence(context, told, number, each) for number, each in enumerate(told["wished"], 1)]
 
 
-def _consequence(context: Context, told: dict[str, Any], number: int, wished: dict[str, Any]) -> Consequence:
+def _consequence(context: Context[Needs], told: dict[str, Any], number: int, wished: dict[str, Any]) -> Consequence:
     ((name, params),) = wished.items()
     if KINDS[name].wish is None:
         return Consequence(action=name, wished=params, status="decided")
     if told["mode"] != LIVE:
         return Consequence(action=name, wished=params, status="not carried out")
     key = f"{told['rule']}/{told['version']}/{LIVE}/{number}"
-    event = context.engine.event_of_key(context.workspace, SOURCE, f"{told['event_id']}/{key}")
+    event = context.engine.log.of_key(context.workspace, SOURCE, f"{told['event_id']}/{key}")
     if event is not None:
         return Consequence(action=name, wished=params, status="recorded", event=event_view(event))
     if not KINDS[name].sends:
         return Consequence(action=name, wished=params, status="cut")
-    effect = context.engine.effect(context.workspace, POLICY, told["event_id"], key, parse_time(told["evaluated_at"]))
+    effect = context.engine.delivery.effect(
+        context.workspace, POLICY, told["event_id"], key, parse_time(told["evaluated_at"])
+    )
     return Consequence(
         action=name, wished=params, status=_status(effect), effect=effect.id,
         outcomes=[event_view(each) for each in effect.outcomes],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from threadline.capabilities.conditions import Path, Subject
 from threadline.capabilities.conditions.fields import reader
@@ -18,6 +18,7 @@ from threadline.capabilities.rules.templates import OUTPUT, Look
 from threadline.capabilities.rules.tracing import Traced
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded, event_id
+from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Emit, Wish, source_of
 from threadline.kernel.time import format_time
 
@@ -33,18 +34,10 @@ _UNFILLED: Inputs = {}
 _NO = (NO_MATCH, ERROR)
 
 
-class Sight(Protocol):
-    """What is known of the person; see `threadline.kernel.policy.Known`."""
-
-    def view(self, name: str) -> Any:
-        """What a projection says."""
-        ...
-
-
 class Decided:
     """What a rule answered. What costs time (trace, inputs, hash) is made when it is asked for."""
 
-    __slots__ = ("_acted", "_answer", "_filled", "_hash", "rule", "rule_set")
+    __slots__ = ("_acted", "_answer", "_filled", "_hash", "output", "rule", "rule_set", "status", "wished")
 
     def __init__(self, rule: Rule, rule_set: str, answer: Answer, acted: Acted, filled: Inputs) -> None:
         self.rule = rule
@@ -53,21 +46,12 @@ class Decided:
         self._acted = acted
         self._filled = filled
         self._hash = ""
-
-    @property
-    def status(self) -> str:
+        self.status: str = acted.status
         """One of `acting.STATUSES`."""
-        return self._acted.status
-
-    @property
-    def output(self) -> dict[str, Any]:
+        self.output: dict[str, Any] = acted.output
         """What the rule stored, or under ``error`` what went wrong."""
-        return self._acted.output
-
-    @property
-    def wished(self) -> list[dict[str, Any]]:
+        self.wished: list[dict[str, Any]] = acted.wished
         """The actions with what they were filled with, in order; none of a decision that is an error."""
-        return self._acted.wished
 
     @property
     def inputs(self) -> Inputs:
@@ -137,7 +121,7 @@ def decision_key(event: str, rule: Rule, mode: str) -> str:
     return f"{event}/{rule.id}/{rule.version}/{mode}"
 
 
-def decide(book: Book, recorded: Recorded, known: Sight, *, history: bool = False) -> list[Decided]:
+def decide(book: Book, recorded: Recorded, person: PersonView, *, history: bool = False) -> list[Decided]:
     """What the rules in force for this event answer, set by set, in the order in which they are asked.
 
     A rule that two sets name is asked for the first of them. ``history``: whatever the sets say of back-filled events,
@@ -146,7 +130,7 @@ def decide(book: Book, recorded: Recorded, known: Sight, *, history: bool = Fals
     plan = book.plan(recorded.event.type)
     if not plan:
         return []
-    subject = Subject(known.view, recorded)
+    subject = Subject(person.view, recorded)
     at = recorded.known_at
     asked: dict[str, bool] = {}
     found: list[Decided] = []
@@ -162,10 +146,11 @@ def decide(book: Book, recorded: Recorded, known: Sight, *, history: bool = Fals
 
 def _ask_every(ordered: Ordered, subject: Subject, at: int, found: list[Decided]) -> None:
     """The usual way of a set that records everything: no answer bears on whether another rule is asked."""
-    name = ordered.set.name
     for rule, _ in ordered.every:
         if not rule.is_limited or rule.is_effective(at):
-            found.append(_answered(rule, name, subject))
+            decided = decide_rule(rule, ordered.set, subject)
+            assert decided is not None
+            found.append(decided)
 
 
 def _ask_set(ordered: Ordered, subject: Subject, at: int, asked: dict[str, bool], found: list[Decided]) -> None:
@@ -190,20 +175,14 @@ def decide_rule(rule: Rule, rule_set: RuleSet | None, subject: Subject, *, every
     """What one rule answers; None if it does not match and only what matches is wanted."""
     name = "" if rule_set is None else rule_set.name
     try:
-        if not every and not rule.body.test(subject):
+        test = None if every else rule.body.test
+        if test is not None and not test(subject):
             return None
+        answer = rule.body.evaluate(subject)
     except Exception as error:  # noqa: BLE001 — whatever a body meets must not stop the event, nor the other rules
         return _failed(rule, name, _NOTHING, error)
-    return _answered(rule, name, subject)
-
-
-def _answered(rule: Rule, name: str, subject: Subject) -> Decided:
-    try:
-        answer = rule.body.evaluate(subject)
-    except Exception as error:  # noqa: BLE001 — as above
-        return _failed(rule, name, _NOTHING, error)
     if not answer.matched:
-        return Decided(rule, name, answer, UNMATCHED, _UNFILLED)
+        return Decided(rule, name, answer, UNMATCHED, _UNFILLED) if every else None
     return decision_of(rule, name, answer, lambda path: reader(path)(subject))
 
 

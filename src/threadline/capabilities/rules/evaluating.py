@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.events.forms import EventId, NativeEvent, PersonRef, checked_id, native_event
@@ -24,18 +24,25 @@ from threadline.capabilities.rules.deciding import (
     decision_id,
     decision_key,
 )
-from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
 from threadline.capabilities.rules.force import rule_at
 from threadline.capabilities.rules.models import ModelBody
 from threadline.capabilities.rules.operations import RuleId, Version
 from threadline.capabilities.rules.projection import word_of
-from threadline.capabilities.rules.reading import rule_of_json
 from threadline.capabilities.rules.sets import SetName
 from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import (
+    Person,
+    WithCatalogue,
+    WithLog,
+    WithReader,
+    WithRecorder,
+)
 
 
 class EvaluateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -77,18 +84,11 @@ class EvaluateResult(msgspec.Struct, kw_only=True):
     decisions: Annotated[list[DecisionView], Meta(description="Every rule that ran, in order.")]
 
 
-class Views:
-    """A person at an instant, as rules want to see them."""
-
-    def __init__(self, context: Context, person: Any, at: int, known_at: int | None) -> None:
-        self._engine, self._person, self._at, self._known_at = context.engine, person, at, known_at
-
-    def view(self, name: str) -> Any:
-        """What a projection says."""
-        return self._engine.views(self._person, self._at, known_at=self._known_at, names=(name,)).get(name)
+class Needs(versions.Needs, WithReader, WithLog, Protocol):
+    """What is needed here of the engine."""
 
 
-def _evaluate(context: Context, params: EvaluateParams) -> EvaluateResult:
+def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult:
     if sum(each is not None for each in (params.event_id, params.event, params.person)) != 1:
         raise InvalidValue("give one of `event_id`, `event` and `person`")
     if sum(each is not None for each in (params.rule, params.content, params.rule_set)) > 1:
@@ -101,61 +101,61 @@ def _evaluate(context: Context, params: EvaluateParams) -> EvaluateResult:
     if params.event is not None:
         return _given(context, params, book, params.event)
     if params.event_id is not None:
-        recorded = context.engine.event(context.workspace, checked_id(params.event_id))
+        recorded = context.engine.log.event(context.workspace, checked_id(params.event_id))
         return _recorded(context, params, book, recorded)
     assert params.person is not None
-    person = context.engine.person(context.workspace, params.person)
+    person = context.engine.reader.person(context.workspace, params.person)
     if params.record:
         return _recorded(context, params, book, _asked(context, params, person))
-    subject = Subject(Views(context, person, context.now, None).view)
+    subject = Subject(context.engine.reader.as_of(person, context.now).view)
     return _answer(
         context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, book, context.now)]
     )
 
 
-def _given(context: Context, params: EvaluateParams, book: Book, native: NativeEvent) -> EvaluateResult:
+def _given(context: Context[Needs], params: EvaluateParams, book: Book, native: NativeEvent) -> EvaluateResult:
     event = native_event(
         native, workspace=context.workspace, source=context.source, source_type=context.source_type,
-        received_at=context.engine.clock(),
+        received_at=context.engine.recorder.clock(),
     )  # fmt: skip
     if params.record:
         if params.rule is not None or params.rule_set is not None:
             raise InvalidValue("an event is recorded with all rules in force: leave `rule` and `rule_set` out")
-        (receipt,) = context.engine.record([event], expected=native.expected)
+        (receipt,) = context.engine.recorder.record([event], expected=native.expected)
         if receipt.status == "rejected":
             raise EventRejected(receipt.code, receipt.message)
         if receipt.status == "conflict":
             raise Conflict("this key belongs to another event; give this one its own key")
-        recorded = context.engine.event(context.workspace, receipt.id)
-        person = context.engine.asker.by_thread(recorded.thread)
+        recorded = context.engine.log.event(context.workspace, receipt.id)
+        person = context.engine.reader.person_of(recorded)
         return EvaluateResult(
             person=person.id, event=receipt.id, recorded=True,
             decisions=[recorded_view(each, person.id) for each in decisions_of(context, person, recorded)],
         )  # fmt: skip
 
-    def look(recorded: Recorded, known: Any) -> list[Decided | None]:
-        return list(_asked_of(context, params, book, recorded, known))
+    def look(recorded: Recorded, person: PersonView) -> list[Decided | None]:
+        return list(_asked_of(context, params, book, recorded, person))
 
-    return _answer(context, "", "", context.engine.rehearse(event, look))
+    return _answer(context, "", "", context.engine.recorder.rehearse(event, look))
 
 
-def _recorded(context: Context, params: EvaluateParams, book: Book, recorded: Recorded) -> EvaluateResult:
-    person = context.engine.asker.by_thread(recorded.thread)
+def _recorded(context: Context[Needs], params: EvaluateParams, book: Book, recorded: Recorded) -> EvaluateResult:
+    person = context.engine.reader.person_of(recorded)
     # Right after the event, with what was known then: the rest of its own commit is among it. Imported history was
     # known when it happened, and that is when its rules are asked, as in a what-if.
     at = max(recorded.known_at, recorded.event.occurred_at) + 1
-    then = context.engine.person(
+    then = context.engine.reader.person(
         context.workspace, str(person.identifiers[recorded.thread]), known_at=recorded.known_at
     )
-    known = Views(context, then, at, recorded.known_at)
-    found = [each for each in _asked_of(context, params, book, recorded, known) if each is not None]
+    view = context.engine.reader.as_of(then, at, known_at=recorded.known_at)
+    found = [each for each in _asked_of(context, params, book, recorded, view) if each is not None]
     if params.record:
         events = [_replayed(context, each, person, recorded) for each in found if each.status != NO_MATCH]
-        for receipt in context.engine.record(events, cause=recorded.id, known=True) if events else ():
+        for receipt in context.engine.recorder.record(events, cause=recorded.id, known=True) if events else ():
             if receipt.status == "rejected":
                 raise EventRejected(receipt.code, receipt.message)
         ids = {each.rule.id: decision_id(recorded, each.rule, REPLAY) for each in found if each.status != NO_MATCH}
-        made = {rule: context.engine.event(context.workspace, id) for rule, id in ids.items()}
+        made = {rule: context.engine.log.event(context.workspace, id) for rule, id in ids.items()}
         shown = [
             recorded_view(made[each.rule.id], person.id)
             if each.rule.id in made
@@ -166,8 +166,8 @@ def _recorded(context: Context, params: EvaluateParams, book: Book, recorded: Re
     return _answer(context, person.id, recorded.id, found)
 
 
-def _replayed(context: Context, decided: Decided, person: Any, recorded: Recorded) -> Event:
-    now = context.engine.clock()
+def _replayed(context: Context[WithRecorder], decided: Decided, person: Person, recorded: Recorded) -> Event:
+    now = context.engine.recorder.clock()
     at = min(recorded.event.occurred_at, now)
     return Event(
         type=DECISION_MADE, identifiers=(person.identifiers[recorded.thread],), occurred_at=at, source=SOURCE,
@@ -176,33 +176,33 @@ def _replayed(context: Context, decided: Decided, person: Any, recorded: Recorde
     )  # fmt: skip
 
 
-def _asked(context: Context, params: EvaluateParams, person: Any) -> Recorded:
+def _asked(context: Context[Needs], params: EvaluateParams, person: Person) -> Recorded:
     """The event that says that somebody asked about a person: what is decided then is decided about it."""
     if not params.request:
         raise InvalidValue("give a `request`: it names this call, so that it is carried out only once")
     key = derived_key(DECISIONS_ASKED, params.request)
     event = wish(context, person.identifiers[person.id], DECISIONS_ASKED, {}, key, vouched=True)
-    (receipt,) = context.engine.record([event], known=True)
+    (receipt,) = context.engine.recorder.record([event], known=True)
     if receipt.status == "rejected":
         raise EventRejected(receipt.code, receipt.message)
-    recorded: Recorded = context.engine.event(context.workspace, receipt.id)
-    if context.engine.asker.by_thread(recorded.thread).id != person.id:
+    recorded: Recorded = context.engine.log.event(context.workspace, receipt.id)
+    if context.engine.reader.person_of(recorded).id != person.id:
         raise Conflict(f"the request {params.request!r} was about another person; give this one its own name")
     return recorded
 
 
 def _asked_of(
-    context: Context, params: EvaluateParams, book: Book, recorded: Recorded, known: Any
+    context: Context[Needs], params: EvaluateParams, book: Book, recorded: Recorded, person: PersonView
 ) -> Sequence[Decided | None]:
     if params.rule is None and params.content is None and params.rule_set is None:
         chosen = book.recording_all()
         if recorded.event.type != DECISIONS_ASKED:
-            return decide(chosen, recorded, known, history=True)
-    subject = Subject(known.view, recorded)
+            return decide(chosen, recorded, person, history=True)
+    subject = Subject(person.view, recorded)
     return [decide_rule(*each, subject) for each in _all(context, params, book, recorded.known_at)]
 
 
-def _all(context: Context, params: EvaluateParams, book: Book, at: int) -> list[tuple[Rule, RuleSet | None]]:
+def _all(context: Context[Needs], params: EvaluateParams, book: Book, at: int) -> list[tuple[Rule, RuleSet | None]]:
     """Rules, each with the set that it is asked for: one that is named, or those that count at an instant."""
     if params.content is not None:
         return [(_unwritten(context, params.content), None)]
@@ -223,21 +223,21 @@ def _all(context: Context, params: EvaluateParams, book: Book, at: int) -> list[
     return list(found.values())
 
 
-def _unwritten(context: Context, content: dict[str, Any]) -> Rule:
+def _unwritten(context: Context[WithCatalogue], content: dict[str, Any]) -> Rule:
     rule = replace(rule_of_json("unwritten", content, "content"), place="content")
     context.engine.catalogue.refuse_unread(rule.reads)
     return rule
 
 
-def _answer(context: Context, person: str, event: str, found: Sequence[Decided | None]) -> EvaluateResult:
+def _answer(context: Context[object], person: str, event: str, found: Sequence[Decided | None]) -> EvaluateResult:
     shown = [tried_view(each, person, event, context.now) for each in found if each is not None]
     return EvaluateResult(person=person, event=event, recorded=False, decisions=shown)
 
 
-def decisions_of(context: Context, person: Any, recorded: Recorded) -> list[Recorded]:
+def decisions_of(context: Context[WithReader], person: Person, recorded: Recorded) -> list[Recorded]:
     """The decisions that were recorded about an event, in the order in which they were made."""
     start, stop = min(recorded.event.occurred_at, recorded.recorded_at), recorded.event.occurred_at + 1
-    decisions = context.engine.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))
+    decisions = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))
     found = [each for each in decisions if each.cause == recorded.id and word_of(each) is not None]
     return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
 

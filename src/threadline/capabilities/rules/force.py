@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.rules.versions import all_turns, book_of, compiled, written
+from threadline.capabilities.rules.versions import Reads, all_turns, book_of, compiled, written
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context
@@ -20,7 +20,7 @@ class InForce(NamedTuple):
     declared: bool
 
 
-def in_force(context: Context, id: str, at: int) -> InForce | None:
+def in_force(context: Context[Reads], id: str, at: int) -> InForce | None:
     """By the log, without regard to what the version itself says of when it is effective; None: none was."""
     found = declared = None
     for turn in all_turns(context, id):
@@ -31,7 +31,7 @@ def in_force(context: Context, id: str, at: int) -> InForce | None:
         elif turn.to == "retired" and found is not None and found.version == turn.version:
             found = None
     # What the definitions declare stands before what was written under the same id, which counts again without it.
-    for since, version in context.engine.declared_turns(POLICY, id):
+    for since, version in context.engine.definition_history.transitions(POLICY, id):
         if since > at:
             continue
         declared = InForce(version, since, True) if version else None
@@ -40,12 +40,12 @@ def in_force(context: Context, id: str, at: int) -> InForce | None:
     return declared or found
 
 
-def rule_at(context: Context, id: str, version: int) -> Rule:
+def rule_at(context: Context[Reads], id: str, version: int) -> Rule:
     """A version of a rule, wherever it comes from, first of all from the definitions; raises `NotFound`."""
     return _declared_at(context, id, version) or compiled(written(context, id, version).content)
 
 
-def rules_at(context: Context, id: str, version: int) -> list[Rule]:
+def rules_at(context: Context[Reads], id: str, version: int) -> list[Rule]:
     """What was ever in force as a version of a rule: two, where its number was written here and declared otherwise.
 
     Raises `NotFound`.
@@ -60,9 +60,9 @@ def rules_at(context: Context, id: str, version: int) -> list[Rule]:
     return [other] if declared is None or declared.hash == other.hash else [declared, other]
 
 
-def _declared_at(context: Context, id: str, version: int) -> Rule | None:
+def _declared_at(context: Context[Reads], id: str, version: int) -> Rule | None:
     declared = book_of(context).declared.get(id)
     if declared is not None and declared.version == version:
         return declared
-    data = context.engine.declared_content(POLICY, id, version)
+    data = context.engine.definition_history.content(POLICY, id, version)
     return None if data is None else compiled(read_canonical(data))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -13,6 +13,7 @@ from threadline.capabilities.rules.versions import Head, State
 from threadline.capabilities.whatif.gate import refuse_untried
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithSimulations
 
 Note = Annotated[str, Meta(description="Why, in the words of the caller; kept in the log.", max_length=1_000)]
 
@@ -47,7 +48,11 @@ class WriteResult(msgspec.Struct, kw_only=True):
     hash: str
 
 
-def _write(context: Context, params: WriteParams) -> WriteResult:
+class Needs(versions.Needs, WithSimulations, Protocol):
+    """What is needed here of the engine."""
+
+
+def _write(context: Context[Needs], params: WriteParams) -> WriteResult:
     version, made, created = versions.write(context, params.id, params.rule, params.expected)
     head, _ = versions.held(context, params.id)
     return WriteResult(
@@ -110,14 +115,16 @@ class MoveResult(msgspec.Struct, kw_only=True):
 
 
 def _moved(
-    context: Context, params: MoveParams | ActivateParams | RetireParams, version: int, to: State, **how: Any
+    context: Context[Needs], params: MoveParams | ActivateParams | RetireParams, version: int, to: State, **how: Any
 ) -> MoveResult:
     head = versions.move(context, params.id, version, to, params.note, **how)
     return MoveResult(id=params.id, version=version, state=head.states[version - 1], active=head.active)
 
 
-def _activate(context: Context, params: ActivateParams) -> MoveResult:
-    bounds = [each for each in (params.changed_max, context.engine.activation_changed_max) if each is not None]
+def _activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
+    bounds = [
+        each for each in (params.changed_max, context.engine.simulations.activation_changed_max) if each is not None
+    ]
 
     def gate(head: Head) -> None:
         if bounds:
@@ -127,7 +134,7 @@ def _activate(context: Context, params: ActivateParams) -> MoveResult:
     return _moved(context, params, params.version, "active", untested=params.untested, gate=gate)
 
 
-def _retire(context: Context, params: RetireParams) -> MoveResult:
+def _retire(context: Context[Needs], params: RetireParams) -> MoveResult:
     version = params.version or versions.held(context, params.id).head.active
     if not version:
         raise NotFound(f"no version of rule {params.id!r} is active")

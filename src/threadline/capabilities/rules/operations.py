@@ -12,9 +12,10 @@ from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.force import in_force, rule_at
-from threadline.capabilities.rules.versions import Head, Turn
+from threadline.capabilities.rules.versions import Head, Reads, Turn
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithDefinitionHistory, WithStore
 from threadline.kernel.time import format_time
 
 RuleId = Annotated[str, Meta(description="A rule's id.", min_length=1, max_length=64)]
@@ -56,7 +57,7 @@ class RulesPage(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
 
 
-def _rules(context: Context, params: RulesParams) -> RulesPage:
+def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
     book = versions.book_of(context)
     found: list[RuleLine] = []
     after, more = params.after, True
@@ -135,7 +136,7 @@ class RuleView(msgspec.Struct, kw_only=True):
     ] = None
 
 
-def _rule(context: Context, params: RuleParams) -> RuleView:
+def _rule(context: Context[Reads], params: RuleParams) -> RuleView:
     book = versions.book_of(context)
     declared = book.declared.get(params.id)
     head = versions.existing(context, params.id)
@@ -156,7 +157,7 @@ def _rule(context: Context, params: RuleParams) -> RuleView:
 
 
 def _view(
-    context: Context, id: str, version: int, head: Head, declared: Rule | None, *, was_declared: bool
+    context: Context[Reads], id: str, version: int, head: Head, declared: Rule | None, *, was_declared: bool
 ) -> RuleView:
     if was_declared:
         rule = rule_at(context, id, version)
@@ -210,7 +211,7 @@ class VersionsPage(msgspec.Struct, kw_only=True):
     next: Annotated[int, Meta(description="Where the next page begins; 0 at the end.")] = 0
 
 
-def _versions(context: Context, params: VersionsParams) -> VersionsPage:
+def _versions(context: Context[WithStore], params: VersionsParams) -> VersionsPage:
     head = _known(context, params.id)
     last = min(len(head.states), params.after + params.limit)
     lines = []
@@ -225,7 +226,7 @@ def _versions(context: Context, params: VersionsParams) -> VersionsPage:
     return VersionsPage(id=params.id, versions=lines, next=last if last < len(head.states) else 0)
 
 
-def _known(context: Context, id: str) -> Head:
+def _known(context: Context[WithStore], id: str) -> Head:
     head, _ = versions.held(context, id)
     if not head.states:
         raise NotFound(f"no version of a rule {id!r} was written by an operation")
@@ -271,7 +272,7 @@ class LogPage(msgspec.Struct, kw_only=True):
     next: Annotated[int, Meta(description="Where the next page begins; 0 at the end.")] = 0
 
 
-def _log(context: Context, params: LogParams) -> LogPage:
+def _log(context: Context[Reads], params: LogParams) -> LogPage:
     versions.existing(context, params.id)
     page = versions.log(context, params.id, params.after, params.limit)
     more = len(page) == params.limit
@@ -285,9 +286,9 @@ def _log_line(turn: Turn) -> LogLine:
     return LogLine(at=instant(turn.at), by=turn.by, version=turn.version, to=turn.to, note=turn.note)
 
 
-def _declared_lines(context: Context, id: str) -> list[LogLine]:
+def _declared_lines(context: Context[WithDefinitionHistory], id: str) -> list[LogLine]:
     lines: list[LogLine] = []
-    for at, version in context.engine.declared_turns("rules", id):
+    for at, version in context.engine.definition_history.transitions("rules", id):
         shown, to = (version, "declared") if version else (lines[-1].version if lines else 0, "withdrawn")
         lines.append(LogLine(at=instant(at), by="definitions", version=shown, to=to, note=""))
     return lines

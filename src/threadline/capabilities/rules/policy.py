@@ -9,7 +9,7 @@ from threadline.capabilities.rules.book import Book, make_book
 from threadline.capabilities.rules.deciding import POLICY, decide
 from threadline.capabilities.rules.shadowing import shadow_wishes
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Declared, Known, Policy, Shared, Wish
+from threadline.kernel.policy import Declared, Policy, PolicyView, Shared, Wish
 
 
 def rules_policy(declared: Book) -> Policy:
@@ -28,7 +28,7 @@ def rules_policy(declared: Book) -> Policy:
     )
 
 
-def _react(recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     book: Book = known.shared(POLICY)
     found = decide(book, recorded, known)
     wishes = [wish for each in found for wish in each.wishes(recorded)]

@@ -28,7 +28,8 @@ State = dict[str, list[Any]]
 def word_of(recorded: Recorded) -> tuple[str, int, str] | None:
     """The rule, its version and its status; None for what is not the id of a decision."""
     event = recorded.event
-    rule, version, status = (event.properties.get(name) for name in ("rule", "version", "status"))
+    get = event.properties.get
+    rule, version, status = get("rule"), get("version"), get("status")
     # Whoever tells such an event from outside speaks of rules of their own.
     if event.source_type != "internal" or type(rule) is not str or NAME.fullmatch(rule) is None:
         return None
@@ -77,14 +78,14 @@ def sort_of(at: int) -> str:
 
 def _marks(recorded: Recorded) -> Iterable[Row]:
     word = word_of(recorded)
-    if word is not None:
-        rule, version, status = word
-        sort = f"{sort_of(recorded.recorded_at)}.{recorded.id}"
-        where = partition(recorded.event.workspace, rule, recorded.id[0])
-        if is_shadow(recorded):
-            yield Row(SHADOWS, where, sort, mark_of(recorded.event.properties).encode())
-        else:
-            yield Row(TABLE, where, sort, f"{version} {status}".encode())
+    if word is None:
+        return ()
+    rule, version, status = word
+    sort = f"{sort_of(recorded.recorded_at)}.{recorded.id}"
+    where = partition(recorded.event.workspace, rule, recorded.id[0])
+    if is_shadow(recorded):
+        return (Row(SHADOWS, where, sort, mark_of(recorded.event.properties).encode()),)
+    return (Row(TABLE, where, sort, f"{version} {status}".encode()),)
 
 
 DECISIONS = Projection(

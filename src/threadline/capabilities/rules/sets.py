@@ -8,10 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.rules import versions
-from threadline.capabilities.rules.definition import RuleSet
-from threadline.capabilities.rules.reading import set_of_json
+from threadline.capabilities.rules.definition import RuleSet, set_of_json
+from threadline.capabilities.rules.versions import Needs
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithShared
 
 SetName = Annotated[str, Meta(description="A rule set's name.", min_length=1, max_length=64)]
 
@@ -40,7 +41,7 @@ class SetsResult(msgspec.Struct, kw_only=True):
     rule_sets: list[SetView]
 
 
-def _sets(context: Context, params: SetsParams) -> SetsResult:
+def _sets(context: Context[WithShared], params: SetsParams) -> SetsResult:
     book = versions.book_of(context)
     shown = []
     for each in book.sets.values():
@@ -89,7 +90,7 @@ class SetWriteResult(msgspec.Struct, kw_only=True):
     changed: Annotated[bool, Meta(description="False: it was so already.")]
 
 
-def _write_set(context: Context, params: SetWriteParams) -> SetWriteResult:
+def _write_set(context: Context[Needs], params: SetWriteParams) -> SetWriteResult:
     content = {name: value for name, value in msgspec.to_builtins(params).items() if name != "name"}
     rule_set: RuleSet = set_of_json(params.name, content)
     return SetWriteResult(name=params.name, changed=versions.change_set(context, params.name, rule_set))
@@ -114,7 +115,7 @@ class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: SetName
 
 
-def _remove_set(context: Context, params: SetRemoveParams) -> SetWriteResult:
+def _remove_set(context: Context[Needs], params: SetRemoveParams) -> SetWriteResult:
     if params.name not in versions.book_of(context).sets:
         raise NotFound(f"there is no rule set {params.name!r}")
     return SetWriteResult(name=params.name, changed=versions.change_set(context, params.name, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -16,6 +16,7 @@ from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
 from threadline.capabilities.rules.shadowing import TABLE
 from threadline.capabilities.rules.showing import DecisionView, recorded_view
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithLog, WithReader, WithStore
 from threadline.kernel.store import query_pages
 
 ROWS_MAX = 100_000
@@ -42,7 +43,11 @@ class ShadowResult(msgspec.Struct, kw_only=True):
     shadow: Annotated[int, Meta(description="The version that runs beside it as a shadow; 0 if there is none.")]
 
 
-def _shadow(context: Context, params: ShadowParams) -> ShadowResult:
+class Needs(versions.Needs, WithReader, WithLog, Protocol):
+    """What is needed here of the engine."""
+
+
+def _shadow(context: Context[Needs], params: ShadowParams) -> ShadowResult:
     head = versions.shadow(context, params.id, params.version, params.note)
     return ShadowResult(id=params.id, active=head.active, shadow=head.shadow)
 
@@ -91,7 +96,7 @@ class Report(msgspec.Struct, kw_only=True):
     whole: Annotated[bool, Meta(description="False: there were more than are counted for one answer; name a `start`.")]
 
 
-def _report(context: Context, params: ReportParams) -> Report:
+def _report(context: Context[Needs], params: ReportParams) -> Report:
     version = params.version or versions.existing(context, params.id).shadow
     found: dict[tuple[str, str], Beside] = {}
     differing: list[tuple[str, str]] = []
@@ -113,7 +118,7 @@ def _report(context: Context, params: ReportParams) -> Report:
     return _told(context, params.id, version, found, differing, errors, whole=True)
 
 
-def _rows(context: Context, params: ReportParams) -> Iterator[tuple[str, str]]:
+def _rows(context: Context[WithStore], params: ReportParams) -> Iterator[tuple[str, str]]:
     begin, end = time_param(params.stop), time_param(params.start)
     after, stop = "" if begin is None else sort_of(begin - 1), None if end is None else sort_of(end - 1)
     for shard in SHARDS:
@@ -123,11 +128,11 @@ def _rows(context: Context, params: ReportParams) -> Iterator[tuple[str, str]]:
 
 
 def _told(
-    context: Context, id: str, version: int, found: dict[tuple[str, str], Beside], differing: list[tuple[str, str]],
-    errors: int, *, whole: bool,
+    context: Context[Needs], id: str, version: int, found: dict[tuple[str, str], Beside],
+    differing: list[tuple[str, str]], errors: int, *, whole: bool,
 ) -> Report:  # fmt: skip
-    events = [context.engine.event(context.workspace, event) for _, event in differing]
-    samples = [recorded_view(each, context.engine.asker.by_thread(each.thread).id) for each in events]
+    events = [context.engine.log.event(context.workspace, event) for _, event in differing]
+    samples = [recorded_view(each, context.engine.reader.person_of(each).id) for each in events]
     cells = [cell for _, cell in sorted(found.items())]
     changed = sum(cell.changed for cell in cells)
     return Report(

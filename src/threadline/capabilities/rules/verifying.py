@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.rules import versions
 from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.deciding import decision_of
 from threadline.capabilities.rules.definition import Rule
@@ -21,6 +22,7 @@ from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Inspection, Operation
+from threadline.kernel.ports import WithLog
 
 
 def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
@@ -61,11 +63,15 @@ def reckoned(told: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, list
     return next((each for each in found if not each[1]), found[0])
 
 
+class Needs(versions.Reads, WithLog, Protocol):
+    """What is needed here of the engine."""
+
+
 @dataclass
 class _Place:
     """As much of a context as reading rules takes."""
 
-    engine: Any
+    engine: Needs
     workspace: str
     now: int = 0
     source: str = ""
@@ -75,7 +81,7 @@ class _Place:
 class _Verifier:
     """Looks at decision after decision; each version of a rule is read once."""
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: Needs) -> None:
         self._engine = engine
         self._rules: dict[tuple[str, str, int], list[Rule]] = {}
 
@@ -98,20 +104,20 @@ class _Verifier:
         return self._rules[key]
 
 
-def _decisions(engine: Any, cursor: str, most: int) -> Iterator[tuple[str, Recorded | None]]:
+def _decisions(engine: Needs, cursor: str, most: int) -> Iterator[tuple[str, Recorded | None]]:
     """(cursor, decision) of so many events of the feed; None for an event that is none."""
     while most > 0:
-        page = engine.feed(cursor, min(most, PAGE_ITEMS_MAX))
+        page = engine.log.feed(cursor, min(most, PAGE_ITEMS_MAX))
         for each in page:
             cursor = each.cursor
-            recorded = engine.of_entry(each.entry) if each.entry.type == DECISION_MADE else None
+            recorded = engine.log.unpack(each.entry) if each.entry.type == DECISION_MADE else None
             yield cursor, recorded if recorded is not None and word_of(recorded) is not None else None
         most -= len(page)
         if not page:
             return
 
 
-def _inspect(engine: Any) -> Iterator[str]:
+def _inspect(engine: Needs) -> Iterator[str]:
     verifier = _Verifier(engine)
     for _, recorded in _decisions(engine, "", 1 << 62):
         if recorded is not None:
@@ -143,7 +149,7 @@ class VerifyResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
 
 
-def _verify(context: Context, params: VerifyParams) -> VerifyResult:
+def _verify(context: Context[Needs], params: VerifyParams) -> VerifyResult:
     verifier = _Verifier(context.engine)
     looked_at = count = 0
     last = ""

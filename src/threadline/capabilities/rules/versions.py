@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from threadline.capabilities.rules.book import RULE, SET, SHADOWED, Book
 from threadline.capabilities.rules.deciding import POLICY
-from threadline.capabilities.rules.definition import Rule, RuleSet
-from threadline.capabilities.rules.reading import rule_of_json
+from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
 from threadline.kernel.operation import Context
+from threadline.kernel.ports import WithCatalogue, WithDefinitionHistory, WithRecorder, WithShared, WithStore
 from threadline.kernel.store import Delete, Key, Put, beyond
 from threadline.kernel.typed import prepared
 
@@ -90,37 +90,45 @@ class Held(NamedTuple):
     version: int
 
 
-def book_of(context: Context) -> Book:
+def book_of(context: Context[WithShared]) -> Book:
     """The book of the workspace as the store has it now."""
     book: Book = context.engine.shared.fresh(context.workspace, POLICY)
     return book
 
 
-def _where(context: Context, id: str) -> str:
+def _where(context: Context[object], id: str) -> str:
     return f"{context.workspace}/{id}"
 
 
-def held(context: Context, id: str) -> Held:
+def held(context: Context[WithStore], id: str) -> Held:
     """The head of a rule; an empty one if nothing was ever written under this id."""
     item = context.engine.store.get([Key(HEAD, context.workspace, id)])[0]
     return Held(Head(states=[]), 0) if item is None else Held(msgspec.json.decode(item.value, type=Head), item.version)
 
 
-def existing(context: Context, id: str) -> Head:
+class Reads(WithDefinitionHistory, WithShared, WithStore, Protocol):
+    """What reading rules needs of the engine."""
+
+
+class Needs(Reads, WithRecorder, WithCatalogue, Protocol):
+    """What changing rules needs of the engine."""
+
+
+def existing(context: Context[Reads], id: str) -> Head:
     """The head of a rule that somebody wrote or the definitions have declared; raises `NotFound`."""
     head, _ = held(context, id)
-    if not head.states and not context.engine.declared_turns(POLICY, id):
+    if not head.states and not context.engine.definition_history.transitions(POLICY, id):
         raise NotFound(f"there is no rule {id!r}")
     return head
 
 
-def heads(context: Context, after: str, limit: int) -> list[tuple[str, Head]]:
+def heads(context: Context[WithStore], after: str, limit: int) -> list[tuple[str, Head]]:
     """A page of rules by id."""
     items = context.engine.store.query(HEAD, context.workspace, start=beyond(after), limit=limit)
     return [(item.key.sort, msgspec.json.decode(item.value, type=Head)) for item in items]
 
 
-def written(context: Context, id: str, version: int) -> Written:
+def written(context: Context[WithStore], id: str, version: int) -> Written:
     """A version as it was written; raises `NotFound`."""
     item = context.engine.store.get([Key(VERSION, _where(context, id), f"{version:08d}")])[0] if version > 0 else None
     if item is None:
@@ -128,14 +136,14 @@ def written(context: Context, id: str, version: int) -> Written:
     return msgspec.json.decode(item.value, type=Written)
 
 
-def log(context: Context, id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Turn]:
+def log(context: Context[WithStore], id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Turn]:
     """The turns of a rule from the ``after``-th on, oldest first."""
     start = f"{after + 1:08d}"
     items = context.engine.store.query(LOG, _where(context, id), start=start, limit=limit)
     return [msgspec.json.decode(item.value, type=Turn) for item in items]
 
 
-def all_turns(context: Context, id: str) -> Iterator[Turn]:
+def all_turns(context: Context[WithStore], id: str) -> Iterator[Turn]:
     """The whole log of a rule, oldest first."""
     seen = 0
     while page := log(context, id, seen):
@@ -155,7 +163,7 @@ def compiled(content: dict[str, Any]) -> Rule:
 class _Change:
     """What one operation adds to a rule: turns of the log and other writes, all of one commit."""
 
-    def __init__(self, context: Context, id: str, head: Head, expected: int) -> None:
+    def __init__(self, context: Context[Needs], id: str, head: Head, expected: int) -> None:
         self._context = context
         self._id = id
         self._expected = expected
@@ -170,7 +178,9 @@ class _Change:
     def note(self, to: str, version: int, note: str) -> None:
         """Add an entry to the log."""
         self.head.turns += 1
-        told = Turn(at=self._context.engine.clock(), by=self._context.source, to=to, version=version, note=note)
+        told = Turn(
+            at=self._context.engine.recorder.clock(), by=self._context.source, to=to, version=version, note=note
+        )
         key = Key(LOG, _where(self._context, self._id), f"{self.head.turns:08d}")
         self.writes.append(Put(key, msgspec.json.encode(told), 0))
 
@@ -182,7 +192,7 @@ class _Change:
         return refusal is None
 
 
-def _changed(context: Context, id: str, change: Callable[[_Change], T]) -> T:
+def _changed(context: Context[Needs], id: str, change: Callable[[_Change], T]) -> T:
     """Change a rule; ``change`` is called again with what is so then when another process was faster."""
     if id in book_of(context).declared:
         raise Conflict(f"rule {id!r} is declared in the definitions; change it there")
@@ -195,7 +205,7 @@ def _changed(context: Context, id: str, change: Callable[[_Change], T]) -> T:
     raise Unavailable(f"other processes keep changing the rule {id!r}; try again")
 
 
-def write(context: Context, id: str, content: dict[str, Any], expected: int | None) -> tuple[int, Written, bool]:
+def write(context: Context[Needs], id: str, content: dict[str, Any], expected: int | None) -> tuple[int, Written, bool]:
     """A new version, as a draft: (its number, as it was written, whether it is new).
 
     What says the same as the newest version is that version. ``expected`` is the newest version that the caller knows.
@@ -213,7 +223,7 @@ def write(context: Context, id: str, content: dict[str, Any], expected: int | No
         if expected is not None and expected != newest:
             raise Conflict(f"the newest version of rule {id!r} is {newest}, not {expected}; read it and decide again")
         rule = _read(context, id, {**content, "version": newest + 1})
-        made = Written(content=rule.content, hash=rule.hash, at=context.engine.clock(), by=context.source)
+        made = Written(content=rule.content, hash=rule.hash, at=context.engine.recorder.clock(), by=context.source)
         attempt.head.states.append("draft")
         attempt.head.name = rule.name
         key = Key(VERSION, _where(context, id), f"{newest + 1:08d}")
@@ -224,14 +234,14 @@ def write(context: Context, id: str, content: dict[str, Any], expected: int | No
     return _changed(context, id, change)
 
 
-def _read(context: Context, id: str, content: dict[str, Any]) -> Rule:
+def _read(context: Context[WithCatalogue], id: str, content: dict[str, Any]) -> Rule:
     rule = replace(rule_of_json(id, content), place="rule")
     context.engine.catalogue.refuse_unread(rule.reads)
     return rule
 
 
 def move(
-    context: Context, id: str, version: int, to: State, note: str, *, untested: bool = False,
+    context: Context[Needs], id: str, version: int, to: State, note: str, *, untested: bool = False,
     gate: Callable[[Head], None] = lambda head: None,
 ) -> Head:  # fmt: skip
     """Put a version into another state; what is in it already stays. At most one version is active.
@@ -268,7 +278,7 @@ def move(
     return _changed(context, id, change)
 
 
-def _activate(context: Context, attempt: _Change, id: str, version: int, active: int) -> None:
+def _activate(context: Context[Needs], attempt: _Change, id: str, version: int, active: int) -> None:
     if not active and len(book_of(context).rules) >= RULES_MAX:
         raise LimitExceeded(f"{RULES_MAX:,} rules are active, which is the limit; retire some first")
     rule = compiled(written(context, id, version).content)
@@ -280,7 +290,7 @@ def _activate(context: Context, attempt: _Change, id: str, version: int, active:
 # --- shadows ----------------------------------------------------------------------------------
 
 
-def shadow(context: Context, id: str, version: int, note: str) -> Head:
+def shadow(context: Context[Needs], id: str, version: int, note: str) -> Head:
     """Have a version that was tested asked of live events beside the active one; 0: none any more."""
 
     def change(attempt: _Change) -> Head:
@@ -306,20 +316,20 @@ def shadow(context: Context, id: str, version: int, note: str) -> Head:
     return _changed(context, id, change)
 
 
-def _unshadow(context: Context, attempt: _Change, id: str, note: str) -> None:
+def _unshadow(context: Context[Needs], attempt: _Change, id: str, note: str) -> None:
     attempt.writes.append(Delete(_shadow_key(context, id)))
     attempt.note("shadow ended", attempt.head.shadow, note)
     attempt.head.shadow = 0
 
 
-def _shadow_key(context: Context, id: str) -> Key:
+def _shadow_key(context: Context[object], id: str) -> Key:
     return Key(POLICY, context.workspace, SHADOWED + id)
 
 
 # --- sets -------------------------------------------------------------------------------------
 
 
-def change_set(context: Context, name: str, rule_set: RuleSet | None) -> bool:
+def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> bool:
     """Write a set, or remove it; whether that changes anything."""
     book = book_of(context)
     if name in book.declared_sets:
@@ -335,7 +345,7 @@ def change_set(context: Context, name: str, rule_set: RuleSet | None) -> bool:
             raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, which is the limit; remove some first")
         expected = 0 if item is None else item.version
         turn = Turn(
-            at=context.engine.clock(), by=context.source, to="removed" if rule_set is None else "written",
+            at=context.engine.recorder.clock(), by=context.source, to="removed" if rule_set is None else "written",
             content={} if rule_set is None else rule_set.content,
         )  # fmt: skip
         writes: Sequence[Put | Delete] = (
@@ -347,6 +357,6 @@ def change_set(context: Context, name: str, rule_set: RuleSet | None) -> bool:
     raise Unavailable(f"other processes keep changing the rule set {name!r}; try again")
 
 
-def _set_turns(context: Context, name: str) -> int:
+def _set_turns(context: Context[WithStore], name: str) -> int:
     last = context.engine.store.query(LOG, _where(context, SET + name), limit=1, reverse=True)
     return int(last[0].key.sort) if last else 0

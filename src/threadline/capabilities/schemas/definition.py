@@ -97,7 +97,7 @@ class _Reader:
         self._document = document
         self._type = type_
         self._node = node
-        self._plain = Plain(document, "schema of events", SCHEMA_NODES_MAX, SCHEMA_DEPTH_MAX)
+        self._plain = Plain(document, "schema of events", nodes_max=SCHEMA_NODES_MAX, depth_max=SCHEMA_DEPTH_MAX)
 
     def requirement(self) -> Requirement | None:
         """The requirement; None if something is wrong with the schema."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -15,11 +15,12 @@ from threadline.capabilities.events.instants import AsOf, then
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
 from threadline.capabilities.segments.projection import SEGMENTS, SHARDS, TABLE, partition
-from threadline.capabilities.segments.standing import Moment, leaves_at, next_turn
+from threadline.capabilities.segments.standing import Memberships, leaves_at, next_turn
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithReader, WithRecorder, WithStore
 from threadline.kernel.store import beyond
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import YEAR, parse_duration
@@ -31,24 +32,6 @@ STEPS_MAX = 500
 
 Name = Annotated[str, Meta(description="A segment's name.", min_length=1, max_length=64)]
 Segments = tuple[Segment, ...]
-
-
-class _Seen:
-    """A person at instants of the caller's choice, as `standing` wants to see them."""
-
-    def __init__(self, context: Context, person: Any, known_at: int | None = None) -> None:
-        self._engine, self._person, self._known_at = context.engine, person, known_at
-
-    def view(self, name: str, at: int) -> Any:
-        return self._engine.views(self._person, at, known_at=self._known_at, names=(name,)).get(name)
-
-    def due(self, name: str, at: int) -> int | None:
-        due: int | None = self._engine.due(self._person, name, at)
-        return due
-
-    def ahead(self, at: int) -> int | None:
-        ahead: int | None = self._engine.ahead(self._person, at)
-        return ahead
 
 
 def _found(segments: Segments, name: str) -> Segment:
@@ -98,25 +81,28 @@ class SegmentsResult(msgspec.Struct, kw_only=True):
     segments: list[MemberView]
 
 
-def _segments(segments: Segments, context: Context, params: SegmentsParams) -> SegmentsResult:
-    person, seen, moment = _looked_at(context, params)
-    told = seen.view(SEGMENTS.name, moment.at) or {}
+def _segments(segments: Segments, context: Context[WithReader], params: SegmentsParams) -> SegmentsResult:
+    person, memberships = _looked_at(context, params)
+    told = memberships.person.view(SEGMENTS.name) or {}
     return SegmentsResult(
-        person=person.id, position=person.position, as_of=instant(moment.at),
-        segments=[_member(segment, moment, seen, told, ahead=params.as_of is None) for segment in segments],
+        person=person.id, position=person.position, as_of=instant(memberships.at),
+        segments=[_member(segment, memberships, told, ahead=params.as_of is None) for segment in segments],
     )  # fmt: skip
 
 
-def _looked_at(context: Context, params: SegmentsParams | SegmentParams) -> tuple[Any, _Seen, Moment]:
+def _looked_at(context: Context[WithReader], params: SegmentsParams | SegmentParams) -> tuple[Person, Memberships]:
     """Whose segments are asked for, and this person at the instant that was asked for."""
     asked = then(context, params.id, params.as_of)
-    seen = _Seen(context, asked.person, asked.known_at)
-    return asked.person, seen, Moment(seen, asked.at)
+    return asked.person, Memberships(asked.view, asked.at)
 
 
-def _member(segment: Segment, moment: Moment, seen: _Seen, told: dict[str, Any], *, ahead: bool) -> MemberView:
-    member = moment.belongs(segment)
-    until = leaves_at(segment, moment, seen, moment.at + 10 * YEAR, STEPS_MAX) if member and ahead else None
+def _now(context: Context[WithReader], person: Person) -> Memberships:
+    return Memberships(context.engine.reader.as_of(person, context.now), context.now)
+
+
+def _member(segment: Segment, memberships: Memberships, told: dict[str, Any], *, ahead: bool) -> MemberView:
+    member = memberships.belongs(segment)
+    until = leaves_at(segment, memberships, memberships.at + 10 * YEAR, STEPS_MAX) if member and ahead else None
     return MemberView(
         segment=segment.name, member=member, since=told.get(segment.name, {}).get("since"),
         until=None if until is None else instant(until),
@@ -143,14 +129,14 @@ class SegmentResult(msgspec.Struct, kw_only=True):
     steps: Annotated[list[Step], Meta(description="Every condition in order: expected, found, matched or skipped.")]
 
 
-def _segment(segments: Segments, context: Context, params: SegmentParams) -> SegmentResult:
+def _segment(segments: Segments, context: Context[WithReader], params: SegmentParams) -> SegmentResult:
     segment = _found(segments, params.segment)
-    person, seen, moment = _looked_at(context, params)
-    told = seen.view(SEGMENTS.name, moment.at) or {}
-    shown = _member(segment, moment, seen, told, ahead=params.as_of is None)
+    person, memberships = _looked_at(context, params)
+    told = memberships.person.view(SEGMENTS.name) or {}
+    shown = _member(segment, memberships, told, ahead=params.as_of is None)
     return SegmentResult(
-        person=person.id, as_of=instant(moment.at), segment=segment.name, member=shown.member, since=shown.since,
-        until=shown.until, steps=segment.conditions.trace(moment.subject).steps,
+        person=person.id, as_of=instant(memberships.at), segment=segment.name, member=shown.member, since=shown.since,
+        until=shown.until, steps=segment.conditions.trace(memberships.subject).steps,
     )  # fmt: skip
 
 
@@ -180,7 +166,7 @@ class MembersResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
 
 
-def _members(segments: Segments, context: Context, params: MembersParams) -> MembersResult:
+def _members(segments: Segments, context: Context[WithStore], params: MembersParams) -> MembersResult:
     segment = _found(segments, params.name)
     # The row at `after` was on the page before; one more than asked for tells whether there is a further page.
     start, wanted = beyond(params.after), params.limit + 1
@@ -218,7 +204,7 @@ class LeavingResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
 
 
-def _leaving(segments: Segments, context: Context, params: LeavingParams) -> LeavingResult:
+def _leaving(segments: Segments, context: Context[WithReader], params: LeavingParams) -> LeavingResult:
     segment = _found(segments, params.name)
     within = parse_duration(params.within)
     if within > YEAR:
@@ -227,11 +213,10 @@ def _leaving(segments: Segments, context: Context, params: LeavingParams) -> Lea
     found: list[tuple[int, Any]] = []
     cursor = ""
     # A timer never comes later than what it waits for, so that whoever leaves by then has one that is due by then.
-    upcoming = context.engine.upcoming(context.workspace, SEGMENTS.name, until + 1, params.after)
+    upcoming = context.engine.reader.upcoming(context.workspace, SEGMENTS.name, until + 1, params.after)
     for looked_at, (here, person) in enumerate(upcoming, 1):
-        seen = _Seen(context, person)
-        moment = Moment(seen, context.now)
-        at = leaves_at(segment, moment, seen, until, STEPS_MAX) if moment.belongs(segment) else None
+        memberships = _now(context, person)
+        at = leaves_at(segment, memberships, until, STEPS_MAX) if memberships.belongs(segment) else None
         if at is not None:
             found.append((at, person))
         if looked_at == LOOKED_AT_MAX:
@@ -266,7 +251,9 @@ class SegmentDefinitionsResult(msgspec.Struct, kw_only=True):
     segments: list[SegmentDefinition]
 
 
-def _definitions(segments: Segments, context: Context, params: SegmentDefinitionsParams) -> SegmentDefinitionsResult:
+def _definitions(
+    segments: Segments, context: Context[object], params: SegmentDefinitionsParams
+) -> SegmentDefinitionsResult:
     shown = [
         SegmentDefinition(name=s.name, description=s.description, version=s.version, when=s.conditions.plain)
         for s in segments
@@ -292,34 +279,37 @@ class RefreshResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on; empty when everybody has been looked at.")] = ""
 
 
-def _refresh(segments: Segments, context: Context, params: RefreshParams) -> RefreshResult:
-    page, following = context.engine.people(context.workspace, params.after, params.limit)
+class Needs(WithReader, WithRecorder, Protocol):
+    """What is needed here of the engine."""
+
+
+def _refresh(segments: Segments, context: Context[Needs], params: RefreshParams) -> RefreshResult:
+    page, following = context.engine.reader.people(context.workspace, params.after, params.limit)
     events = [_request(context, person) for person in page if _outdated(segments, context, person)]
-    context.engine.record(events, known=True)
+    context.engine.recorder.record(events, known=True)
     return RefreshResult(people=len(page), refreshed=len(events), next=following)
 
 
-def _outdated(segments: Segments, context: Context, person: Any) -> bool:
-    seen = _Seen(context, person)
-    moment = Moment(seen, context.now)
-    told = {name: word["version"] for name, word in (seen.view(SEGMENTS.name, context.now) or {}).items()}
-    if told != {segment.name: segment.version for segment in segments if moment.belongs(segment)}:
+def _outdated(segments: Segments, context: Context[WithReader], person: Person) -> bool:
+    memberships = _now(context, person)
+    told = {name: word["version"] for name, word in (memberships.person.view(SEGMENTS.name) or {}).items()}
+    if told != {segment.name: segment.version for segment in segments if memberships.belongs(segment)}:
         return True
-    ahead = moment.next(segments)
+    ahead = memberships.next(segments)
     if ahead is None:
         return False
     first = min((due for name, due in person.timers.items() if name.split("/")[1] == SEGMENTS.name), default=None)
     if first is not None and first <= ahead:
         return False
-    turn = next_turn(segments, moment, seen)
+    turn = next_turn(segments, memberships)
     return turn is not None and (first is None or first > turn)
 
 
-def _request(context: Context, person: Any) -> Event:
+def _request(context: Context[WithRecorder], person: Person) -> Event:
     return Event(
         type=SEGMENTS_REFRESHED,
         identifiers=(person.identifiers[person.id],),
-        occurred_at=context.engine.clock(),
+        occurred_at=context.engine.recorder.clock(),
         # Told twice at one position it is the same wish, and it moves the position.
         key=f"segments/{person.id}/{person.position}",
         source="threadline.segments",

@@ -8,10 +8,10 @@ from threadline.capabilities.conditions import Subject
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT, SEGMENTS_REFRESHED
 from threadline.capabilities.segments.projection import SEGMENTS, Kept, State, newest, since, version
-from threadline.capabilities.segments.standing import STEPS_MAX, Moment, next_turn
+from threadline.capabilities.segments.standing import STEPS_MAX, Memberships, next_turn
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish, turns_max
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
 
 TIMER = "turn"
 """One timer per person: the next instant at which any of their segments may turn by time alone, or go on turning: of
@@ -45,7 +45,7 @@ class _Reaction:
         self._by_type: dict[str, tuple[Segment, ...]] = {}
         self._nobodys: tuple[Segment, ...] | None = None
 
-    def react(self, recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(self, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         """Turn what has to turn, and set the timer for what time alone will turn."""
         event = recorded.event
         if event.type == TIMER_FIRED:
@@ -62,12 +62,12 @@ class _Reaction:
         judged = self._judged(others, state, known, now) if others else ()
         return [*judged, Timer(key=TIMER, due_at=event.occurred_at + 1, unless_earlier=True)] if chosen else judged
 
-    def others(self, recorded: Recorded, known: Known) -> list[Segment]:
+    def others(self, recorded: Recorded, known: PolicyView) -> list[Segment]:
         """The segments that have to be looked at whatever the event can turn."""
         outdated = self._outdated(known.get(SEGMENTS.name, {}))
         return [*outdated, *self._of_nobody(known)] if recorded.sequence == 1 else outdated
 
-    def _chosen(self, event_type: str, known: Known) -> tuple[Segment, ...]:
+    def _chosen(self, event_type: str, known: PolicyView) -> tuple[Segment, ...]:
         """The segments that an event of this type can turn. It depends on nothing else, so it is kept."""
         chosen = self._by_type.get(event_type)
         if chosen is None:
@@ -81,7 +81,7 @@ class _Reaction:
             self._by_type[event_type] = chosen
         return chosen
 
-    def _of_nobody(self, known: Known) -> tuple[Segment, ...]:
+    def _of_nobody(self, known: PolicyView) -> tuple[Segment, ...]:
         """The segments to which everybody belongs of whom nothing is known: a first event need not touch these.
 
         Which they are depends on the definitions alone, for what is said of nobody is the same at all times.
@@ -101,36 +101,38 @@ class _Reaction:
             and since(kept) is not None
         ]
 
-    def _judged(self, segments: Sequence[Segment], state: State, known: Known, now: int) -> Sequence[Wish]:
-        moment = Moment(known, now)
-        turns = _Turns(state, turns_max(known, SEGMENT_ENTERED, SEGMENT_LEFT))
-        self._take(segments, moment, now - 1, turns)
-        ahead = now if turns.more else moment.next(segments)
+    def _judged(self, segments: Sequence[Segment], state: State, known: PolicyView, now: int) -> Sequence[Wish]:
+        memberships = Memberships(known, now)
+        turns = _Turns(state, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
+        self._take(segments, memberships, now - 1, turns)
+        ahead = now if turns.more else memberships.next(segments)
         timer = [] if ahead is None else [Timer(key=TIMER, due_at=ahead, unless_earlier=True)]
         return [*turns.wishes, *timer]
 
-    def _fired(self, due: int, known: Known) -> Sequence[Wish]:
+    def _fired(self, due: int, known: PolicyView) -> Sequence[Wish]:
         """Everything that time has turned from the instant of the timer until now, each at its own instant."""
-        turns = _Turns(known.get(SEGMENTS.name, {}), turns_max(known, SEGMENT_ENTERED, SEGMENT_LEFT))
-        moment = Moment(known, due)
+        turns = _Turns(known.get(SEGMENTS.name, {}), emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
+        memberships = Memberships(known, due)
         for _ in range(STEPS_MAX):
             # Of whatever an event has turned since, later than this instant, the last word is the event's.
-            segments = [each for each in self._segments if moment.at == known.at or turns.last(each.name) < moment.at]
-            self._take(segments, moment, min(moment.at, known.at - 1), turns)
-            if turns.more or moment.at == known.at:
+            segments = [
+                each for each in self._segments if memberships.at == known.at or turns.last(each.name) < memberships.at
+            ]
+            self._take(segments, memberships, min(memberships.at, known.at - 1), turns)
+            if turns.more or memberships.at == known.at:
                 break
-            ahead = moment.changes(self._segments)
+            ahead = memberships.changes(self._segments)
             # The last look is at the present: events that came after the instant of the timer count by now.
-            moment = Moment(known, known.at if ahead is None else min(ahead, known.at))
-        again: int | None = moment.at
-        if not turns.more and moment.at == known.at:
-            again = next_turn(self._segments, moment, known)
+            memberships = Memberships(known, known.at if ahead is None else min(ahead, known.at))
+        again: int | None = memberships.at
+        if not turns.more and memberships.at == known.at:
+            again = next_turn(self._segments, memberships)
         # A timer of one instant fires once: what is left of that instant is told a microsecond later.
         return turns.wishes if again is None else [*turns.wishes, Timer(key=TIMER, due_at=max(again, due + 1))]
 
-    def _take(self, segments: Sequence[Segment], moment: Moment, at: int, turns: _Turns) -> None:
+    def _take(self, segments: Sequence[Segment], memberships: Memberships, at: int, turns: _Turns) -> None:
         for segment in segments:
-            turns.take(segment, moment.belongs(segment), at)
+            turns.take(segment, memberships.belongs(segment), at)
         for name in turns.state:
             if name not in self._by_name:
                 turns.drop(name, at)

@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
 
 from threadline.capabilities.conditions import Path, Subject
 from threadline.capabilities.conditions.fields import PROFILE, told
 from threadline.capabilities.segments.definition import Segment
+from threadline.kernel.person_view import PersonView
 
 STEPS_MAX = 64
 """Instants looked at in one go before a timer is set to go on from there."""
 
 
-class Sight(Protocol):
-    """A person seen at any instant; see `threadline.kernel.policy.Known`."""
+class Memberships:
+    """The segments of a person at one instant: each view is made once, whichever segments ask for it."""
 
-    def view(self, name: str, at: int) -> Any:
-        """What a projection says at an instant."""
-        ...
-
-    def due(self, name: str, at: int) -> int | None:
-        """The next instant after that at which it changes by time alone."""
-        ...
-
-    def ahead(self, at: int) -> int | None:
-        """The next instant after that from which on a further event counts that is known already."""
-        ...
-
-
-class Moment:
-    """A person at one instant: each view is made once, whichever segments ask for it."""
-
-    def __init__(self, sight: Sight, at: int) -> None:
+    def __init__(self, person: PersonView, at: int) -> None:
         self.at = at
-        self.subject = Subject(lambda name: sight.view(name, at))
-        self._sight = sight
+        self.person = person
+        self.subject = Subject(lambda name: person.view(name, at))
         self._dues: dict[str, int | None] = {}
 
     def belongs(self, segment: Segment) -> bool:
@@ -53,7 +37,7 @@ class Moment:
 
     def next(self, segments: Iterable[Segment]) -> int | None:
         """The next instant at which these may turn if nothing more is told: by time, or by an event that lies ahead."""
-        instants = (self.changes(segments), self._sight.ahead(self.at))
+        instants = (self.changes(segments), self.person.ahead(self.at))
         return min((at for at in instants if at is not None), default=None)
 
     def _changes(self, name: str, path: Path) -> int | None:
@@ -63,33 +47,33 @@ class Moment:
             at: int | None = around["changes_at"]
             return at
         if name not in self._dues:
-            self._dues[name] = self._sight.due(name, self.at)
+            self._dues[name] = self.person.due(name, self.at)
         return self._dues[name]
 
 
-def next_turn(segments: Sequence[Segment], moment: Moment, sight: Sight) -> int | None:
+def next_turn(segments: Sequence[Segment], memberships: Memberships) -> int | None:
     """The next instant at which somebody enters or leaves one of these if nothing more is told; None: never.
 
     After `STEPS_MAX` instants at which nothing turned it is the last of them: look again from there.
     """
-    now = [moment.belongs(segment) for segment in segments]
+    now = [memberships.belongs(segment) for segment in segments]
     for _ in range(STEPS_MAX):
-        ahead = moment.next(segments)
+        ahead = memberships.next(segments)
         if ahead is None:
             return None
-        moment = Moment(sight, ahead)
-        if [moment.belongs(segment) for segment in segments] != now:
+        memberships = Memberships(memberships.person, ahead)
+        if [memberships.belongs(segment) for segment in segments] != now:
             break
-    return moment.at
+    return memberships.at
 
 
-def leaves_at(segment: Segment, moment: Moment, sight: Sight, until: int, steps: int) -> int | None:
+def leaves_at(segment: Segment, memberships: Memberships, until: int, steps: int) -> int | None:
     """When a member leaves if nothing more is told; None if not before ``until`` and within so many steps."""
     for _ in range(steps):
-        ahead = moment.next((segment,))
+        ahead = memberships.next((segment,))
         if ahead is None or ahead > until:
             return None
-        moment = Moment(sight, ahead)
-        if not moment.belongs(segment):
+        memberships = Memberships(memberships.person, ahead)
+        if not memberships.belongs(segment):
             return ahead
     return None

@@ -6,8 +6,7 @@ missed, not when somebody next looks; freezes, grace and amnesty are computed fr
 back when a late event shows that they were not needed. Milestones are reported once, when they are reached.
 """
 
-from threadline.capabilities.streaks.definition import Streak, StreakSet
-from threadline.capabilities.streaks.loading import read_streaks
+from threadline.capabilities.streaks.definition import Streak, StreakSet, read_streaks
 from threadline.capabilities.streaks.projection import projection
 
 __all__ = ["Streak", "StreakSet", "projection", "read_streaks"]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.streaks.loading import read_streaks
+from threadline.capabilities.streaks.definition import read_streaks
 from threadline.capabilities.streaks.operations import operations
 from threadline.capabilities.streaks.policy import policy
 from threadline.capabilities.streaks.projection import projection
-from threadline.capabilities.streaks.schema import sections
 
 
 def declare(definitions: Definitions) -> list[Any]:
-    """The projection, the policy and the operations that depend on what is declared, and the sections read here."""
+    """The projection, the policy and the operations that depend on what is declared."""
     streaks = read_streaks(definitions)
     definitions.refuse()
-    return [projection(streaks), policy(streaks), *operations(streaks), *sections()]
+    return [projection(streaks), policy(streaks), *operations(streaks)]

@@ -1,78 +1,154 @@
-"""What users declare: streaks, and the calendar by which they are computed, as plain frozen values."""
+"""What users declare: streaks, and the calendar by which they are computed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
-from threadline.capabilities.features.definition import ANY, Source, content_hash
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.definitions.declaring import (
+    Given,
+    Named,
+    NotWritten,
+    Problems,
+    Single,
+    choice,
+    duration,
+    listed,
+    one_or_many,
+    parsed,
+    struct,
+    whole,
+)
+from threadline.capabilities.features.definition import ANY, TIMEZONE, TYPES, Chosen, Source, content_hash
+from threadline.capabilities.points.events import OWN, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
+from threadline.capabilities.streaks.civil import day_of, time_of_day
 from threadline.capabilities.streaks.events import OURS
+from threadline.kernel.limits import (
+    AMNESTY_DAYS_MAX,
+    STREAK_GRACE_MAX_SECONDS,
+    STREAK_MILESTONES_MAX,
+    STREAK_TIMES_MAX,
+    STREAKS_MAX,
+)
+from threadline.kernel.suggestion import suggestion
+from threadline.kernel.time import SECOND
 
-CADENCES = ("day", "week", "month")
 Cadence = Literal["day", "week", "month"]
-
-COUNTINGS = ("days", "events")
 Counting = Literal["days", "events"]
-
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
+_MADE_OF_POINTS = OWN - {POINTS_SPEND_REQUESTED, POINTS_ADJUSTED}
+"""What Threadline makes of points; the other two are told by callers."""
+_DAYS_OF = {"day": 1, "week": 7, "month": 28}
+"""How many days every period of a cadence has at least."""
+_GRACE = duration(1, STREAK_GRACE_MAX_SECONDS * SECOND, "3h")
+_MILESTONES = one_or_many(whole(), most=STREAK_MILESTONES_MAX).then(lambda found: tuple(sorted(set(found))))
+_DATE = parsed(day_of, "a local date such as 2026-03-01", pattern=r"^\d{4}-\d\d-\d\d$", examples=["2026-03-01"])
+# YAML 1.1 reads 04:00 without quotes as a number to the base of 60; it is meant as written.
+_TIME_OF_DAY = parsed(
+    time_of_day, "a time of day, such as 04:00", (str, int), pattern=r"^\d\d:\d\d$", examples=["04:00"]
+)
+_WEEKDAY = choice(WEEKDAYS).then(WEEKDAYS.index)
 
-@dataclass(frozen=True, slots=True)
-class Freezes:
-    """How missed periods are forgiven: ``start`` held at first, one more for each ``every`` periods done in a row."""
 
-    start: int = 0
-    every: int = 0
+class Active(Chosen, frozen=True, kw_only=True):
+    """Which events say that the person was active, or did what a streak counts."""
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """Beside those of the types, that what Threadline makes never counts."""
+        yield from super().problems(written)
+        for type in self.events:
+            if type in OURS or type in _MADE_OF_POINTS:
+                yield "events", f"{type!r} is nothing that a person does and never counts; name what they do"
+
+
+class Freezes(msgspec.Struct, frozen=True, kw_only=True):
+    """How missed periods are forgiven."""
+
+    start: Annotated[int, Meta(ge=1, description="How many are held at first.")] = 0
+    every: Annotated[int, Meta(ge=1, description="One more for so many periods done in a row.")] = 0
     """0: none are earned."""
-    max: int = 0
-    """How many may be held; 0: there are none."""
+    max: Annotated[int, Meta(ge=1, description="How many may be held.", examples=["{every: 7, max: 2}"])]
+    """0: there are none."""
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What the numbers cannot be together."""
+        if self.start > self.max:
+            yield "start", f"`start` is more than `max`, {self.max}, which may be held"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Streak:
-    """One declared streak: a period is done when the person was active in it often enough."""
+class Streak(Active, frozen=True, kw_only=True):
+    """Periods in a row in which the person was active often enough."""
 
-    name: str
-    source: Source | None = None
-    """Which events count; None: whatever counts as activity."""
-    cadence: Cadence = "day"
-    times: int = 1
-    """How often in each period."""
-    counting: Counting = "days"
-    """What `times` counts: days with an event, or events."""
-    grace: int = 0
-    """How long after the end of a period an event may still count for it, microseconds."""
-    freezes: Freezes = Freezes()
-    milestones: tuple[int, ...] = ()
+    name: Given
     description: str = ""
-    place: str = field(default="", compare=False)
+    cadence: Cadence = "day"
+    times: Annotated[int, Meta(ge=1, le=STREAK_TIMES_MAX, description="How often in each period.")] = 1
+    counting: Annotated[Counting | None, Meta(description="What `times` counts: days with an event, or events.")] = None
+    grace: Annotated[int, _GRACE, Meta(description="How late an event may be and count for the period before.")] = 0
+    freezes: Freezes = Freezes(max=0)
+    milestones: Annotated[tuple[int, ...], _MILESTONES, Meta(description="Lengths that become an event.")] = ()
+    place: Given = ""
+
+    def __post_init__(self) -> None:
+        if self.counting is None:
+            usual = "events" if self.cadence == "day" and self.times > 1 else "days"
+            msgspec.structs.force_setattr(self, "counting", usual)
+
+    @cached_property
+    def source(self) -> Source | None:
+        """Which events count; None: whatever counts as activity."""
+        return self.source_of() if self.events else None
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What the fields cannot be together."""
+        if self.events:
+            yield from super().problems(written)
+        else:
+            for key in ("except", "where"):
+                if key in written:
+                    yield key, f"`{key}` goes with `events`; without it all activity counts"
+        if self.counting == "days" and self.times > (most := _DAYS_OF[self.cadence]):
+            cure = "count events instead: `counting: events`"
+            yield "times", f"a {self.cadence} has at most {most} days to count; {cure}"
 
 
-@dataclass(frozen=True, slots=True)
-class Amnesty:
-    """Local days, both included, that nobody has missed; ``streaks`` names whose, none for all."""
+class Amnesty(msgspec.Struct, frozen=True, kw_only=True):
+    """Local days, both included, that nobody has missed."""
 
-    first: int
-    last: int
-    streaks: tuple[str, ...] = ()
-    place: str = field(default="", compare=False)
+    first: Annotated[int, _DATE, Meta(description="A local date.")] = msgspec.field(name="from")
+    last: Annotated[int, _DATE, Meta(description="A local date, included.")] = msgspec.field(name="to")
+    reason: str = ""
+    streaks: Annotated[tuple[str, ...], TYPES, Meta(description="Whose; all where it is absent.")] = ()
+    place: Given = ""
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What the days cannot be together."""
+        if not 0 <= self.last - self.first < AMNESTY_DAYS_MAX:
+            yield "", f"an amnesty is 1 to {AMNESTY_DAYS_MAX} days long, from its first day to its last"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calendar:
+_AMNESTY = listed(struct(Amnesty), wanted="a list, such as `- {from: 2026-03-01, to: 2026-03-02}`")
+
+
+class Calendar(msgspec.Struct, frozen=True, kw_only=True):
     """How days are counted, for all streaks alike."""
 
-    active: Source
+    active: Annotated[Source, struct(Active).then(Active.source_of)] = Source(())
     """Which events say that the person was active."""
-    timezone: str = "UTC"
+    timezone: NotWritten[str] = "UTC"
     """The zone of a person who has named none."""
-    day_start: int = 0
-    """When a day begins, microseconds after midnight."""
-    week_start: int = 0
+    day_start: Annotated[int, _TIME_OF_DAY, Meta(description="When a day begins.")] = 0
+    """Microseconds after midnight."""
+    week_start: Annotated[int, _WEEKDAY] = msgspec.field(default=0, name="week_starts_on")
     """The weekday on which a week begins, 0 is Monday."""
-    amnesty: tuple[Amnesty, ...] = ()
+    amnesty: Annotated[tuple[Amnesty, ...], _AMNESTY] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +215,25 @@ def counts(source: Source, type: str) -> bool:
     if type in OURS:
         return False
     return any(feed.type == type or (feed.type == ANY and type not in source.excluded) for feed in source.feeds)
+
+
+PACKAGE = "threadline.capabilities.streaks"
+STREAKS = Named(
+    "streaks", "streak", struct(Streak), "Streaks by name; false leaves out one that ships.", "weekly_run",
+    most=STREAKS_MAX, ships=PACKAGE,
+)  # fmt: skip
+CALENDAR = Single("calendar", struct(Calendar))
+STREAKS_SECTION, CALENDAR_SECTION = STREAKS.declared, CALENDAR.declared
+
+
+def read_streaks(definitions: Definitions) -> StreakSet:
+    """The shipped streaks with what these definitions declare. Problems are noted in them, not raised."""
+    shipped = CALENDAR.read(Definitions.shipped(PACKAGE), Calendar())
+    shipped = msgspec.structs.replace(shipped, timezone=TIMEZONE.read(definitions, "UTC"))
+    calendar = CALENDAR.read(definitions, shipped, struct(Calendar, shipped))
+    declared = STREAKS.read(definitions)
+    for amnesty in calendar.amnesty:
+        for name in sorted(set(amnesty.streaks) - declared.places.keys() - declared.found.keys()):
+            text = f"an amnesty names streak {name!r}; {suggestion(name, declared.found)}"
+            definitions.problems.append(f"{amnesty.place}: {text}")
+    return StreakSet(tuple(declared.found.values()), calendar)

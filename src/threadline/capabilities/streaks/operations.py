@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -21,6 +21,7 @@ from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY
 
 DAYS_USUAL = 30
@@ -86,7 +87,7 @@ class StreaksResult(msgspec.Struct, kw_only=True):
     streaks: dict[str, StreakView]
 
 
-def _streaks(context: Context, params: StreaksParams) -> StreaksResult:
+def _streaks(context: Context[WithReader], params: StreaksParams) -> StreaksResult:
     asked = then(context, params.id, params.as_of, params.known)
     shown = msgspec.convert(asked.views(NAME)[NAME], dict[str, StreakView])
     return StreaksResult(person=asked.person.id, position=asked.person.position, as_of=asked.shown_at, streaks=shown)
@@ -123,10 +124,10 @@ class DaysResult(msgspec.Struct, kw_only=True):
     days: list[DayView]
 
 
-def _days(plan: Plan, context: Context, params: DaysParams) -> DaysResult:
+def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysResult:
     engine, reader = context.engine, Reader(plan)
-    person = engine.person(context.workspace, params.id)
-    state: State = engine.asker.states(person, context.now)[engine.catalogue.index[NAME]]
+    person = engine.reader.person(context.workspace, params.id)
+    state: State = engine.reader.state(person, NAME, context.now)
     today = reader.today(state, context.now)
     until = _day(params.until, "until", today)
     since = _day(params.since, "since", until - DAYS_USUAL + 1)
@@ -156,29 +157,29 @@ def _day(text: str, name: str, otherwise: int) -> int:
     return day
 
 
-def _first_event(plan: Plan, engine: Any, person: Any, at: int) -> tuple[str, int]:
+def _first_event(plan: Plan, engine: WithReader, person: Person, at: int) -> tuple[str, int]:
     """Id and instant of the first activity of a day."""
     # The state keeps an instant only: 16 bytes a day less, and the log finds it at once. Of what named no zone that is
     # the quarter of an hour, and what counts for other streaks alone is no activity.
-    for each in engine.all_events(person, start=at, stop=at + DAY, size=_FIRST_EVENTS):
+    for each in engine.reader.all_events(person, start=at, stop=at + DAY, size=_FIRST_EVENTS):
         if plan.is_active(each.event):
             return each.id, each.event.occurred_at
     return "", at
 
 
-def _points(plan: Plan, engine: Any, person: Any, state: State, since: int, until: int) -> dict[int, int]:
+def _points(plan: Plan, engine: WithReader, person: Person, state: State, since: int, until: int) -> dict[int, int]:
     """Points earned by local day: that of the event that earned them."""
     calendar, journey = plan.calendar, dated_window(plan, state)[0]
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
     earned = [
         each
-        for each in engine.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
+        for each in engine.reader.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
         if is_trusted(each.event)
     ]
     days: dict[str, int] = {}
     # The event that earned them may lie on another day than they do: ahead of the clock, or dated by its own zone.
     if earned and (len(journey.changes) > 2 or any(map(_may_lie_elsewhere, earned))):
-        days = days_of(plan, journey, engine.all_events(person, start=start, stop=stop))
+        days = days_of(plan, journey, engine.reader.all_events(person, start=start, stop=stop))
     points: dict[int, int] = {}
     for each in earned:
         at = each.event.occurred_at

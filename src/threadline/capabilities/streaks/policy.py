@@ -22,7 +22,7 @@ from threadline.capabilities.streaks.view import Life, Reader
 from threadline.capabilities.streaks.whereabouts import changes_near, hops_within_a_day, zone_named
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
-from threadline.kernel.policy import TIMER_FIRED, Emit, Known, Policy, Read, Timer, Wish, turns_max
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
 from threadline.kernel.time import DAY
 
 HOPS_MAX = 2
@@ -41,7 +41,7 @@ def policy(streaks: StreakSet) -> Policy:
     return Policy(name=NAME, handles=None, also=_LENGTHENING, reads=(Read(NAME),), react=react)
 
 
-def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known: Known) -> Sequence[Wish]:
+def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event = recorded.event
     if event.type in _LENGTHENING:
         return _told(watched, [wish for each in watched for wish in _reached(each.streak, known, event)], known)
@@ -58,11 +58,11 @@ def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known
     return _told(watched, wishes, known)
 
 
-def _told(watched: Sequence[Watched], wishes: list[Wish], known: Known) -> Sequence[Wish]:
+def _told(watched: Sequence[Watched], wishes: list[Wish], known: PolicyView) -> Sequence[Wish]:
     """As much as may be told at once, and a timer for the rest, or for the next event that lies ahead of the clock:
     with what has come since, it may reach a milestone that it did not reach when it became known."""
     again = known.ahead() if watched else None
-    if wishes and len(wishes) > (most := turns_max(known, STREAK_MILESTONE_REACHED)):
+    if wishes and len(wishes) > (most := emission_budget(known, STREAK_MILESTONE_REACHED)):
         wishes, again = wishes[:most], known.at
     return wishes if again is None else [*wishes, Timer(key=TIMER, due_at=again, unless_earlier=True)]
 
@@ -107,7 +107,7 @@ class Watched:
         return any(told.get(str(length), done[-2] - 1) < done[-2] for length in lengths)
 
 
-def _reached(streak: Streak, known: Known, event: Event) -> Iterator[Wish]:
+def _reached(streak: Streak, known: PolicyView, event: Event) -> Iterator[Wish]:
     view = known.view(NAME)[streak.name]
     if not view["current"]:
         return

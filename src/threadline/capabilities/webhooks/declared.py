@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.webhooks.definition import read_destinations, url_lanes
+from threadline.capabilities.webhooks.definition import DESTINATIONS, url_lanes
 from threadline.kernel.sender import Lane
 
 
 def declare(definitions: Definitions) -> list[Lane]:
     """A lane for each destination, and those for addresses that rules name themselves."""
-    destinations = read_destinations(definitions)
+    destinations = DESTINATIONS.read(definitions).found
     definitions.refuse()
-    return [*url_lanes(), *(destination.lane for destination in destinations)]
+    return [*url_lanes(), *(destination.lane for destination in destinations.values())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -12,6 +12,8 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.webhooks.definition import NAME, Destination
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.outbox import DeadLetter, LaneState
+from threadline.kernel.ports import WithDelivery, WithReader
 from threadline.kernel.time import format_time
 
 KIND = "webhook"
@@ -48,8 +50,8 @@ class DestinationList(msgspec.Struct, kw_only=True):
     destinations: list[DestinationLine]
 
 
-def _line(context: Context, state: Any) -> DestinationLine:
-    standing = state.standing
+def _line(context: Context[object], state: LaneState) -> DestinationLine:
+    standing = state.circuit
     resting = standing.rest_until > context.now
     return DestinationLine(
         name=state.lane.name,
@@ -63,8 +65,8 @@ def _line(context: Context, state: Any) -> DestinationLine:
     )
 
 
-def _destinations(context: Context, params: DestinationsParams) -> DestinationList:
-    states = context.engine.lane_states()
+def _destinations(context: Context[WithDelivery], params: DestinationsParams) -> DestinationList:
+    states = context.engine.delivery.lanes()
     return DestinationList(
         destinations=[_line(context, state) for state in states if isinstance(state.lane.destination, Destination)]
     )
@@ -102,13 +104,13 @@ class Changed(msgspec.Struct, kw_only=True):
     changed: bool
 
 
-def _stop(context: Context, params: StopParams) -> Changed:
+def _stop(context: Context[WithDelivery], params: StopParams) -> Changed:
     why = params.why or f"stopped by {context.source}"
-    return Changed(changed=context.engine.stop_lane(params.name, why))
+    return Changed(changed=context.engine.delivery.stop(params.name, why))
 
 
-def _start(context: Context, params: StartParams) -> Changed:
-    return Changed(changed=context.engine.start_lane(params.name))
+def _start(context: Context[WithDelivery], params: StartParams) -> Changed:
+    return Changed(changed=context.engine.delivery.start(params.name))
 
 
 STOP = Operation(
@@ -167,9 +169,9 @@ class ParkedPage(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where the next page begins; empty at the end.")] = ""
 
 
-def _call(context: Context, each: Any) -> ParkedCall:
+def _call(context: Context[WithReader], each: DeadLetter) -> ParkedCall:
     one = each.one
-    person = context.engine.asker.by_thread(one.thread)
+    person = context.engine.reader.by_thread(one.thread)
     return ParkedCall(
         id=one.id,
         destination=str(one.effect.data.get("destination", "")),
@@ -179,20 +181,23 @@ def _call(context: Context, each: Any) -> ParkedCall:
         attempts=one.attempts,
         cause=one.cause,
         data=one.effect.data,
-        last=each.told,
+        last=each.outcome,
     )
 
 
-def _page(context: Context, params: ParkedParams | RedriveParams) -> list[Any]:
+def _page(context: Context[WithDelivery], params: ParkedParams | RedriveParams) -> list[DeadLetter]:
     if params.cursor and not _CURSOR.fullmatch(params.cursor):
         raise InvalidValue("this cursor did not come from an earlier page; pass `next` as it is")
     if params.destination and not NAME.fullmatch(params.destination):
         raise InvalidValue(f"{params.destination!r} is not a valid destination name")
-    found: list[Any] = context.engine.parked(context.workspace, params.destination, params.cursor, params.limit)
-    return found
+    return context.engine.delivery.dead_letters(context.workspace, params.destination, params.cursor, params.limit)
 
 
-def _parked(context: Context, params: ParkedParams) -> ParkedPage:
+class Needs(WithReader, WithDelivery, Protocol):
+    """What is needed here of the engine."""
+
+
+def _parked(context: Context[Needs], params: ParkedParams) -> ParkedPage:
     found = _page(context, params)
     calls = [_call(context, each) for each in found if each.one.effect.kind == KIND]
     return ParkedPage(calls=calls, next=found[-1].cursor if len(found) == params.limit else "")
@@ -227,11 +232,11 @@ class Redriven(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on, for the rest; empty at the end.")] = ""
 
 
-def _redrive(context: Context, params: RedriveParams) -> Redriven:
+def _redrive(context: Context[WithDelivery], params: RedriveParams) -> Redriven:
     looked_at = _page(context, params)
     wanted = set(params.ids)
     found = [each for each in looked_at if each.one.effect.kind == KIND and (not wanted or each.one.id in wanted)]
-    done = context.engine.redrive(found, context.source)
+    done = context.engine.delivery.redrive(found, context.source)
     return Redriven(redriven=done, next=looked_at[-1].cursor if len(looked_at) == params.limit else "")
 
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
+
+import msgspec
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import Book, Rule, RuleSet, versions
 from threadline.capabilities.rules.deciding import POLICY
+from threadline.capabilities.rules.definition import rule_of_json
 from threadline.capabilities.rules.force import rule_at
-from threadline.capabilities.rules.reading import rule_of_json
 from threadline.capabilities.segments.definition import Segment, read_segments
-from threadline.capabilities.segments.standing import Moment
+from threadline.capabilities.segments.standing import Memberships
 from threadline.capabilities.whatif.judging import RulesJudge
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import Catalogue, WithCatalogue
+from threadline.kernel.simulation import VariantSpec
 
 ASIDE = frozenset({"event_schemas", "identifiers", "settings"})
 """Sections of a candidate that are left aside: what may come in, who is who, and how the process runs, is no part of a
@@ -33,16 +38,26 @@ TRIED = "tried"
 class Candidate:
     """One side of a what-if."""
 
-    catalogue: Any
+    catalogue: Catalogue
     book: Book
     segments: tuple[Segment, ...]
     title: str
 
 
-def in_force(context: Context) -> Candidate:
+class Needs(versions.Reads, WithCatalogue, Protocol):
+    """What is needed here of the engine."""
+
+
+def in_force(context: Context[Needs]) -> Candidate:
     """What decides live, now."""
     catalogue = context.engine.catalogue
-    return Candidate(catalogue, versions.book_of(context), _segments(catalogue.definitions), "in force")
+    return Candidate(catalogue, versions.book_of(context), _segments(_definitions(catalogue)), "in force")
+
+
+def _definitions(catalogue: Catalogue) -> Definitions | None:
+    definitions = catalogue.definitions
+    assert definitions is None or isinstance(definitions, Definitions), "catalogues are made of `Definitions`"
+    return definitions
 
 
 def _segments(definitions: Definitions | None) -> tuple[Segment, ...]:
@@ -65,25 +80,28 @@ def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
     return replace(current, book=Book([*others, rule], sets), title=f"rule {rule.id} version {rule.version}")
 
 
-def written(context: Context, id: str, version: int | None, content: dict[str, Any] | None) -> Rule:
+def written(context: Context[Needs], id: str, version: int | None, content: dict[str, Any] | None) -> Rule:
     """The version of a rule that is meant: one that is there, or one that nobody has written yet."""
     if content is None:
         if version is None:
             raise InvalidValue("name the `version` of the rule, or give its `content`")
         return rule_at(context, id, version)
-    return replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
+    return msgspec.structs.replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
 
 
-def of_definitions(context: Context, current: Candidate, text: str) -> Candidate:
+def of_definitions(context: Context[WithCatalogue], current: Candidate, text: str) -> Candidate:
     """What a file of definitions says, section by section in the place of what is in force."""
-    declared: Definitions = context.engine.catalogue.definitions or Definitions()
+    declared = _definitions(context.engine.catalogue) or Definitions()
     found = declared.with_candidate(CANDIDATE, text, ASIDE)
     for name in ASIDE:
         found.section(name)
     catalogue = context.engine.catalogue.variant(found)
     found.refuse_unknown()
     items = {sort: data for sort, (data, _) in current.book.sources.items()}
-    book: Book = catalogue.policy(POLICY).shared.make(items, None)
+    policy = catalogue.policy(POLICY)
+    shared = None if policy is None else policy.shared
+    assert shared is not None, "rules are in every catalogue"
+    book: Book = shared.make(items, None)
     title = f"{CANDIDATE}: {', '.join(sorted(sections_of(text)))}"
     if sections_of(text) <= RULE_SECTIONS:
         # Everything is folded alike, so that people can live one life for both sides.
@@ -99,12 +117,12 @@ def sections_of(text: str) -> frozenset[str]:
 # --- the two ways -----------------------------------------------------------------------------
 
 
-def way(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> tuple[Any, ...]:
-    """The fields of the engine's `Way`; ``ends``: for who looks at `ending` as well."""
+def way(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> VariantSpec:
+    """The variant of a side; ``ends``: for who looks at `ending` as well."""
     also = [(read.projection, read.path) for each in side.segments for read in each.reads] if ends else []
     judge = RulesJudge(side.book, history=history, also=[*also, ("points", ())] if ends else ())
     explaining = RulesJudge(side.book, history=history, explaining=True)
-    return (side.catalogue, judge, explaining, policies, {POLICY: side.book})
+    return VariantSpec(side.catalogue, judge, explaining, policies, {POLICY: side.book})
 
 
 def asked(*books: Book) -> dict[str, frozenset[str]]:
@@ -117,15 +135,15 @@ def asked(*books: Book) -> dict[str, frozenset[str]]:
     return {type: frozenset(ids) for type, ids in found.items() if ids}
 
 
-def ending(side: Candidate) -> Callable[[Any], dict[str, Any]]:
+def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:
     """What is compared at the end: who belongs to which segment, and who has how many points."""
     segments = side.segments
 
-    def look(known: Any) -> dict[str, Any]:
-        moment = Moment(known, known.at)
-        points = known.view("points") or {}
+    def look(person: PersonView) -> dict[str, Any]:
+        memberships = Memberships(person, person.at)
+        points = person.view("points") or {}
         return {
-            "segments": {each.name for each in segments if moment.belongs(each)},
+            "segments": {each.name for each in segments if memberships.belongs(each)},
             "points": (points.get("earned", 0), points.get("balance", 0)),
         }
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from threadline.capabilities.whatif.saving import newest
 from threadline.kernel.errors import Conflict
 from threadline.kernel.operation import Context
+from threadline.kernel.ports import WithStore
 
 HINT = "Try it with `what_if` on the history that matters, with `save`, then activate it."
 
 
-def refuse_untried(context: Context, rule: str, version: int, hash: str, active: int, changed_max: float) -> None:
+def refuse_untried(
+    context: Context[WithStore], rule: str, version: int, hash: str, active: int, changed_max: float
+) -> None:
     """Raise `Conflict` unless a saved what-if of exactly this version is within bounds.
 
     It must be of the whole workspace, against the version that is ``active`` now, have errors nowhere, and of its

@@ -12,6 +12,7 @@ from threadline.capabilities.rules.actions import KINDS
 from threadline.capabilities.rules.deciding import LIVE, POLICY
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.kernel.event import Recorded
+from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Effect, Emit, Wish
 
 UNCHANGING = frozenset(name for name, kind in KINDS.items() if kind.wish is None or kind.sends)
@@ -33,12 +34,14 @@ class RulesJudge:
         self._explaining = explaining
         self.heeds = book.heeds
         reads = (read for rule in book.rules.values() for read in rule.reads)
-        self.reads = tuple(dict.fromkeys([*((read.projection, read.path) for read in reads), *also]))
+        self.reads: Sequence[tuple[str, Path]] = tuple(
+            dict.fromkeys([*((read.projection, read.path) for read in reads), *also])
+        )
         """``also`` are parts that somebody looks at in the end."""
 
-    def judge(self, recorded: Recorded, known: Any) -> Mapping[str, Decided]:
+    def judge(self, recorded: Recorded, person: PersonView) -> Mapping[str, Decided]:
         """What the rules say of an event, by rule."""
-        found = decide(self._asked, recorded, known, history=self._history)
+        found = decide(self._asked, recorded, person, history=self._history)
         return {decided.rule.id: decided for decided in found} if found else _NOTHING
 
     def wishes(

@@ -11,9 +11,13 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.whatif import saving
 from threadline.capabilities.whatif.saving import Saved
 from threadline.capabilities.whatif.showing import MatrixCell, RuleTotals, State, WhatIfView, about, view
-from threadline.capabilities.whatif.trying import Asked, Trying, prepare
+from threadline.capabilities.whatif.trying import Asked, Needs, Trying, prepare
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import (
+    WithSimulations,
+    WithStore,
+)
 
 WhatIfId = Annotated[str, Meta(description="The id of a what-if.", min_length=1, max_length=64)]
 Note = Annotated[str, Meta(description="What it is for; saved with the result.", max_length=1_000)]
@@ -30,7 +34,7 @@ class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
 class Subject:
     """What is kept of a what-if while its process lives."""
 
-    def __init__(self, context: Context, trying: Trying, save: bool, note: str) -> None:
+    def __init__(self, context: Context[WithStore], trying: Trying, save: bool, note: str) -> None:
         self.context = context
         self.trying = trying
         self.save = save
@@ -44,7 +48,7 @@ class Subject:
             ran.saved = True
 
 
-def keep(context: Context, trying: Trying, note: str) -> None:
+def keep(context: Context[WithStore], trying: Trying, note: str) -> None:
     """Keep the result of a what-if that is done."""
     counts = trying.tally.counts
     people = counts.people + counts.failed
@@ -53,11 +57,11 @@ def keep(context: Context, trying: Trying, note: str) -> None:
     saving.save(context, kept)
 
 
-def _started(context: Context, params: WhatIfParams) -> WhatIfView:
+def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
     given = {name: getattr(params, name) for name in Asked.__struct_fields__}
     trying = prepare(context, Asked(**given))
     subject = Subject(context, trying, params.save, params.note)
-    running = context.engine.try_out(
+    running = context.engine.simulations.run(
         trying.id, context.workspace, subject, trying.pages, subject.finish, wait=params.wait
     )
     return _shown(running)
@@ -92,9 +96,9 @@ class WhatIfOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: WhatIfId
 
 
-def _find(context: Context, params: WhatIfOf) -> WhatIfView:
+def _find(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
     try:
-        return _shown(context.engine.trials.find(context.workspace, params.id))
+        return _shown(context.engine.simulations.find(context.workspace, params.id))
     except NotFound:
         return msgspec.convert(saving.saved(context, params.id).view, WhatIfView)
 
@@ -111,8 +115,8 @@ STATUS = Operation(
 )
 
 
-def _cancel(context: Context, params: WhatIfOf) -> WhatIfView:
-    running = context.engine.trials.find(context.workspace, params.id)
+def _cancel(context: Context[WithSimulations], params: WhatIfOf) -> WhatIfView:
+    running = context.engine.simulations.find(context.workspace, params.id)
     running.stop()
     running.wait_for_end()
     return _shown(running)
@@ -136,7 +140,7 @@ RESUME = Operation(
     summary="Resume a cancelled what-if where it stopped.",
     params=WhatIfOf,
     result=WhatIfView,
-    run=lambda context, params: _shown(context.engine.trials.resume(context.workspace, params.id)),
+    run=lambda context, params: _shown(context.engine.simulations.resume(context.workspace, params.id)),
     method="POST",
     path="/v1/whatif/{id}/resume",
     scope="admin",
@@ -177,10 +181,10 @@ class SavedPage(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where the next page of those kept begins; empty at the end.")] = ""
 
 
-def _listed(context: Context, params: SavedParams) -> SavedPage:
+def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
     kept = saving.all_saved(context, params.after, params.limit)
     return SavedPage(
-        running=[_line(_shown(each)) for each in context.engine.trials.of(context.workspace)],
+        running=[_line(_shown(each)) for each in context.engine.simulations.of(context.workspace)],
         saved=[_kept_line(each) for each in kept],
         next=kept[-1].id if len(kept) == params.limit else "",
     )
@@ -253,7 +257,7 @@ class Comparison(msgspec.Struct, kw_only=True):
 _RANGE = ("people", "types")
 
 
-def _compare(context: Context, params: CompareParams) -> Comparison:
+def _compare(context: Context[WithStore], params: CompareParams) -> Comparison:
     one, other = (msgspec.convert(saving.saved(context, id).view, WhatIfView) for id in (params.one, params.other))
     ranges = [
         (shown.start, shown.stop, [sorted(shown.asked.get(name, ())) for name in _RANGE]) for shown in (one, other)

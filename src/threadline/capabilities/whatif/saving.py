@@ -10,6 +10,7 @@ import msgspec
 from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.operation import Context
+from threadline.kernel.ports import WithStore
 from threadline.kernel.store import Batch, Key, Put, beyond
 from threadline.kernel.typed import prepared
 
@@ -50,7 +51,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     view: dict[str, Any]
 
 
-def save(context: Context, saved: Saved) -> None:
+def save(context: Context[WithStore], saved: Saved) -> None:
     """Keep a result. Raises `LimitExceeded` for one that is too long with all its samples."""
     data = zlib.compress(msgspec.json.encode(saved))
     if len(data) > _BYTES_MAX:
@@ -64,7 +65,7 @@ def save(context: Context, saved: Saved) -> None:
         raise Conflict("another process has written the same result at this moment; try again")
 
 
-def saved(context: Context, id: str) -> Saved:
+def saved(context: Context[WithStore], id: str) -> Saved:
     """A result that was kept. Raises `NotFound`."""
     item = context.engine.store.get([Key(SAVED, context.workspace, id)])[0] if id else None
     if item is None:
@@ -72,7 +73,7 @@ def saved(context: Context, id: str) -> Saved:
     return _read(item.value)
 
 
-def all_saved(context: Context, after: str, limit: int) -> list[Saved]:
+def all_saved(context: Context[WithStore], after: str, limit: int) -> list[Saved]:
     """A page of what was kept, by id."""
     items = context.engine.store.query(SAVED, context.workspace, start=beyond(after), limit=limit)
     return [_read(item.value) for item in items]
@@ -90,7 +91,7 @@ class Newest(NamedTuple):
     about: About
 
 
-def newest(context: Context, rule: str, version: int) -> Newest | None:
+def newest(context: Context[WithStore], rule: str, version: int) -> Newest | None:
     """The newest result about a version of a rule; None if none was kept."""
     where = Key(NEWEST, f"{context.workspace}/{rule}", f"{version:08d}")
     item = context.engine.store.get([where])[0]

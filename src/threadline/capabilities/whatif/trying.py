@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +17,11 @@ from threadline.capabilities.whatif.replaying import emitted, replayed
 from threadline.capabilities.whatif.tally import Counts, Tally
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
+from threadline.kernel.ports import (
+    WithReader,
+    WithSimulations,
+)
+from threadline.kernel.simulation import Pages
 from threadline.kernel.time import EARLIEST, format_time, parse_duration
 from threadline.kernel.typed import prepared
 
@@ -97,7 +101,7 @@ class Trying:
     stop: int
     fingerprint: str
     tally: Tally
-    pages: Callable[[Any], Iterator[Any]]
+    pages: Pages
 
     @property
     def id(self) -> str:
@@ -113,7 +117,11 @@ class Trying:
         )  # fmt: skip
 
 
-def prepare(context: Context, asked: Asked, checkpoint: Checkpoint | None = None) -> Trying:
+class Needs(sides.Needs, WithReader, WithSimulations, Protocol):
+    """What is needed here of the engine."""
+
+
+def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None = None) -> Trying:
     """Make ready what is asked, or go on from a checkpoint of the same question.
 
     Raises `InvalidValue` and `InvalidDefinition` for what cannot be tried, and `Conflict` for a checkpoint of another
@@ -144,15 +152,15 @@ def prepare(context: Context, asked: Asked, checkpoint: Checkpoint | None = None
     tally = Tally(sides.asked(old.book, new.book), asked.samples, asked.types, counts)
     people = None
     if asked.people:
-        people = sorted({context.engine.person(context.workspace, ref).id for ref in asked.people})
-    pages = context.engine.what_if(
-        context.workspace, *ways, start, stop, tally, people=people,
+        people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in asked.people})
+    pages = context.engine.simulations.replay(
+        context.workspace, ways[0], ways[1], start, stop, tally, people=people,
         endings=(sides.ending(old), sides.ending(new)) if ends else None, told=told if recorded else None,
     )  # fmt: skip
     return Trying(asked, old, new, start, stop, fingerprint, tally, pages)
 
 
-def _range(context: Context, asked: Asked) -> tuple[int, int]:
+def _range(context: Context[object], asked: Asked) -> tuple[int, int]:
     if asked.start and asked.since:
         raise InvalidValue("give `start` or `since`, not both")
     stop = time_param(asked.stop)
@@ -166,7 +174,7 @@ def _range(context: Context, asked: Asked) -> tuple[int, int]:
     return start, stop
 
 
-def _sides(context: Context, asked: Asked) -> tuple[Candidate, Candidate]:
+def _sides(context: Context[Needs], asked: Asked) -> tuple[Candidate, Candidate]:
     if (asked.rule is None) == (not asked.definitions):
         raise InvalidValue("give a `rule` with its `version` or `content`, or `definitions`")
     if asked.rule is None and any(each is not None for each in (asked.version, asked.content, asked.against)):

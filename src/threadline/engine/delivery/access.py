@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
@@ -35,6 +35,6 @@ class EngineAccess(Protocol):
         ...
 
     @property
-    def asker(self) -> Asker:
+    def reader(self) -> PersonReader:
         """Whose each is."""
         ...

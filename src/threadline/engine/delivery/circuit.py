@@ -10,75 +10,52 @@ import msgspec
 from threadline.engine.scheduled import OUTBOX, due_of, lane_partition
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.outbox import CircuitState, LaneState
 from threadline.kernel.sender import Lane
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
 from threadline.kernel.time import Clock
-from threadline.kernel.typed import prepared
 
 LANE = "lane"
 """Table: how each lane stands, in one partition."""
 _ALL = "-"
 
 
-@prepared
-class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of a lane: it flows, it rests, or it is stopped."""
-
-    stopped_at: int = 0
-    """Since when it is stopped; 0: it is not."""
-    why: str = ""
-    rests: int = 0
-    """How often in a row it was left alone; above 0 the next effect that is sent is the test whether it is well."""
-    rest_until: int = 0
-
-
 class Held(NamedTuple):
     """A standing and the version of its item; 0 if there is none."""
 
-    standing: Standing
+    standing: CircuitState
     version: int
 
 
 def standing_of(store: Store, name: str) -> Held:
     """How a lane stands now."""
     item = store.get([Key(LANE, _ALL, name)])[0]
-    return Held(Standing(), 0) if item is None else Held(_read(item), item.version)
+    return Held(CircuitState(), 0) if item is None else Held(_read(item), item.version)
 
 
-def standings(store: Store) -> dict[str, Standing]:
+def standings(store: Store) -> dict[str, CircuitState]:
     """How all lanes stand that a dispatcher has seen, by name."""
     return {item.key.sort: _read(item) for item in store.query(LANE, _ALL)}
 
 
 def change_standing(
-    store: Store, name: str, standing: Standing, expected: int | None, *checks: Check
+    store: Store, name: str, standing: CircuitState, expected: int | None, *checks: Check
 ) -> Refusal | None:
     """Write how a lane stands; the refusal if it stands otherwise by now."""
     put = Put(Key(LANE, _ALL, name), msgspec.msgpack.encode(standing), expected)
     return store.commit([Batch(writes=[put, *checks])])[0]
 
 
-def _read(item: Item) -> Standing:
-    return msgspec.msgpack.decode(item.value, type=Standing)
+def _read(item: Item) -> CircuitState:
+    return msgspec.msgpack.decode(item.value, type=CircuitState)
 
 
 def lanes_to_work(store: Store, lanes: Mapping[str, Lane]) -> list[Lane]:
     """The declared lanes, and those that once were: what still waits in them must not wait for ever."""
     known = standings(store)
     for name in lanes.keys() - known.keys():
-        change_standing(store, name, Standing(), 0)
+        change_standing(store, name, CircuitState(), 0)
     return [*lanes.values(), *(Lane(name) for name in known.keys() - lanes.keys())]
-
-
-class LaneState(NamedTuple):
-    """A lane as operators see it."""
-
-    lane: Lane
-    standing: Standing
-    waiting: int
-    """Effects in it, of all workspaces, counted to a page."""
-    oldest: int | None
-    """When the first of them is due."""
 
 
 def lane_states(store: Store, lanes: Mapping[str, Lane]) -> list[LaneState]:
@@ -88,7 +65,7 @@ def lane_states(store: Store, lanes: Mapping[str, Lane]) -> list[LaneState]:
     for name in sorted(lanes):
         items = store.query(OUTBOX, lane_partition(name), limit=PAGE_ITEMS_MAX)
         oldest = due_of(items[0]) if items else None
-        found.append(LaneState(lanes[name], known.get(name, Standing()), len(items), oldest))
+        found.append(LaneState(lanes[name], known.get(name, CircuitState()), len(items), oldest))
     return found
 
 
@@ -98,7 +75,7 @@ def stop_lane(store: Store, clock: Clock, lanes: Mapping[str, Lane], name: str, 
         raise NotFound(f"nothing is sent to {name!r}: it is not declared")
     if standing_of(store, name).standing.stopped_at:
         return False
-    change_standing(store, name, Standing(stopped_at=clock(), why=why), None)
+    change_standing(store, name, CircuitState(stopped_at=clock(), why=why), None)
     return True
 
 
@@ -106,7 +83,7 @@ def start_lane(store: Store, lanes: Mapping[str, Lane], name: str) -> bool:
     """Send there again, at once; whether that changes anything. What was parked meanwhile waits to be driven again."""
     if name not in lanes:
         raise NotFound(f"nothing is sent to {name!r}: it is not declared")
-    if standing_of(store, name).standing == Standing():
+    if standing_of(store, name).standing == CircuitState():
         return False
-    change_standing(store, name, Standing(), None)
+    change_standing(store, name, CircuitState(), None)
     return True

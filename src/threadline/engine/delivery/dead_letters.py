@@ -3,86 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.folding.packing import pack, time_key, unpack
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
     PARKED,
-    Waiting,
     lane_partition,
     outbox_partition,
     pack_waiting,
     untold_key,
     waiting,
 )
+from threadline.kernel.outbox import DeadLetter, PendingEffect
 from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 
 
-class Parked(NamedTuple):
-    """An effect that was given up on."""
-
-    item: Item
-    one: Waiting
-    partition: str
-    """Where in the outbox it was."""
-    why: str
-    at: int
-    told: dict[str, Any]
-    """What its last attempt came to."""
-
-    @property
-    def lane(self) -> str:
-        """The lane it was in; empty for none."""
-        name = self.item.key.sort.partition("!")[0]
-        return "" if name == "-" else name
-
-    @property
-    def cursor(self) -> str:
-        """Where to go on after it."""
-        return self.item.key.sort
-
-
-def parked_put(one: Waiting, lane: str, why: str, told: dict[str, Any], now: int) -> Put:
+def parked_put(one: PendingEffect, lane: str, why: str, told: dict[str, Any], now: int) -> Put:
     """The write that keeps an effect that is given up on; ``told`` is what its last attempt came to."""
     key = Key(PARKED, one.workspace, f"{lane or one.effect.lane or '-'}!{time_key(now)}.{one.id}")
     waits = pack_waiting(one)
     return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
 
 
-def parked(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[Parked]:
+def parked(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[DeadLetter]:
     """A page of what is parked in a workspace, by lane and time; ``lane`` "" is all of them, "-" those of none."""
     start = beyond(after) if after else f"{lane}!" if lane else ""
     stop = f'{lane}"' if lane else None  # the sign after "!"
     return [_parked(item) for item in store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
 
 
-def redrive(recorder: Recorder, asker: Asker, found: Sequence[Parked], by: str) -> int:
+def redrive(recorder: Recorder, reader: PersonReader, found: Sequence[DeadLetter], by: str) -> int:
     """Make parked effects due again, each with an event that says so; answers how many are.
 
     Their ids stay, so that whoever has had one after all can tell. Two who drive the same one do it once.
     """
-    requests = [request for each in found if (request := _request(recorder, asker, each, by)) is not None]
+    requests = [request for each in found if (request := _request(recorder, reader, each, by)) is not None]
     return settle(recorder, requests).done
 
 
-def _parked(item: Item) -> Parked:
+def _parked(item: Item) -> DeadLetter:
     waits, partition, why, at, told = unpack(item.value)
     id = item.key.sort.partition(".")[2]
     place = Key(OUTBOX, partition, f"{time_key(at)}.{id}")
-    return Parked(item, waiting(Item(place, 0, waits)), partition, why, at, told)
+    return DeadLetter(item, waiting(Item(place, 0, waits)), partition, why, at, told)
 
 
-def _request(recorder: Recorder, asker: Asker, each: Parked, by: str) -> RecordRequest | None:
+def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str) -> RecordRequest | None:
     one = each.one
-    identifier = identifier_of(asker, one.thread)
+    identifier = identifier_of(reader, one.thread)
     if identifier is None:
         return None
     now = recorder.clock()

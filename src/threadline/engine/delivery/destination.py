@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.backoff import Resting
-from threadline.engine.delivery.circuit import Standing, change_standing, standing_of
+from threadline.engine.delivery.circuit import change_standing, standing_of
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox, left_of
 from threadline.engine.folding.packing import time_key
 from threadline.engine.scheduled import OUTBOX, lane_partition, waiting
 from threadline.kernel.errors import Unavailable
+from threadline.kernel.outbox import CircuitState
 from threadline.kernel.sender import EFFECT_PARKED, Lane, Outcome, Sender, rest_seconds
 from threadline.kernel.store import Check, Item, beyond
 from threadline.kernel.time import SECOND
@@ -130,12 +131,12 @@ class LaneWork:
         for item in items:
             self._resting.rest(item)
 
-    def _judged(self, before: Standing, outcomes: Sequence[Outcome]) -> Standing:
+    def _judged(self, before: CircuitState, outcomes: Sequence[Outcome]) -> CircuitState:
         """How the lane stands after these outcomes."""
         after = before
         for outcome in outcomes:
             if outcome.destination == "gone":
-                return Standing(stopped_at=self._engine.clock(), why=outcome.parked)
+                return CircuitState(stopped_at=self._engine.clock(), why=outcome.parked)
             if outcome.destination == "failing":
                 self._failures += 1
                 # One failure is enough after a rest.
@@ -143,10 +144,10 @@ class LaneWork:
                     after = self._rested(before)
             elif not outcome.parked:
                 self._failures = 0
-                after = Standing()
+                after = CircuitState()
         return after
 
-    def _rested(self, before: Standing) -> Standing:
+    def _rested(self, before: CircuitState) -> CircuitState:
         self._failures = 0
         until = self._engine.clock() + rest_seconds(before.rests) * SECOND
-        return Standing(rests=before.rests + 1, rest_until=until)
+        return CircuitState(rests=before.rests + 1, rest_until=until)

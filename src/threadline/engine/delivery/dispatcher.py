@@ -99,7 +99,7 @@ class Dispatcher:
         timers, requests = [], []
         for item in due:
             timer = pending_timer(item)
-            identifier = identifier_of(self.engine.asker, timer.thread)
+            identifier = identifier_of(self.engine.reader, timer.thread)
             if identifier is None:
                 self._cannot_fire(item, "nobody has its thread")
                 continue

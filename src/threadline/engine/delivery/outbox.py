@@ -16,9 +16,10 @@ from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.folding.packing import pack, time_key
 from threadline.engine.recording.rejected_log import as_text, writable
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import Waiting, pack_waiting, untold_key, waiting
+from threadline.engine.scheduled import pack_waiting, untold_key, waiting
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
+from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
 from threadline.kernel.time import SECOND, format_time
@@ -33,7 +34,7 @@ log = logging.getLogger("threadline.work")
 class Able(NamedTuple):
     """An effect and an identifier of the thread that its outcome goes to."""
 
-    one: Waiting
+    one: PendingEffect
     identifier: Identifier
 
 
@@ -66,7 +67,7 @@ class Outbox:
         """Those that can be settled: somebody has their thread."""
         found = []
         for one in map(waiting, items):
-            identifier = identifier_of(self._engine.asker, one.thread)
+            identifier = identifier_of(self._engine.reader, one.thread)
             if identifier is not None:
                 found.append(Able(one, identifier))
         return found
@@ -131,7 +132,7 @@ class Outbox:
         kept = parked_put(one, self.lane.name, why, told, self._engine.clock())
         return Batch(writes=[gone, kept, noted, check])
 
-    def _fate(self, one: Waiting, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
+    def _fate(self, one: PendingEffect, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
         """The type of the event, what is told beside the outcome, and what is written."""
         why = outcome.parked
         at = now

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import time_key, unpack_event
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import OUTBOX, lane_partition, shard_of, untold_key
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.outbox import EffectStatus
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
 from threadline.kernel.store import Batch, Key, Store
 
@@ -20,9 +21,9 @@ _KNOWN = ("duplicate", "conflict")
 _WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
 
 
-def identifier_of(asker: Asker, thread: str) -> Identifier | None:
+def identifier_of(reader: PersonReader, thread: str) -> Identifier | None:
     """The identifier that a thread is the thread of; None if nobody has it."""
-    person = asker.by_thread(thread)
+    person = reader.by_thread(thread)
     return None if person is None else person.identifiers[thread]
 
 
@@ -37,7 +38,7 @@ class Settled(NamedTuple):
 
 def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
     """Record what came of items that were due, each in the commit that takes its item off the table."""
-    receipts = recorder.record(requests)
+    receipts = recorder.record_requests(requests)
     # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
     again = [each for each, receipt in zip(requests, receipts, strict=True) if receipt.status in _KNOWN]
     refusals = recorder.store.commit([Batch(writes=each.writes) for each in again]) if again else []
@@ -61,19 +62,6 @@ def internal(workspace: str, identifier: Identifier, type: str, key: str, at: in
         workspace=workspace,
         properties=properties,
     )
-
-
-class EffectStatus(NamedTuple):
-    """An effect that was wished for, and what became of it."""
-
-    id: str
-    waits: bool
-    """Whether it will be sent, for the first time or again."""
-    parked: bool
-    """Whether it was given up on, until somebody drives it again."""
-    outcomes: list[Recorded]
-    """What came of sending it, attempt by attempt. One that neither waits nor is parked nor has any was never put in
-    the outbox."""
 
 
 def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:

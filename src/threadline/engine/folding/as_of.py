@@ -48,12 +48,6 @@ def view_at(
     return look.view(state, instant, events(edges) if edges else [])
 
 
-def due_at(scene: Scene, person: Person, index: int, instant: int) -> int | None:
-    """The next instant after that at which a view changes by time alone; None: never, or not told."""
-    due = person.states.folding.projections[index].due
-    return None if due is None else due(states_at(scene, person, instant, (index,))[index], instant)
-
-
 def next_ahead(scene: Scene, person: Person, instant: int) -> int | None:
     """The next instant after that from which on a further event counts that is there already; None: none."""
     first = None if person.latest[0] < instant else scene.history(person).next_at(instant)

@@ -101,6 +101,14 @@ class Catalogue:
             self._plans[event_type] = plan
         return plan
 
+    def folds(self, event_type: str) -> list[str]:
+        """The projections that fold events of this type."""
+        return [self.projections[index].name for index, _ in self.plan(event_type).steps]
+
+    def has(self, projection: str) -> bool:
+        """Whether there is a projection of this name."""
+        return projection in self.index
+
     def reactors(self, event_type: str) -> tuple[Policy, ...]:
         """The policies that react to an event of this type."""
         found = self._reactors.get(event_type)

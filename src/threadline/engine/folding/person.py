@@ -17,6 +17,7 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import pack, unpack, unpack_event
 from threadline.engine.folding.provisional import ProvisionalStates
 from threadline.engine.folding.states import States
+from threadline.kernel import ports
 from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
@@ -35,9 +36,9 @@ WHOLE_BYTES_MAX = 1_000
 """States of up to so many bytes are written whole: reading a tail for them costs more than it saves."""
 SNAPSHOT_BYTES_MAX = VALUE_BYTES_MAX // 2
 """Larger states are written whole as well, so that the first event that makes a person too large is the one refused."""
-TAIL_EVENTS_MAX = 8
+TAIL_EVENTS_MAX = 16
 """Readers fold the tail, so it is short."""
-TAIL_EVENT_BYTES = 500
+TAIL_EVENT_BYTES = 250
 """One event of tail for so many bytes of states: the larger a snapshot, the seldomer it is written."""
 PAGE_PEOPLE = 200
 _READINGS_MAX = 64
@@ -182,6 +183,12 @@ class Person:
         return heads
 
 
+def own(person: ports.Person) -> Person:
+    """A person that operations hand back, with all that the engine knows of them."""
+    assert isinstance(person, Person), "operations hand back the people that they were handed"
+    return person
+
+
 def person_key(person: str) -> Key:
     """Where a person's item lives."""
     return Key(PERSON, person)
@@ -280,7 +287,6 @@ class _Snapshot(msgspec.Struct, array_like=True, gc=False):
     states: list[msgspec.Raw]
 
 
-_LASTING = len(_Whole.__struct_fields__) - 1
 _whole = msgspec.msgpack.Decoder(_Whole).decode
 _head = msgspec.msgpack.Decoder(_Head).decode
 _decode_described = msgspec.msgpack.Decoder(_Described).decode
@@ -319,11 +325,6 @@ def _pack_whole(person: Person, catalogue: Catalogue, states: Any) -> bytes:
     return pack(fields)
 
 
-def lasting(packed: bytes) -> Any:
-    """What `pack_person` says; without what is kept only until it is later."""
-    return unpack(packed)[:_LASTING]
-
-
 def _nested(timers: dict[str, int]) -> dict[str, dict[str, dict[str, int]]]:
     """Timers as they are stored: their names share threads and policies, which would else be most of the item."""
     nested: dict[str, dict[str, dict[str, int]]] = {}
@@ -350,35 +351,19 @@ def read_people(store: Store, catalogue: Catalogue, ids: Iterable[str]) -> list[
     else writes."""
     chosen = list(ids)
     found = store.get([*map(person_key, chosen), *map(snapshot_key, chosen)]) if chosen else []
-    people = _assembled(store, catalogue, found[: len(chosen)], found[len(chosen) :])
+    people = assembled(store, catalogue, found[: len(chosen)], found[len(chosen) :])
     for person, snapshot in zip(people, found[len(chosen) :], strict=True):
         if snapshot is None and isinstance(person, Person) and not person.snapshot_version:
             person.snapshot_item = 0
     return people
 
 
-def people_of(
-    store: Store, catalogue: Catalogue, items: Iterable[Item], *, tails: bool = False
-) -> list[Person | str | None]:
-    """The people of these items; None for somebody whose item has gone meanwhile. ``tails``: their tails are read with
-    them, at once."""
+def people_of(store: Store, catalogue: Catalogue, items: Iterable[Item]) -> list[Person | str | None]:
+    """The people of these items; None for somebody whose item has gone meanwhile."""
     chosen = list(items)
     keys = [snapshot_key(item.key.partition) for item in chosen if item.value.startswith(_HEAD_START)]
     snapshots = {item.key.partition: item for item in (store.get(keys) if keys else ()) if item is not None}
-    people = _assembled(store, catalogue, chosen, [snapshots.get(item.key.partition) for item in chosen])
-    if tails:
-        _read_tails(store, [each for each in people if isinstance(each, Person) and each.tail])
-    return people
-
-
-def _read_tails(store: Store, people: Sequence[Person]) -> None:
-    """Read the events after the snapshots of all these people in one fat read."""
-    wanted = {person.id: [each.hex() for each in person.tail or ()] for person in people}
-    entries = store.find([id for ids in wanted.values() for id in ids]) if wanted else {}
-    for person in people:
-        tail = [unpack_event(entries[id]) for id in wanted[person.id] if id in entries]
-        if len(tail) == len(wanted[person.id]):
-            person.states.follow(lambda tail=tail: tail)  # type: ignore[misc]
+    return assembled(store, catalogue, chosen, [snapshots.get(item.key.partition) for item in chosen])
 
 
 def pages_of_people(store: Store, catalogue: Catalogue) -> Iterator[tuple[Item, Person]]:
@@ -391,9 +376,10 @@ def pages_of_people(store: Store, catalogue: Catalogue) -> Iterator[tuple[Item, 
                 yield item, person
 
 
-def _assembled(
+def assembled(
     store: Store, catalogue: Catalogue, items: Sequence[Item | None], snapshots: Sequence[Item | None]
 ) -> list[Person | str | None]:
+    """The people of these items and the snapshots read with them, which are read again where a commit came between."""
     found: list[Person | str | None] = []
     for item, snapshot in zip(items, snapshots, strict=True):
         for _ in range(_READINGS_MAX):

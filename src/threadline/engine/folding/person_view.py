@@ -1,13 +1,14 @@
-"""What a policy is shown of a person: states and views in the middle of a group or of a sandbox."""
+"""A person at an instant, as readers and policies see them: in the store, in the midst of a group, in a sandbox."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from threadline.engine.folding.as_of import Scene, due_at, next_ahead, states_at, view_at
+from threadline.engine.folding.as_of import Scene, next_ahead, states_at, view_at
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
+from threadline.engine.folding.refold import folded_before
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.projection import Edge, Look, Projection, State
 
@@ -22,8 +23,8 @@ class Places(Protocol):
         ...
 
 
-class PolicyScene(Scene, Protocol):
-    """Where policies react to events."""
+class ViewScene(Scene, Protocol):
+    """Where people are looked at."""
 
     @property
     def catalogue(self) -> Catalogue:
@@ -39,34 +40,30 @@ class PolicyScene(Scene, Protocol):
         """How a projection is looked at."""
         ...
 
+
+class PolicyScene(ViewScene, Protocol):
+    """Where policies react to events."""
+
     def heeded(self, workspace: str, type: str) -> bool:
-        """See `threadline.kernel.policy.Known`."""
+        """See `threadline.kernel.policy.PolicyView`."""
         ...
 
     def shared(self, workspace: str, name: str) -> Any:
-        """What a policy's `Shared` of this name is made of now."""
+        """The current value of the `Shared` of this name."""
         ...
 
 
-class KnownPerson:
-    """The engine's `threadline.kernel.policy.Known`. Nothing is unpacked or computed before somebody asks for it."""
+class FoldedPersonView:
+    """The engine's `threadline.kernel.person_view.PersonView`. Nothing is unpacked or computed before it is read."""
 
-    __slots__ = ("_person", "_position", "_scene", "_type", "_views", "at", "room_left")
+    __slots__ = ("_person", "_position", "_scene", "_views", "at")
 
-    def __init__(self, scene: PolicyScene, person: Person, event_type: str, at: int) -> None:
+    def __init__(self, scene: ViewScene, person: Person, at: int) -> None:
         self._scene = scene
         self._person = person
         self._views: dict[str, Any] = {}
         self._position = -1
-        self._type = event_type
         self.at = at
-        self.room_left: Callable[[], int] | None = None
-        """Tells a policy that is asked how many more wishes may come of the cause."""
-
-    @property
-    def room(self) -> int:
-        """How many more wishes may come of the cause; outside of a cascade none."""
-        return 0 if self.room_left is None else self.room_left()
 
     @property
     def person(self) -> str:
@@ -75,25 +72,16 @@ class KnownPerson:
 
     @property
     def workspace(self) -> str:
-        """Where the person lives."""
+        """The workspace of the person."""
         return self._person.workspace
 
     @property
     def identifiers(self) -> tuple[Identifier, ...]:
-        """The identifiers that name the person."""
+        """The identifiers of the person."""
         return tuple(self._person.identifiers.values())
 
-    def __getitem__(self, name: str) -> State:
-        """The state of a projection; `KeyError` if there is none of that name."""
-        return self._person.states[self._scene.index[name]]
-
-    def get(self, name: str, default: Any = None) -> State:
-        """The state of a projection, or ``default`` if there is none of that name."""
-        index = self._scene.index.get(name)
-        return default if index is None else self._person.states[index]
-
     def view(self, name: str, at: int | None = None) -> Any:
-        """What a projection says at `at`, or at another instant; None if there is none of that name."""
+        """A projection's view at `at`, or at another instant; None if there is no such projection."""
         if at is not None and at != self.at:
             return self._view(name, at)
         if self._position != self._person.position:
@@ -109,8 +97,10 @@ class KnownPerson:
         if index is None:
             return None
         # The person may have events after that instant, for example from the future, which do not count at it.
-        state = states_at(self._scene, self._person, at, (index,))[index]
-        return view_at(self._scene.look(index), state, at, self._at_edges)
+        return view_at(self._scene.look(index), self._state(index, at), at, self._at_edges)
+
+    def _state(self, index: int, at: int) -> State:
+        return states_at(self._scene, self._person, at, (index,))[index]
 
     def _at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
         return self._scene.history(self._person).at_edges(edges)
@@ -123,26 +113,70 @@ class KnownPerson:
         return self._at_edges([edge])
 
     def due(self, name: str, at: int | None = None) -> int | None:
-        """The next instant after `at` at which that view changes by time alone; None: never, or not told."""
+        """The next instant after `at` at which that view changes through time alone; None: never, or unknown."""
         index = self._scene.index.get(name)
-        return None if index is None else due_at(self._scene, self._person, index, self.at if at is None else at)
+        due = None if index is None else self._scene.catalogue.projections[index].due
+        instant = self.at if at is None else at
+        return None if index is None or due is None else due(self._state(index, instant), instant)
 
     def ahead(self, at: int | None = None) -> int | None:
-        """The next instant after `at` from which on a further event counts that is there already; None: none."""
+        """The next instant after `at` from which a further event in the log counts; None: there is none."""
         return next_ahead(self._scene, self._person, self.at if at is None else at)
 
+
+class AsKnownPersonView(FoldedPersonView):
+    """A person by what was known at an instant: the scene's history has no other events, and states are folded from
+    it."""
+
+    __slots__ = ()
+
+    def _state(self, index: int, at: int) -> State:
+        return folded_before(self._scene.catalogue, self._scene.history(self._person), at, (index,))[index]
+
+    def ahead(self, at: int | None = None) -> int | None:
+        """The next instant after `at` from which a further event that was known counts; None: there is none."""
+        first = self._scene.history(self._person).next_at(self.at if at is None else at)
+        return None if first is None else first + 1
+
+
+class ReactingPersonView(FoldedPersonView):
+    """The engine's `threadline.kernel.policy.PolicyView`."""
+
+    __slots__ = ("_policies", "_type", "room_left")
+
+    def __init__(self, scene: PolicyScene, person: Person, event_type: str, at: int) -> None:
+        super().__init__(scene, person, at)
+        self._policies = scene
+        self._type = event_type
+        self.room_left: Callable[[], int] | None = None
+        """How many more wishes may come of the cause; None outside of a cascade."""
+
+    @property
+    def room(self) -> int:
+        """How many more wishes may come of the cause; outside of a cascade none."""
+        return 0 if self.room_left is None else self.room_left()
+
+    def __getitem__(self, name: str) -> State:
+        """The state of a projection; `KeyError` if there is none of that name."""
+        return self._person.states[self._scene.index[name]]
+
+    def get(self, name: str, default: Any = None) -> State:
+        """The state of a projection, or ``default`` if there is none of that name."""
+        index = self._scene.index.get(name)
+        return default if index is None else self._person.states[index]
+
     def of_nobody(self, name: str) -> Any:
-        """What a projection says of somebody of whom nothing is known; None if there is none of that name."""
+        """A projection's view of somebody about whom nothing is known; None if there is no such projection."""
         return self._scene.catalogue.of_nobody(name, self.at)
 
     def touches(self, name: str, path: tuple[str, ...] = ()) -> bool:
-        """Whether an event of this type can change what stands at a path of a projection's view."""
+        """Whether an event of this type can change the value at a path of a projection's view."""
         return self._scene.catalogue.touches(self._type, name, path)
 
     def heeded(self, type: str) -> bool:
-        """Whether a policy names events of this type, so that each may bring more with it in the same commit."""
-        return self._scene.heeded(self._person.workspace, type)
+        """Whether a policy names events of this type, so that each may lead to more in the same commit."""
+        return self._policies.heeded(self._person.workspace, type)
 
     def shared(self, name: str) -> Any:
-        """What the policies' `Shared` of this name is made of now."""
-        return self._scene.shared(self._person.workspace, name)
+        """The current value of the `Shared` of this name."""
+        return self._policies.shared(self._person.workspace, name)

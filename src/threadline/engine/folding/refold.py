@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Protocol
+from operator import attrgetter
 
 from threadline.engine.folding.catalogue import Catalogue, Folding
 from threadline.engine.folding.history import Ahead, History, in_occurred_order, occurred_order, thread_entries
@@ -13,11 +13,13 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import State
-from threadline.kernel.store import Item, Store
+from threadline.kernel.projection import Fold, State
+from threadline.kernel.store import LogEntry, Store
 
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
+_OCCURRED_ORDER = attrgetter("occurred_at", "id")
+"""`occurred_order` of log entries."""
 AHEAD_EVENTS_MAX = 4_000
 """Events of the people whose threads are read at once; whoever has more is read page by page."""
 
@@ -60,44 +62,39 @@ def fold_events(
     folding: Folding, events: Iterable[Recorded], states: list[State], only: Sequence[int] | None = None
 ) -> tuple[int, str]:
     """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
-    latest = NOTHING
-    plans: dict[str, tuple[tuple[int, object], ...]] = {}
+    at, id = NOTHING
+    known: dict[str, tuple[tuple[int, Fold], ...]] = {}
     for recorded in events:
         event = recorded.event
-        plan = plans.get(event.type)
-        if plan is None:
-            plan = plans[event.type] = tuple(
-                step for step in folding.plan(event.type).steps if only is None or step[0] in only
-            )
-        for index, fold in plan:
-            state = fold(states[index], recorded)  # type: ignore[operator]
+        steps = known.get(event.type)
+        if steps is None:
+            steps = folding.plan(event.type).steps
+            if only is not None:
+                steps = tuple(step for step in steps if step[0] in only)
+            known[event.type] = steps
+        for index, fold in steps:
+            state = fold(states[index], recorded)
             if state is not None:
                 states[index] = state
-        if plan and event.occurred_at >= latest[0]:
-            latest = max(latest, (event.occurred_at, recorded.id))
-    return latest
+        if steps and event.occurred_at >= at and (event.occurred_at > at or recorded.id > id):
+            at, id = event.occurred_at, recorded.id
+    return at, id
 
 
-class Onlooker(Protocol):
-    """Who looks on while people are folded anew, so that nothing has to be read a second time."""
-
-    types: frozenset[str]
-    """The types of events that it is shown."""
-
-    def note(self, recorded: Recorded) -> None:
-        """An event of one of these types that is being folded."""
-        ...
-
-    def look(self, people: Sequence[tuple[Item, Person]]) -> None:
-        """The people of a page, folded anew, with the items of which they were; all their events were shown."""
-        ...
+def person_entries(store: Store, person: Person, ahead: Ahead | None = None) -> list[LogEntry] | None:
+    """A person's log entries in occurred order; None if there are too many to be read at once. ``ahead`` holds the
+    person's threads, if these have been read."""
+    if ahead is None:
+        ahead = _ahead(store, (person,), person.position)
+    return None if ahead is None else sorted(thread_entries(store, person.heads, ahead), key=_OCCURRED_ORDER)
 
 
-def _shown(events: Iterable[Recorded], onlooker: Onlooker) -> Iterator[Recorded]:
-    for recorded in events:
-        if recorded.event.type in onlooker.types:
-            onlooker.note(recorded)
-        yield recorded
+def person_events(store: Store, person: Person, entries: Sequence[LogEntry] | None) -> Iterator[Recorded]:
+    """A person's events in occurred order, from `person_entries`, or page by page where that gives None.
+
+    Each is unpacked when its turn comes: what is folded at once is still in the processor's caches.
+    """
+    return in_occurred_order(store, person.heads) if entries is None else map(unpack_event, entries)
 
 
 def refold_person(
@@ -106,29 +103,21 @@ def refold_person(
     person: Person,
     only: Sequence[int] | None = None,
     extra: Sequence[Recorded] = (),
-    ahead: Ahead | None = None,
-    onlooker: Onlooker | None = None,
 ) -> None:
     """Fold a person again from the log, in place: all projections, or ``only`` these.
 
-    ``ahead`` holds their threads, if these have been read. ``extra`` are events that belong to the person and are not
-    in the store yet (they commit together with what is folded from them); the heads in ``person`` may already count
-    them. ``onlooker`` is shown events as they are folded.
+    ``extra`` are events that belong to the person and are not in the store yet (they commit together with what is
+    folded from them); the heads in ``person`` may already count them.
     """
-    chosen = tuple(range(len(catalogue.projections))) if only is None else tuple(only)
+    chosen = range(len(catalogue.projections)) if only is None else only
     states = catalogue.empty()
-    if ahead is None:
-        ahead = _ahead(store, (person,), person.position)
-    is_ordered = any(catalogue.projections[index].ordered for index in chosen)
-    if ahead is None and is_ordered:
-        stored: Iterable[Recorded] = in_occurred_order(store, person.heads)
-        events: Iterable[Recorded] = heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order)
+    if any(catalogue.projections[index].ordered for index in chosen):
+        stored = person_events(store, person, person_entries(store, person))
+        events = heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order) if extra else stored
     else:
-        stored = map(unpack_event, thread_entries(store, person.heads, ahead))
-        events = sorted((*stored, *extra), key=occurred_order) if is_ordered else chain(stored, extra)
-    if onlooker is not None:
-        events = _shown(events, onlooker)
-    latest = fold_events(catalogue, events, states, None if only is None else chosen)
+        ahead = _ahead(store, (person,), person.position)
+        events = chain(map(unpack_event, thread_entries(store, person.heads, ahead)), extra)
+    latest = fold_events(catalogue, events, states, only)
     for index in chosen:
         person.states[index] = states[index]
     if only is None:

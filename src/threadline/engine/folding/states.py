@@ -90,9 +90,11 @@ class States(Sequence[State]):
         return state
 
     def _events(self) -> Sequence[Recorded]:
-        if callable(self._tail):
-            self._tail = self._tail()
-        return self._tail
+        tail = self._tail
+        if callable(tail):
+            # Through a name of its own: of two readers of a person, the other may have put the events there meanwhile.
+            tail = self._tail = tail()
+        return tail
 
     def __setitem__(self, index: int, state: State) -> None:
         self.values[index] = state

@@ -53,7 +53,7 @@ def mend(store: Store, catalogue: Catalogue, faults: Sequence[RowFault]) -> None
 class RowCheck:
     """Compares people and their events with their rows, page by page, beside live traffic. It only reads.
 
-    It looks on while people are folded anew; see `refold.Onlooker`.
+    It looks on while people are folded anew; see `rebuild.Onlooker`.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue) -> None:

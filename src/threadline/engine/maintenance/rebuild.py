@@ -8,17 +8,22 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import islice
 from multiprocessing.connection import Connection, wait
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.person import PAGE_PEOPLE, PERSON, Person, lasting, pack_person, people_of
-from threadline.engine.folding.refold import Onlooker, read_ahead, refold_person
+from threadline.engine.folding.packing import pack, unpack
+from threadline.engine.folding.person import PAGE_PEOPLE, PERSON, Person, pack_person, people_of
+from threadline.engine.folding.refold import fold_events, person_entries, person_events, read_ahead
+from threadline.engine.folding.states import States
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
 from threadline.engine.maintenance.indexes import write_changed_rows
 from threadline.kernel.errors import ThreadlineError, Unavailable
-from threadline.kernel.store import Batch, Item, Key, Put, Store
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import State
+from threadline.kernel.store import Batch, Item, Key, LogEntry, Put, Store
 
 CHUNK_PEOPLE = 500
 Parts = tuple[Store, Catalogue]
@@ -38,12 +43,11 @@ class Refolded(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A person as stored and as folded anew."""
+    """A person as stored, compared with what their events make of them."""
 
     item: Item
-    stored: bytes
-    fresh: bytes
-    """The whole person, as `person.pack_person` gives it."""
+    fresh: bytes | None
+    """The whole person as folded anew, as `person.pack_person` gives it; None if the stored one says the same."""
     events: int
     is_stale: bool
     """Whether states were stored for other definitions than those in force."""
@@ -51,8 +55,22 @@ class Compared(NamedTuple):
     @property
     def differs(self) -> bool:
         """Whether the two say different things; the order in which dicts were filled says nothing."""
-        same = self.stored == self.fresh or lasting(self.stored) == lasting(self.fresh)
-        return self.is_stale or not same
+        return self.fresh is not None
+
+
+class Onlooker(Protocol):
+    """Who looks on while people are folded anew, so that nothing has to be read a second time."""
+
+    types: frozenset[str]
+    """The types of events that it is shown."""
+
+    def note(self, recorded: Recorded) -> None:
+        """An event of one of these types that is being folded."""
+        ...
+
+    def look(self, people: Sequence[tuple[Item, Person]]) -> None:
+        """The people of a page, folded anew, with the items of which they were; all their events were shown."""
+        ...
 
 
 class Chunk(NamedTuple):
@@ -115,7 +133,7 @@ def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iter
     differing: Differing = []
     for one in refold_shard(store, catalogue, shard, shards, check):
         people, events = people + 1, events + one.events
-        if one.differs:
+        if one.fresh is not None:
             differing.append((one.item, one.fresh))
         if people == CHUNK_PEOPLE:
             yield Chunk(people, events, differing, *check.told())
@@ -139,16 +157,63 @@ def refold_shard(
         done = []
         people = []
         with seldom_collected():
-            everybody = [each for each in people_of(store, catalogue, items, tails=True) if isinstance(each, Person)]
+            everybody = [each for each in people_of(store, catalogue, items) if isinstance(each, Person)]
             for person, ahead in read_ahead(store, everybody):
-                item, stale = held[person.id], bool(person.stale)
-                stored = pack_person(person, catalogue)
-                refold_person(store, catalogue, person, ahead=ahead, onlooker=onlooker)
-                done.append(Compared(item, stored, pack_person(person, catalogue), person.position, stale))
+                entries = person_entries(store, person, ahead)
+                events = person_events(store, person, entries)
+                if onlooker is not None:
+                    events = _shown(events, onlooker)
+                item, is_stale = held[person.id], bool(person.stale)
+                fresh = pack_person(person, catalogue) if _fold_anew(catalogue, person, entries, events) else None
+                done.append(Compared(item, fresh, person.position, is_stale))
                 people.append((item, person))
             if onlooker is not None:
                 onlooker.look(people)
         yield from done
+
+
+def _shown(events: Iterator[Recorded], onlooker: Onlooker) -> Iterator[Recorded]:
+    for recorded in events:
+        if recorded.event.type in onlooker.types:
+            onlooker.note(recorded)
+        yield recorded
+
+
+def _fold_anew(
+    catalogue: Catalogue, person: Person, entries: Sequence[LogEntry] | None, events: Iterator[Recorded]
+) -> bool:
+    """Replace a person's states by the fold of all their events; answers whether that changes anything."""
+    stored, states, differs = person.states, catalogue.empty(), bool(person.stale)
+    if entries is not None and _ends_with_tail(entries, person):
+        # What is stored is the snapshot with the tail folded in: if the snapshot is right, so is what follows.
+        latest = fold_events(catalogue, islice(events, len(entries) - len(person.tail or ())), states)
+        differs = differs or _differ(states, stored.values)
+        if person.tail:
+            latest = max(latest, fold_events(catalogue, events, states))
+    else:
+        latest = fold_events(catalogue, events, states)
+        differs = differs or _differ(states, stored.to_pack())
+    differs = differs or latest != person.latest
+    person.states, person.latest, person.provisional, person.tail = States(catalogue, states), latest, None, None
+    person.stale = ()
+    return differs
+
+
+def _ends_with_tail(entries: Sequence[LogEntry], person: Person) -> bool:
+    """Whether the events since the person's snapshot are the last of these, in this order."""
+    tail = person.tail
+    if tail is None:
+        # Whole states have no tail; of a snapshot of another layout only the states know it.
+        return not person.snapshot_version
+    return [bytes.fromhex(each.id) for each in entries[len(entries) - len(tail) :]] == tail
+
+
+def _differ(fresh: list[State], stored: list[Any]) -> bool:
+    """Whether states say other things than stored ones; the order in which dicts were filled says nothing."""
+    if pack(fresh) == pack(stored):
+        return False
+    pairs = ((pack(one), pack(other)) for one, other in zip(fresh, stored, strict=True))
+    return any(one != other and unpack(one) != unpack(other) for one, other in pairs)
 
 
 def write_refolded(store: Store, changed: Sequence[tuple[Item, bytes]]) -> list[str]:

@@ -11,7 +11,8 @@ from threadline.engine.folding.history import thread_events
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
-from threadline.engine.reading.lookup import person_of_thread
+from threadline.engine.reading.lookup import Lookup
+from threadline.kernel import ports
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
@@ -55,7 +56,7 @@ class _Part(NamedTuple):
     threads: set[str]
 
 
-class Past:
+class IdentityHistory:
     """A person, and who they were at any instant that is known.
 
     A join is an event that says which threads it moved, so it can be undone without what was before. All of them are
@@ -63,9 +64,12 @@ class Past:
     people by itself, each event those whom it names: so it does not matter in which order it was imported.
     """
 
-    def __init__(self, store: Store, catalogue: Catalogue, person: Person, thread: str, *, named: bool) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, lookup: Lookup, person: Person, thread: str, *, named: bool
+    ) -> None:
         self._store = store
         self._catalogue = catalogue
+        self._lookup = lookup
         self._person = person
         self._thread = thread
         self._named = named
@@ -114,7 +118,7 @@ class Past:
         normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
         return {recorded.thread, *(thread_id(workspace, each) for each in normal)}
 
-    def linked(self, person: Person, known_at: int) -> list[Identifier]:
+    def linked(self, person: ports.Person, known_at: int) -> list[Identifier]:
         """Those identifiers of a person of then that somebody had been told under by then. It reads everybody's events.
 
         One that was told of others was refused there, with whomever it was linked later.
@@ -191,7 +195,7 @@ class Past:
                 for id in (change.kept, change.moved):
                     if any(id in person.heads for person in self._people.values()):
                         continue
-                    if (other := person_of_thread(self._store, self._catalogue, id)) is not None:
+                    if (other := self._lookup.by_thread(id)) is not None:
                         self._people[other.id] = other
                         todo.append(other)
         causes = self._store.find([change.recorded.cause for change in found.values()])

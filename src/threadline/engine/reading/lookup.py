@@ -2,41 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.person import Person, read_people, thread_key
+from threadline.engine.folding.person import Person, assembled, person_key, snapshot_key, thread_key
 from threadline.engine.folding.refold import catch_up
-from threadline.kernel.store import Store
+from threadline.engine.two_generation_cache import TwoGenerationCache
+from threadline.kernel.event import Recorded
+from threadline.kernel.store import Item, Store
 
 _READINGS_MAX = 64
 """Readings for one person, where others are merged or split between one reading and the next."""
+STATE_BYTES_MAX = 2 * 1_024 * 1_024
+"""Packed states of the people who were read last, in one generation."""
 
 
-def person_of_thread(store: Store, catalogue: Catalogue, thread: str) -> Person | None:
-    """The person a thread belongs to; None if there is none."""
-    for _ in range(_READINGS_MAX):
-        item = store.get([thread_key(thread)])[0]
-        person = None if item is None else person_of_id(store, catalogue, item.value.decode())
-        # It may have been split off between the two readings: then it is somebody else's by now.
-        if person is None or thread in person.heads:
-            return person
-    return None
+class _Read(NamedTuple):
+    """A person as they were read, and the item that says so."""
+
+    item: Item
+    person: Person
 
 
-def person_of_id(store: Store, catalogue: Catalogue, id: str) -> Person | None:
-    """The person of an id, through merges, with every state caught up with the definitions in force."""
-    if not id:
+class Lookup:
+    """Finds people. Who is read again before anything has changed is not opened and folded again.
+
+    People whom it has found are shared between all who read, in several threads: nobody may change them.
+    """
+
+    def __init__(
+        self, store: Store, catalogue: Catalogue, recent: Callable[[str], Recorded | None] | None = None
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._recent = recent
+        """An event by its id, if it is known without asking the store."""
+        self._read: TwoGenerationCache[str, _Read] = TwoGenerationCache(STATE_BYTES_MAX, _bytes)
+
+    def by_thread(self, thread: str) -> Person | None:
+        """The person a thread belongs to; None if there is none."""
+        for _ in range(_READINGS_MAX):
+            item = self._store.get([thread_key(thread)])[0]
+            person = None if item is None else self.by_id(item.value.decode())
+            # It may have been split off between the two readings: then it is somebody else's by now.
+            if person is None or thread in person.heads:
+                return person
         return None
-    for _ in range(_READINGS_MAX):
-        [found] = read_people(store, catalogue, [id])
-        if found is None:
+
+    def by_id(self, id: str) -> Person | None:
+        """The person of an id, through merges, with every state caught up with the definitions in force."""
+        if not id:
             return None
-        if isinstance(found, Person):
-            catch_up(store, catalogue, found)
-            return found
-        # Merged away. They are whoever has the thread that founded them, which may have been split off since with
-        # others, or merged again: that is written with the thread itself.
-        item = store.get([thread_key(id)])[0]
+        for _ in range(_READINGS_MAX):
+            found = self._person(id)
+            if not isinstance(found, str):
+                return found
+            # Merged away. They are whoever has the thread that founded them, which may have been split off since with
+            # others, or merged again: that is written with the thread itself.
+            item = self._store.get([thread_key(id)])[0]
+            if item is None:
+                return None
+            id = item.value.decode()
+        return None
+
+    def _person(self, id: str) -> Person | str | None:
+        item, snapshot = self._store.get([person_key(id), snapshot_key(id)])
         if item is None:
             return None
-        id = item.value.decode()
-    return None
+        read = self._read.get(id)
+        if read is not None and read.item == item:
+            return read.person
+        [found] = assembled(self._store, self._catalogue, [item], [snapshot])
+        if not isinstance(found, Person):
+            return found
+        self._follow_recent(found)
+        catch_up(self._store, self._catalogue, found)
+        # A reading between two commits may have found a later person than the item; provisional states go on changing.
+        if found.version == item.version and found.provisional is None:
+            self._read.put(id, _Read(item, found))
+        return found
+
+    def _follow_recent(self, person: Person) -> None:
+        """Let a person's tail come from memory, if all of it is there."""
+        if person.tail and self._recent is not None:
+            recent = self._recent
+            tail = [recorded for each in person.tail if (recorded := recent(each.hex())) is not None]
+            if len(tail) == len(person.tail):
+                person.states.follow(lambda: tail)
+
+
+def _bytes(read: _Read) -> int:
+    return read.person.size + len(read.item.value)

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from threadline.engine.folding.as_of import due_at, next_ahead, states_at, view_at
+from threadline.engine.folding.as_of import states_at, view_at
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory, occurred_order, ties_sorted
 from threadline.engine.folding.packing import unpack_event
-from threadline.engine.folding.person import Person
+from threadline.engine.folding.person import PERSON, Person, own, people_of
+from threadline.engine.folding.person_view import AsKnownPersonView, FoldedPersonView
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.gc_deferred import seldom_collected
-from threadline.engine.reading.identity_history import Past
-from threadline.engine.reading.lookup import person_of_id, person_of_thread
-from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.engine.reading.identity_history import IdentityHistory
+from threadline.engine.reading.lookup import Lookup
+from threadline.engine.scheduled import pending_timers
+from threadline.kernel import ports
+from threadline.kernel.errors import InvalidValue, NotFound, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.projection import State
-from threadline.kernel.store import LogEntry, Span, Store, following_pages
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import Cursor
+from threadline.kernel.projection import Projection, State
+from threadline.kernel.store import Key, LogEntry, Span, Store, following_pages
 
-Cursor = tuple[int, str]
-"""(occurred_at, id) of the last event seen; unique among all events of a person."""
 
+class PersonReader:
+    """Reads people. Every answer comes from what is committed; ``recent`` spares reading events again, see `Lookup`."""
 
-class Asker:
-    """Reads people. Holds no state of its own: every answer comes from what is committed."""
-
-    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, recent: Callable[[str], Recorded | None] | None = None
+    ) -> None:
         self.store = store
         self.catalogue = catalogue
+        self._lookup = Lookup(store, catalogue, recent)
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """The person meant by ``ref``: a person's id (that of a merged person leads to the survivor) or ``kind:value``.
@@ -40,13 +45,13 @@ class Asker:
         views of that time. Raises `NotFound`, also for people of other workspaces.
         """
         if known_at is not None:
-            return self.past(workspace, ref).at(known_at)
+            return self.identity_history(workspace, ref).at(known_at)
         return self._meant(workspace, ref)[0]
 
-    def past(self, workspace: str, ref: str) -> Past:
+    def identity_history(self, workspace: str, ref: str) -> IdentityHistory:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
         person, thread = self._meant(workspace, ref)
-        return Past(self.store, self.catalogue, person, thread, named=":" in ref)
+        return IdentityHistory(self.store, self.catalogue, self._lookup, person, thread, named=":" in ref)
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
         """A person, and which of their threads was named."""
@@ -64,11 +69,18 @@ class Asker:
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""
-        return person_of_thread(self.store, self.catalogue, thread)
+        return self._lookup.by_thread(thread)
+
+    def person_of(self, recorded: Recorded) -> Person:
+        """The person in whose thread an event is."""
+        person = self.by_thread(recorded.thread)
+        if person is None:
+            raise StoreDamaged(f"event {recorded.id} is in the thread {recorded.thread}, which is nobody's")
+        return person
 
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
-        return person_of_id(self.store, self.catalogue, id)
+        return self._lookup.by_id(id)
 
     def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
         """The person's events in the store; with ``known_at`` those that were known by then."""
@@ -85,14 +97,20 @@ class Asker:
             return states_at(self, person, now, only)
         return folded_before(self.catalogue, self.history(person, known_at), now, only)
 
+    def state(self, person: ports.Person, name: str, now: int, *, known_at: int | None = None) -> State:
+        """The state of one projection at ``now``."""
+        index = self.catalogue.index[name]
+        return self.states(own(person), now, known_at=known_at, only=(index,))[index]
+
     def views(
-        self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
+        self, person: ports.Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """Each projection's view of a person at ``now``, by projection name.
 
         ``known_at`` asks what was known by then (point in time, as it was served); None means everything known.
         """
         found: dict[str, Any] = {}
+        person = own(person)
         with seldom_collected():
             wanted = [i for i, each in enumerate(self.catalogue.projections) if names is None or each.name in names]
             states = self.states(person, now, known_at=known_at, only=wanted)
@@ -102,18 +120,24 @@ class Asker:
                 found[projection.name] = view_at(projection, states[index], now, at_edges)
         return found
 
-    def due(self, person: Person, name: str, now: int) -> int | None:
-        """The next instant after ``now`` at which that view changes through time alone; None: never, or unknown."""
-        index = self.catalogue.index.get(name)
-        return None if index is None else due_at(self, person, index, now)
+    def as_of(self, person: ports.Person, at: int, *, known_at: int | None = None) -> PersonView:
+        """A person at an instant; with ``known_at`` by what was known then."""
+        if known_at is None:
+            return FoldedPersonView(self, own(person), at)
+        return AsKnownPersonView(_AsKnown(self, known_at), own(person), at)
 
-    def ahead(self, person: Person, now: int) -> int | None:
-        """The next instant after ``now`` from which a further event of the log counts; None if all count already."""
-        return next_ahead(self, person, now)
+    @property
+    def index(self) -> Mapping[str, int]:
+        """The place of each projection among the states, by name."""
+        return self.catalogue.index
+
+    def look(self, index: int) -> Projection:
+        """How a projection is looked at."""
+        return self.catalogue.projections[index]
 
     def events(
         self,
-        person: Person,
+        person: ports.Person,
         *,
         start: int | None = None,
         stop: int | None = None,
@@ -144,18 +168,71 @@ class Asker:
                     break
         return page
 
+    def all_events(
+        self, person: ports.Person, *, start: int | None = None, stop: int | None = None,
+        types: frozenset[str] = frozenset(), after: Cursor | None = None, reverse: bool = False,
+        size: int = EVENTS_PAGE_MAX,
+    ) -> Iterator[Recorded]:  # fmt: skip
+        """The same to the end, however many there are, in pages of ``size``."""
+        while page := self.events(
+            person, start=start, stop=stop, types=types, after=after, limit=size, reverse=reverse
+        ):
+            yield from page
+            if len(page) < size:
+                return
+            after = (page[-1].event.occurred_at, page[-1].id)
+
+    def people(self, workspace: str | None, after: str = "", limit: int = 1_000) -> tuple[list[Person], str]:
+        """A page of the people of a workspace in a stable order, and the id to continue after ("": the end).
+
+        None means all workspaces, for what an operator does to the whole store.
+        """
+        start = Key(PERSON, after) if after else None
+        items = self.store.scan(PERSON, after=start, limit=limit)
+        found = [
+            self.by_id(person.id) or person if person.stale else person
+            for person in people_of(self.store, self.catalogue, items)
+            if isinstance(person, Person) and workspace in (None, person.workspace)
+        ]
+        return found, items[-1].key.partition if len(items) == limit else ""
+
+    def all_people(self, workspace: str) -> Iterator[Person]:
+        """Every person of a workspace, page by page."""
+        after = ""
+        while True:
+            page, after = self.people(workspace, after)
+            yield from page
+            if not after:
+                return
+
+    def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
+        """People for whom a policy has a timer due before an instant, in order of its due time, with the cursor after
+        each."""
+        for timer in pending_timers(self.store, before, after):
+            if (timer.workspace, timer.policy) == (workspace, policy):
+                person = self.by_thread(timer.thread)
+                if person is not None:
+                    yield timer.item.key.sort, person
+
     def _thread(self, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
         """A thread's events up to its head in the order of reading, from the first page on."""
         entries = chain(page, following_pages(self.store, thread, span, page))
         return ties_sorted((unpack_event(entry) for entry in entries if entry.sequence <= head), span.reverse)
 
-    def event(self, workspace: str, id: str) -> Recorded:
-        """One event by its id; raises `NotFound`."""
-        entry = self.store.find([id]).get(id)
-        recorded = None if entry is None else unpack_event(entry)
-        if recorded is None or recorded.event.workspace != workspace:
-            raise NotFound(f"there is no event {id} in workspace {workspace!r}")
-        return recorded
+
+class _AsKnown:
+    """What people are looked at in when only what was known at an instant counts."""
+
+    def __init__(self, reader: PersonReader, known_at: int) -> None:
+        self.catalogue = reader.catalogue
+        self.index = reader.index
+        self.look = reader.look
+        self._reader = reader
+        self._known_at = known_at
+
+    def history(self, person: Person) -> StoredHistory:
+        """The person's events that were known by then."""
+        return self._reader.history(person, self._known_at)
 
 
 def _past(after: Cursor | None, reverse: bool) -> Callable[[Recorded], bool]:

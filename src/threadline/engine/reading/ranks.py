@@ -8,27 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import NamedTuple
 
 from threadline.engine.reading.ordered_counts import OrderedCounts
 from threadline.kernel.limits import BOARDS_COUNTED_MAX, PAGE_ITEMS_MAX
-from threadline.kernel.ranking import TABLE, Board, Place, alike, board_of, partitions, place_like, place_of
+from threadline.kernel.ranking import TABLE, Board, Counted, Place, alike, board_of, partitions, place_like, place_of
 from threadline.kernel.store import Batch, Delete, Put, Store, beyond
 from threadline.kernel.time import SECOND, Clock
 
 _BEHIND_ALL = "\U0010ffff"
 RENEWED_FROM = 0.75
 """The part of their time after which counts are renewed beside those who ask, so that these need not wait."""
-
-
-class Counted(NamedTuple):
-    """How a score stands among all on its board."""
-
-    above: int
-    """How many have a higher score."""
-    total: int
-    as_of: int
-    """Every commit before this instant is counted, and every one of this process."""
 
 
 class _Counts:

@@ -12,7 +12,7 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory
 from threadline.engine.folding.packing import body_of, encode_event, payload_digest
 from threadline.engine.folding.person import VALUE_BYTES_MAX, Person
-from threadline.engine.folding.person_view import KnownPerson
+from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.folding.refold import refold_person
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
@@ -155,11 +155,11 @@ class Attempt:
             if not reads or reads & touched or policy.unsettled is not None
         ]
 
-    def known(self, person: Person, recorded: Recorded) -> KnownPerson:
+    def known(self, person: Person, recorded: Recorded) -> ReactingPersonView:
         """A person right after an event, as policies see them."""
         # An event from a clock that runs ahead is no later for what is decided because of it.
         at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
-        return KnownPerson(self, person, recorded.event.type, at)
+        return ReactingPersonView(self, person, recorded.event.type, at)
 
     def idle(self, person: Person, policy: str, wish: Wish) -> bool:
         """Whether a wish is for a timer that stays as it is."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
-from threadline.engine.folding.person_view import KnownPerson
+from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.recording import emission
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
@@ -26,7 +26,7 @@ class Stage(Protocol):
         """The policies that may be asked about an event, each with whether it has touched what the policy reads."""
         ...
 
-    def known(self, person: Person, recorded: Recorded) -> KnownPerson:
+    def known(self, person: Person, recorded: Recorded) -> ReactingPersonView:
         """The person right after an event."""
         ...
 

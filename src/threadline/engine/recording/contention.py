@@ -26,10 +26,11 @@ class ContentionTracker:
         self._contended: TwoGenerationCache[str, int] = TwoGenerationCache(CONTENDED_REMEMBERED)
         """Such people, and the version at which this process left them. They are read again under their lock."""
 
-    def contended(self, events: Sequence[ValidatedEvent]) -> set[str]:
-        """The contended people whom these events name."""
-        if not self._contended:
-            return set()
+    def contended(self, groups: Sequence[Sequence[ValidatedEvent]]) -> list[set[str]]:
+        """The contended people whom the events of each group name; empty if nobody is contended at all."""
+        return [self._contended_of(group) for group in groups] if self._contended else []
+
+    def _contended_of(self, events: Sequence[ValidatedEvent]) -> set[str]:
         owners = {self._cache.owners.get(name.thread) for one in events for name in one.names}
         return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
 
@@ -42,7 +43,7 @@ class ContentionTracker:
             for id, item in zip(ids, self._store.get(keys), strict=True):
                 if item is None or item.version == self._contended.get(id):
                     self._contended.forget(id)  # nobody else has been there
-                self._cache.forget(id)
+                self._cache.people.forget(id)
             yield
 
     def note(self, changed: Iterable[Person], overtaken: Set[str]) -> None:
@@ -53,4 +54,4 @@ class ContentionTracker:
             for person in changed:
                 if person.id not in overtaken and self._contended.get(person.id) is not None:
                     self._contended.put(person.id, person.version)
-                    self._cache.forget(person.id)
+                    self._cache.people.forget(person.id)

@@ -11,7 +11,8 @@ from threadline.engine.folding.history import thread_events
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.refold import refold_person
 from threadline.engine.folding.states import States
-from threadline.engine.reading.person_reader import Asker
+from threadline.engine.reading.event_log import find_event
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording import identity
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
@@ -23,101 +24,136 @@ from threadline.kernel.identity import MERGED
 from threadline.kernel.store import Key, Put, beyond
 
 
-def merge(
-    recorder: Recorder, workspace: str, one: str, other: str, grounds: Grounds, *, force: bool
-) -> tuple[str, str]:
-    """Join two people for good reason; answers the survivor's and the merged person's id.
+class IdentityAdministration:
+    """Joins and splits people of one store on request."""
 
-    ``force`` joins across identity limits.
-    """
+    def __init__(self, recorder: Recorder, reader: PersonReader) -> None:
+        self._recorder = recorder
+        self._reader = reader
 
-    def work(attempt: Attempt) -> tuple[str, str]:
-        first, second = _two(attempt, workspace, one, other)
-        against = objections(attempt.catalogue.rules, first, second.identifiers.values(), None)
-        if against and not force:
-            raise MergeRefused(f"{against}; pass `force` to join them anyway")
-        survivor = identity.join(attempt, first, second, grounds)
-        return survivor.id, (second if survivor is first else first).id
+    def merge(
+        self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
+    ) -> tuple[str, str]:
+        """Join two people; returns the ids of (survivor, merged). ``force`` joins across identity limits."""
+        grounds = Grounds(request, reason, by)
 
-    return recorder.change(work)
+        def work(attempt: Attempt) -> tuple[str, str]:
+            first, second = _two(attempt, workspace, one, other)
+            against = objections(attempt.catalogue.rules, first, second.identifiers.values(), None)
+            if against and not force:
+                raise MergeRefused(f"{against}; pass `force` to join them anyway")
+            survivor = identity.join(attempt, first, second, grounds)
+            return survivor.id, (second if survivor is first else first).id
+
+        return self._recorder.change(work)
+
+    def split(
+        self, workspace: str, person: str, identifiers: Sequence[str], *, request: str, reason: str = "", by: str = ""
+    ) -> tuple[str, str]:
+        """Take identifiers, with the events of their threads, out of a person; returns the ids of (person, new person).
+
+        The person keeps its id; where the founding identifier is among those to be taken out, the others move instead.
+        """
+        grounds = Grounds(request, reason, by)
+
+        def work(attempt: Attempt) -> tuple[str, str]:
+            reader = PersonReader(attempt.store, attempt.catalogue)
+            kept = attempt.people.person(reader.person(workspace, person).id)
+            threads = _chosen(reader, kept, identifiers)
+            id, _, began = _founded(reader, kept, threads)
+            new = identity.split(attempt, kept, threads, id, began, grounds)
+            return kept.id, new.id
+
+        return self._recorder.change(work)
+
+    def unmerge(self, workspace: str, event: str, *, request: str, reason: str = "", by: str = "") -> tuple[str, str]:
+        """Undo one merge, named by its event: the person merged away is there again, as if never merged.
+
+        Returns the ids of (survivor, the person who is back).
+        """
+        grounds = Grounds(request, reason, by)
+
+        def work(attempt: Attempt) -> tuple[str, str]:
+            reader = PersonReader(attempt.store, attempt.catalogue)
+            merged = find_event(attempt.store, workspace, event)
+            if merged.event.type != MERGED:
+                raise InvalidValue(f"event {event} is a {merged.event.type}, not a merge")
+            properties = merged.event.properties
+            person = attempt.people.person(reader.person(workspace, properties["survivor"]).id)
+            # Whoever has the founding thread is who was merged away: apart again, elsewhere, or the one who stays.
+            if (id := properties["merged"]) == person.id or id not in person.heads:
+                raise Conflict("this merge was undone already")
+            threads, created_at = _parted(attempt, person, properties), properties["merged_created_at"]
+            if person.id in threads:
+                # They have found somebody older than either since, who keeps the id: the other one is apart again.
+                threads, id = [thread for thread in person.heads if thread not in threads], properties["survivor"]
+                created_at = _founded(reader, person, threads)[2]
+            new = identity.split(attempt, person, threads, id, created_at, grounds)
+            return person.id, new.id
+
+        return self._recorder.change(work)
+
+    def review(self, workspace: str, id: str, *, join: bool, by: str = "") -> dict[str, Any]:
+        """Decide about a quarantined join: do it across the limit, or dismiss it. What it does commits with it."""
+        key = Key(QUARANTINE, workspace, id)
+
+        def work(attempt: Attempt) -> dict[str, Any]:
+            item = attempt.store.get([key])[0]
+            if item is None:
+                raise NotFound(f"nothing is set aside under {id}")
+            entry: dict[str, Any] = msgspec.json.decode(item.value)
+            if entry["status"] != "open":
+                raise Conflict(f"it was {entry['status']} already")
+            entry["status"] = "joined" if join else "dismissed"
+            decided = Put(key, msgspec.json.encode(entry), item.version)
+            person = _join_reviewed(attempt, workspace, entry, by) if join else _leave_apart(attempt, workspace, entry)
+            if person is None:
+                attempt.commit_apart([decided])
+            else:
+                attempt.change(person, 1).writes[key] = decided
+            return entry
+
+        return self._recorder.change(work)
+
+    def quarantined(self, workspace: str, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
+        """Joins that were quarantined for review, by their id, after one of them."""
+        items = self._recorder.store.query(QUARANTINE, workspace, start=beyond(after), limit=limit)
+        return [msgspec.json.decode(item.value) for item in items]
+
+    def preview_merge(self, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
+        """The merged person (in memory only), the one merged away, and what speaks against the merge."""
+        reader = self._reader
+        first, second = reader.person(workspace, one), reader.person(workspace, other)
+        if first.id == second.id:
+            raise Conflict("they are already one person")
+        survivor, merged = sorted((first, second), key=lambda p: (p.created_at, p.id))
+        union = Person(survivor.id, workspace, survivor.created_at, States(reader.catalogue))
+        for part in (survivor, merged):
+            for thread, known in part.identifiers.items():
+                union.add_thread(thread, known, part.heads[thread])
+        refold_person(reader.store, reader.catalogue, union)
+        return union, merged, objections(reader.catalogue.rules, survivor, merged.identifiers.values(), merged)
+
+    def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
+        """The two people a split would leave (in memory only): the one who keeps the id, and the new one."""
+        reader = self._reader
+        whole = reader.person(workspace, person)
+        threads = _chosen(reader, whole, identifiers)
+        kept = Person(whole.id, workspace, whole.created_at, States(reader.catalogue))
+        new = Person(*_founded(reader, whole, threads), States(reader.catalogue))
+        for thread, known in whole.identifiers.items():
+            (new if thread in threads else kept).add_thread(thread, known, whole.heads[thread])
+        for part in (kept, new):
+            refold_person(reader.store, reader.catalogue, part)
+        return kept, new
 
 
 def _two(attempt: Attempt, workspace: str, one: str, other: str) -> tuple[Person, Person]:
-    asker = Asker(attempt.store, attempt.catalogue)
-    first, second = (attempt.people.person(asker.person(workspace, ref).id) for ref in (one, other))
+    reader = PersonReader(attempt.store, attempt.catalogue)
+    first, second = (attempt.people.person(reader.person(workspace, ref).id) for ref in (one, other))
     if first is second:
         raise Conflict("they are already one person")
     return first, second
-
-
-def preview_merge(asker: Asker, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
-    """The person the two would become (in memory only), the one merged away, and what speaks against it."""
-    first, second = asker.person(workspace, one), asker.person(workspace, other)
-    if first.id == second.id:
-        raise Conflict("they are already one person")
-    survivor, merged = sorted((first, second), key=lambda p: (p.created_at, p.id))
-    union = Person(survivor.id, workspace, survivor.created_at, States(asker.catalogue))
-    for part in (survivor, merged):
-        for thread, known in part.identifiers.items():
-            union.add_thread(thread, known, part.heads[thread])
-    refold_person(asker.store, asker.catalogue, union)
-    return union, merged, objections(asker.catalogue.rules, survivor, merged.identifiers.values(), merged)
-
-
-def preview_split(asker: Asker, workspace: str, ref: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
-    """The two people a split would leave (in memory only): the one who keeps the id, and the new one."""
-    person = asker.person(workspace, ref)
-    threads = _chosen(asker, person, identifiers)
-    kept = Person(person.id, workspace, person.created_at, States(asker.catalogue))
-    new = Person(*_founded(asker, person, threads), States(asker.catalogue))
-    for thread, known in person.identifiers.items():
-        (new if thread in threads else kept).add_thread(thread, known, person.heads[thread])
-    for part in (kept, new):
-        refold_person(asker.store, asker.catalogue, part)
-    return kept, new
-
-
-def split(
-    recorder: Recorder, workspace: str, ref: str, identifiers: Sequence[str], grounds: Grounds
-) -> tuple[str, str]:
-    """Take identifiers, with the events of their threads, out of a person; answers both ids.
-
-    The person keeps its id; where the founding identifier is among those to be taken out, the others move instead.
-    """
-
-    def work(attempt: Attempt) -> tuple[str, str]:
-        asker = Asker(attempt.store, attempt.catalogue)
-        person = attempt.people.person(asker.person(workspace, ref).id)
-        threads = _chosen(asker, person, identifiers)
-        id, _, began = _founded(asker, person, threads)
-        new = identity.split(attempt, person, threads, id, began, grounds)
-        return person.id, new.id
-
-    return recorder.change(work)
-
-
-def unmerge(recorder: Recorder, workspace: str, event: str, grounds: Grounds) -> tuple[str, str]:
-    """Undo one merge, named by its event: the person merged away is there again, as if never merged."""
-
-    def work(attempt: Attempt) -> tuple[str, str]:
-        asker = Asker(attempt.store, attempt.catalogue)
-        merged = asker.event(workspace, event)
-        if merged.event.type != MERGED:
-            raise InvalidValue(f"event {event} is a {merged.event.type}, not a merge")
-        properties = merged.event.properties
-        person = attempt.people.person(asker.person(workspace, properties["survivor"]).id)
-        # Whoever has the founding thread is who was merged away: apart again, elsewhere, or the one who stays.
-        if (id := properties["merged"]) == person.id or id not in person.heads:
-            raise Conflict("this merge was undone already")
-        threads, created_at = _parted(attempt, person, properties), properties["merged_created_at"]
-        if person.id in threads:
-            # They have found somebody older than either since, who keeps the id: the other one is apart again.
-            threads, id = [thread for thread in person.heads if thread not in threads], properties["survivor"]
-            created_at = _founded(asker, person, threads)[2]
-        new = identity.split(attempt, person, threads, id, created_at, grounds)
-        return person.id, new.id
-
-    return recorder.change(work)
 
 
 def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[str]:
@@ -148,11 +184,11 @@ def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[
     return [thread for thread in person.heads if leader(thread) == merged]
 
 
-def _chosen(asker: Asker, person: Person, identifiers: Sequence[str]) -> list[str]:
+def _chosen(reader: PersonReader, person: Person, identifiers: Sequence[str]) -> list[str]:
     threads = []
     for text in identifiers:
         kind, _, value = text.partition(":")
-        identifier = asker.catalogue.rules.normalise(Identifier(kind, value))
+        identifier = reader.catalogue.rules.normalise(Identifier(kind, value))
         thread = thread_id(person.workspace, identifier) if identifier is not None else ""
         if thread not in person.heads:
             raise NotFound(f"{text!r} is not an identifier of this person")
@@ -164,42 +200,13 @@ def _chosen(asker: Asker, person: Person, identifiers: Sequence[str]) -> list[st
     return list(dict.fromkeys(threads))
 
 
-def _founded(asker: Asker, person: Person, threads: Sequence[str]) -> tuple[str, str, int]:
+def _founded(reader: PersonReader, person: Person, threads: Sequence[str]) -> tuple[str, str, int]:
     """Id, workspace and time of creation of the one whom threads make that are taken out of a person."""
-    rules = asker.catalogue.rules
+    rules = reader.catalogue.rules
     strongest = min(threads, key=lambda t: (rules.kind(person.identifiers[t].kind).priority, t))
-    events = thread_events(asker.store, dict.fromkeys(threads, 1 << 62))
+    events = thread_events(reader.store, dict.fromkeys(threads, 1 << 62))
     began = min((r.recorded_at for r in events if r.sequence == 1), default=person.created_at)
     return strongest, person.workspace, began
-
-
-def quarantined(recorder: Recorder, workspace: str, after: str, limit: int) -> list[dict[str, Any]]:
-    """Joins that were set aside, by their id, after one of them."""
-    items = recorder.store.query(QUARANTINE, workspace, start=beyond(after), limit=limit)
-    return [msgspec.json.decode(item.value) for item in items]
-
-
-def review(recorder: Recorder, workspace: str, id: str, *, join: bool, by: str) -> dict[str, Any]:
-    """Decide about a join that was set aside: do it across the limit, or dismiss it. What it does commits with it."""
-    key = Key(QUARANTINE, workspace, id)
-
-    def work(attempt: Attempt) -> dict[str, Any]:
-        item = attempt.store.get([key])[0]
-        if item is None:
-            raise NotFound(f"nothing is set aside under {id}")
-        entry: dict[str, Any] = msgspec.json.decode(item.value)
-        if entry["status"] != "open":
-            raise Conflict(f"it was {entry['status']} already")
-        entry["status"] = "joined" if join else "dismissed"
-        decided = Put(key, msgspec.json.encode(entry), item.version)
-        person = _join_reviewed(attempt, workspace, entry, by) if join else _leave_apart(attempt, workspace, entry)
-        if person is None:
-            attempt.commit_apart([decided])
-        else:
-            attempt.change(person, 1).writes[key] = decided
-        return entry
-
-    return recorder.change(work)
 
 
 def _reviewed(

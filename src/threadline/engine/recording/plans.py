@@ -44,9 +44,13 @@ class Plans:
         """Take in what is shared in these workspaces now; to be called before the clock is read, so that whatever an
         event is decided by had begun by the time that the event bears."""
         for workspace in workspaces:
-            shared = {name: self._values.current(workspace, name) for name in self._names}
             known = self._shared.get(workspace)
-            if known is None or any(shared[name] is not known[name] for name in self._names):
+            shared: dict[str, Any] = {}
+            changed = known is None
+            for name in self._names:
+                value = shared[name] = self._values.current(workspace, name)
+                changed = known is None or changed or value is not known[name]
+            if changed:
                 if len(self._shared) >= PLANS_CACHED:
                     self._shared.clear()
                     self._plans.clear()

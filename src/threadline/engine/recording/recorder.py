@@ -7,6 +7,7 @@ after the other (`work.py`), and the commit. What another process has changed me
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -16,14 +17,15 @@ from typing import TypeVar
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.reader_priority import ReaderPriority
+from threadline.engine.reading.sources import Sources
 from threadline.engine.recording import rejected_log
 from threadline.engine.recording.assignment import assign
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.contention import ContentionTracker
+from threadline.engine.recording.fresh import fresh_among
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.plans import Plans
-from threadline.engine.recording.sources import Sources
 from threadline.engine.recording.validation import (
     Checked,
     Isolation,
@@ -36,8 +38,8 @@ from threadline.engine.recording.work import fold_only, work
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
-from threadline.kernel.event import Receipt, Recorded
-from threadline.kernel.policy import Known
+from threadline.kernel.event import Event, Receipt, Recorded
+from threadline.kernel.policy import PolicyView
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import Clock
 
@@ -57,12 +59,13 @@ class _Call:
     __slots__ = ("events", "isolation", "receipts", "refused", "requests")
 
     def __init__(self, checked: Sequence[Checked]) -> None:
-        self.requests = [one.request for one in checked]
+        self.requests: list[RecordRequest] = []
         self.events: list[ValidatedEvent] = []
         self.receipts: dict[int, Receipt] = {}
         self.refused: dict[int, EventRejected] = {}
         self.isolation = Isolation(set(), set())
         for position, one in enumerate(checked):
+            self.requests.append(one.request)
             if isinstance(one, ValidatedEvent):
                 one.position = position
                 self.events.append(one)
@@ -71,8 +74,8 @@ class _Call:
 
     def unsettled(self) -> list[ValidatedEvent]:
         """What the next attempt is made at."""
-        if not self.receipts and not self.refused:
-            return self.events
+        if len(self.receipts.keys() | self.refused.keys()) == len(self.requests):
+            return []
         return [one for one in self.events if one.position not in self.receipts and one.position not in self.refused]
 
     @property
@@ -89,6 +92,7 @@ class Recorder:
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+        self._process = os.getpid()
         self.store = store
         self.catalogue = catalogue
         self.clock = clock
@@ -111,12 +115,40 @@ class Recorder:
         """Held while a call is worked on and committed: what is done under it meets no commit half-way."""
         return self._lock
 
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy of the process that opened the store."""
+        return os.getpid() != self._process
+
+    def refuse_forks(self) -> None:
+        """Raise `Unavailable` in a copy of the process that opened the store.
+
+        It has the locks and connections of its parent, but not the threads that hold them: it would wait for ever, or
+        write where the parent writes.
+        """
+        if self.forked:
+            raise Unavailable(
+                f"the store was opened by the process {self._process}, of which this one is a fork",
+                hint="Open it in the process that uses it, after the fork.",
+            )
+
     def now(self) -> int:
         """The clock, or the instant right after all that this process has recorded, whichever is later."""
         return max(self.clock(), self.recorded_until)
 
-    def record(self, requests: Sequence[RecordRequest]) -> list[Receipt]:
-        """Record events, each with its own receipt, in order. Returns when everything accepted is durable.
+    def record(
+        self, events: Sequence[Event], *, expected: int | None = None, cause: str = "", known: bool = False
+    ) -> list[Receipt]:
+        """Record events; one receipt each, in order. What is accepted is durable when this returns.
+
+        ``expected`` is the position the events' person must be at (optimistic concurrency); None for any. ``cause`` is
+        the event because of which Threadline itself records them. ``known``: they are about people who have been looked
+        up, and name these by an identifier in its stored form; see `RecordRequest.known`.
+        """
+        return self.record_requests([RecordRequest(event, cause, expected, known=known) for event in events])
+
+    def record_requests(self, requests: Sequence[RecordRequest]) -> list[Receipt]:
+        """Record what `record` makes of events, each with its own receipt, in order.
 
         A rejected event is kept in the rejected log and never stops its neighbours. Raises `Unavailable`
         (with `StoreFull`, `StoreBusy`) when the store cannot take them; what was then not answered was not written,
@@ -125,12 +157,20 @@ class Recorder:
         receipts: list[Receipt] = []
         for start in range(0, len(requests), CALL_EVENTS_MAX):
             with seldom_collected():
-                receipts += self.record_checked(self.check(requests[start : start + CALL_EVENTS_MAX]))
+                checked = self._validator.check(requests[start : start + CALL_EVENTS_MAX], self.clock())
+                receipts += self.record_checked(checked)
         return receipts
 
-    def check(self, requests: Iterable[RecordRequest]) -> list[Checked]:
-        """Validate requests for `record_checked`, without the store and beside whatever is recorded meanwhile."""
-        return self._validator.check(requests, self.clock())
+    def check(self, events: Iterable[Event]) -> list[Checked]:
+        """Validate events for `record_checked`, without the store and beside whatever is recorded meanwhile.
+
+        Raises `InvalidValue` where the caller is at fault, such as for a workspace that cannot be one.
+        """
+        return self._validator.check(map(RecordRequest, events), self.clock())
+
+    def fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
+        """The positions of each new thing among these events: an exact duplicate is not new, a different payload is."""
+        return fresh_among(self.store, checked)
 
     def likely_person(self, one: ValidatedEvent) -> str:
         """The id of an event's person as far as this process knows, else the thread of its strongest identifier.
@@ -140,8 +180,13 @@ class Recorder:
         thread = one.names[0].thread
         return self._cache.owners.peek(thread) or thread
 
+    def recent(self, id: str) -> Recorded | None:
+        """An event of a person's tail by its id, if this process has recorded it lately."""
+        return self._cache.events.peek(id)
+
     def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
         """Record what `check` has made of requests, in one call. See `record`."""
+        self.refuse_forks()
         with seldom_collected():
             call = _Call(checked)
             with self._lock:
@@ -149,13 +194,16 @@ class Recorder:
 
     def _record(self, call: _Call) -> list[Receipt]:
         attempts = progress = 0
-        while events := call.unsettled():
+        events = call.events
+        while events:
             call.receipts.update(self._attempt(call, events, certain=attempts + progress > 0))
-            # An attempt that settled something was not lost to other writers.
-            attempts, progress = (0 if call.settled > progress else attempts + 1), call.settled
-            if attempts == ATTEMPTS_MAX:
-                raise Unavailable("other writers keep changing the same people; send the events again")
-            _pause(attempts)
+            events = call.unsettled()
+            if events:
+                # An attempt that settled something was not lost to other writers.
+                attempts, progress = (0 if call.settled > progress else attempts + 1), call.settled
+                if attempts == ATTEMPTS_MAX:
+                    raise Unavailable("other writers keep changing the same people; send the events again")
+                _pause(attempts)
         if call.refused:
             now = self.clock()
             unfit = {i: error for i, error in call.refused.items() if error.code != FENCED}
@@ -163,7 +211,7 @@ class Recorder:
             rejected_log.keep(self.store, entries)
             for i, error in call.refused.items():
                 call.receipts[i] = Receipt(status="rejected", code=error.code, message=str(error))
-        return [call.receipts[i] for i in range(len(call.requests))]
+        return list(map(call.receipts.__getitem__, range(len(call.requests))))
 
     # --- one attempt -----------------------------------------------------------------------
 
@@ -183,7 +231,7 @@ class Recorder:
         attempt = self._begin(events, call.isolation)
         try:
             groups = self._groups(attempt, call, events, certain=certain)
-            contended = [self._contention.contended(group) for group in groups]
+            contended = self._contention.contended(groups)
             if any(contended):
                 if all(contended):
                     with self._contention.locked(set().union(*contended)):
@@ -215,7 +263,7 @@ class Recorder:
         for put in self.sources.missing({(one.event.workspace, one.event.source) for one in events}):
             attempt.commit_apart([put])
         known = self.store.seen([one.id for one in events], certain=certain)
-        unfit = self._unfit(events, known, certain=certain)
+        unfit = self._unfit(events, known, certain=certain) if self.catalogue.requirements else {}
         first: dict[str, int] = dict(known)
         fresh = []
         for one in events:
@@ -239,8 +287,6 @@ class Recorder:
     ) -> dict[int, EventRejected]:
         """By position, why new events do not meet the requirements of their type. Adds to ``known`` what is known
         after all."""
-        if not self.catalogue.requirements:
-            return {}
         new = [one for one in events if one.id not in known]
         unfit = unmet(new, self.catalogue.requirements)
         if unfit and not certain:
@@ -261,11 +307,11 @@ class Recorder:
                 attempt.undo(mark, group)
                 if certain:
                     _isolate(error, call)
+        self.readers.give()
         return self._commit(attempt, call)
 
     def _commit(self, attempt: Attempt, call: _Call) -> dict[int, Receipt]:
         outcomes = self._committed(attempt)
-        self.sources.written(attempt.loose)
         overtaken: set[str] = set()
         lost: set[int] = set()
         for (change, _), refusal in zip(attempt.sealed, outcomes, strict=False):
@@ -295,12 +341,12 @@ class Recorder:
 
     # --- besides events --------------------------------------------------------------------
 
-    def rehearse(self, request: RecordRequest, look: Callable[[Recorded, Known], T]) -> T:
+    def rehearse(self, event: Event, look: Callable[[Recorded, PolicyView], T]) -> T:
         """What ``look`` returns for an event that is appended and folded like any other, and then forgotten.
 
         Raises `EventRejected` for what could not be recorded, and `InvalidValue` for what is recorded already.
         """
-        call = _Call(self.check([request]))
+        call = _Call(self.check([event]))
         with self._lock:
             attempt = self._begin(call.events, cached=False)
             fresh = self._sort_out(attempt, call, call.events)
@@ -319,6 +365,7 @@ class Recorder:
 
         Retried from the start when another process was faster; whatever ``work`` raises undoes everything.
         """
+        self.refuse_forks()
         with self._lock:
             for number in range(ATTEMPTS_MAX):
                 _pause(number)
@@ -342,7 +389,7 @@ class Recorder:
     def _forget(self, attempt: Attempt) -> None:
         """Drop from the cache whom an attempt has changed that did not work with it."""
         for id, person in attempt.people.touched.items():
-            self._cache.forget(id)
+            self._cache.people.forget(id)
             for thread in person.heads:
                 self._cache.owners.forget(thread)
 

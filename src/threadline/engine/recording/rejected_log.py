@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from threadline.engine.folding.packing import time_key
-from threadline.kernel.errors import Conflict, EventRejected, NotFound
+from threadline.kernel.errors import Conflict, EventRejected
 from threadline.kernel.event import Event
 from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, Status, StoredEntry
@@ -113,14 +113,6 @@ def _place(entry: RejectedEntry) -> Key:
     return Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
 
 
-def read(store: Store, workspace: str, id: str) -> StoredEntry:
-    """One entry as it is now. Raises `NotFound`."""
-    item = store.get([Key(REJECTED, workspace, id)])[0] if id else None
-    if item is None:
-        raise NotFound(f"the rejected log has no entry {id[:64]!r}")
-    return StoredEntry(msgspec.json.decode(item.value, type=RejectedEntry), item.version)
-
-
 def settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[RejectedEntry, Put]:
     """The entry with what was decided about it, and the write that says so if nobody else has decided meanwhile.
 
@@ -144,14 +136,3 @@ def settle(store: Store, stored: StoredEntry, status: Status, resolution: str) -
 def overtaken(entry: RejectedEntry) -> Conflict:
     """The refusal of a decision that came too late."""
     return Conflict(f"somebody else decided about entry {entry.id} at this moment; read it again")
-
-
-def page(store: Store, workspace: str, before: str, limit: int) -> list[tuple[str, RejectedEntry]]:
-    """Entries newest first with the cursor after each, from a cursor on ("": the newest)."""
-    rows = store.query(REJECTED_BY_TIME, workspace, stop=before or None, limit=limit, reverse=True)
-    items = store.get([Key(REJECTED, workspace, row.value.decode()) for row in rows])
-    return [
-        (row.key.sort, msgspec.json.decode(item.value, type=RejectedEntry))
-        for row, item in zip(rows, items, strict=True)
-        if item is not None
-    ]

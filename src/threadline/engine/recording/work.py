@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from threadline.engine.folding.person import Person
-from threadline.engine.folding.person_view import KnownPerson
+from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
@@ -70,7 +70,7 @@ def _person_of(attempt: Attempt, one: ValidatedEvent) -> tuple[Person, str]:
     return resolve(attempt, one.event.workspace, names, one.id)
 
 
-def fold_only(attempt: Attempt, one: ValidatedEvent) -> tuple[Recorded, KnownPerson]:
+def fold_only(attempt: Attempt, one: ValidatedEvent) -> tuple[Recorded, ReactingPersonView]:
     """An event in its place, and its person right after it, for who only wants to look. Policies are not asked."""
     person, thread = resolve(attempt, one.event.workspace, one.names, one.id)
     recorded = attempt.append(person, thread, one, attempt.plans.of(person.workspace, one.event.type))

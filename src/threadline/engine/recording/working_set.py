@@ -32,7 +32,7 @@ class WorkingSet:
 
     def warm(self, events: Sequence[ValidatedEvent]) -> None:
         """Read every thread and person that these events need, in two fat reads."""
-        owners, cached_owners, cache = self.owners, self._cache.owners, self._cache
+        owners, cached_owners, cache = self.owners, self._cache.owners, self._cache.people
         unread: dict[str, None] = {}
         wanted: dict[str, list[str]] = {}
         for one in events:
@@ -130,7 +130,7 @@ class WorkingSet:
         while id in self.departed:
             id = self.departed[id].id
         if id not in self._people:
-            person = self._cache.get(id)
+            person = self._cache.people.get(id)
             if person is not None:
                 self._people[id] = person
             else:
@@ -160,9 +160,8 @@ class WorkingSet:
         """What was changed of these was committed: let the cache have them."""
         for person in people:
             if person.id in self.departed:
-                self._cache.forget(person.id)
+                self._cache.people.forget(person.id)
             else:
-                person.pending = []
                 self._cache.put(person)
 
     def forget(self, ids: Iterable[str]) -> None:
@@ -184,6 +183,6 @@ class WorkingSet:
         self.forget(list(self._people))
 
     def _drop(self, id: str) -> None:
-        self._cache.forget(id)
+        self._cache.people.forget(id)
         self._people.pop(id, None)
         self.touched.pop(id, None)

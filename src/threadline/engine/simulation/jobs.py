@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from threadline.engine.simulation.run import Done
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.simulation.run import run, trial
 from threadline.kernel.errors import Conflict, NotFound, TooManyRequests
-from threadline.kernel.store import Key
+from threadline.kernel.simulation import Ending, JobState, Pages, RecordedDecision, Tally, VariantSpec
+from threadline.kernel.store import Key, Store
 
 RUNNING_MAX = 1
 """At a time: a what-if takes a whole core, and there are others who want to get on."""
 KEPT_MAX = 20
 """What-ifs that are remembered after they have ended."""
 
-State = Literal["running", "done", "cancelled", "failed"]
 
-
-class Running:
+class Job:
     """One what-if: how far it has come, and what is needed to go on."""
 
     def __init__(
-        self, id: str, workspace: str, subject: Any, pages: Callable[[Key | None], Iterator[Done]],
+        self, id: str, workspace: str, subject: Any, pages: Pages,
         finish: Callable[[Any], None], events_in_all: int | None,
     ) -> None:  # fmt: skip
         self.id = id
         self.workspace = workspace
         self.subject = subject
         """Whatever the one who started it wants to find here again."""
-        self.state: State = "running"
+        self.state: JobState = "running"
         self.people = 0
         self.events = 0
         self.events_in_all = events_in_all
@@ -46,7 +46,7 @@ class Running:
     def work(self) -> None:
         """Go on until it is done or told to stop."""
         try:
-            state: State = "cancelled"
+            state: JobState = "cancelled"
             for done in self._pages(self._after):
                 self._after = done.after
                 self.people += done.people
@@ -62,7 +62,7 @@ class Running:
         self.state = state
         self._tell()
 
-    def join(self, other: Running) -> None:
+    def join(self, other: Job) -> None:
         """Do in the end what somebody wants who has asked the same meanwhile."""
         with self._moved:
             if not self._finished:
@@ -111,18 +111,36 @@ class Running:
             self._moved.notify_all()
 
 
-class Trials:
-    """The what-ifs of one engine."""
+class Simulations:
+    """The what-ifs of one engine. They only read its store."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self.activation_changed_max: float | None = None
+        """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved
+        what-if; None: no what-if is required."""
         self._lock = threading.Lock()
-        self._kept: dict[str, Running] = {}
+        self._kept: dict[str, Job] = {}
 
-    def run(self, running: Running, *, wait: bool) -> Running:
-        """Start one, or join the one of this id that runs; with ``wait`` come back when it has ended.
+    def replay(
+        self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
+        people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
+        told: RecordedDecision | None = None,
+    ) -> Pages:  # fmt: skip
+        """Replay everybody's history, or that of ``people`` by id, in two variants, from a key on."""
+        tried = trial(old, new, start, stop, tally, endings=endings, told=told)
+        return lambda after: run(self._store, self._catalogue, workspace, tried, after=after, people=people)
 
+    def run(
+        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[Any], None], *, wait: bool
+    ) -> Job:
+        """Run a what-if under an id, or join the one of this id that runs; with ``wait`` come back when it has ended.
+
+        ``finish`` is called in the end with the subject of the one that ran: somebody may have asked the same before.
         Raises `TooManyRequests` while another one runs.
         """
+        running = Job(id, workspace, subject, pages, finish, self._store.stats().get("log_entries"))
         begun = self._begun(running)
         if begun is not running:
             begun.join(running)
@@ -134,7 +152,7 @@ class Trials:
             running.begin()
         return begun
 
-    def _begun(self, running: Running) -> Running:
+    def _begun(self, running: Job) -> Job:
         """The one of this id that runs already, or else this one, whose turn it is from now on."""
         with self._lock:
             known = self._kept.get(running.id)
@@ -146,7 +164,7 @@ class Trials:
                 del self._kept[next(id for id in self._kept if self._kept[id].state != "running")]
         return running
 
-    def resume(self, workspace: str, id: str) -> Running:
+    def resume(self, workspace: str, id: str) -> Job:
         """Go on with one that was stopped. Raises `Conflict` for one that has ended otherwise."""
         running = self.find(workspace, id)
         with self._lock:
@@ -163,14 +181,14 @@ class Trials:
         if len(others) >= RUNNING_MAX:
             raise TooManyRequests(f"what-if {others[0]} is still running", hint="Wait for it, or cancel it.")
 
-    def find(self, workspace: str, id: str) -> Running:
+    def find(self, workspace: str, id: str) -> Job:
         """One of this workspace. Raises `NotFound`."""
         found = self._kept.get(id)
         if found is None or found.workspace != workspace:
             raise NotFound(f"no what-if {id[:64]!r} runs or ran in this process")
         return found
 
-    def of(self, workspace: str) -> list[Running]:
+    def of(self, workspace: str) -> list[Job]:
         """All of a workspace, the newest first."""
         return [each for each in reversed(list(self._kept.values())) if each.workspace == workspace]
 

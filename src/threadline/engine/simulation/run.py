@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import Ahead, thread_entries
@@ -15,75 +15,41 @@ from threadline.engine.folding.refold import read_ahead
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.engine.simulation.sandbox import Judged, Life, Parted
-from threadline.engine.simulation.variant import Judge, Missing, Side, Verdicts
+from threadline.engine.simulation.variant import Missing, Side
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Known
+from threadline.kernel.simulation import (
+    Decisions,
+    Ending,
+    Evaluator,
+    PageDone,
+    Pair,
+    RecordedDecision,
+    Tally,
+    VariantSpec,
+)
 from threadline.kernel.store import Item, Key, Store
 
 PAGE_PEOPLE = 200
 """People between two looks at whether to go on; what a checkpoint is taken after."""
 
 
-class Pair(NamedTuple):
-    """An event, what was decided about it on the one side, and what on the other."""
-
-    recorded: Recorded
-    old: Verdicts
-    new: Verdicts
-
-
-class Tally(Protocol):
-    """Counts what comes of it. Adding up people in any order gives the same."""
-
-    def take(self, person: str, pairs: Sequence[Pair]) -> bool:
-        """Count a person; whether to explain what is different."""
-        ...
-
-    def explain(self, person: str, pairs: Sequence[Pair]) -> None:
-        """What is different for a person; the later word, with every reason, is the better one."""
-        ...
-
-    def end(self, person: str, old: Any, new: Any) -> None:
-        """What the two sides say of a person at the end, where they need not say the same."""
-        ...
-
-    def cut(self, events: int) -> None:
-        """Events of a person of which more came under the candidate than may come of one: the rest is left out."""
-        ...
-
-    def fail(self, person: str, problem: str) -> None:
-        """A person whose history cannot be lived under the candidate."""
-        ...
-
-
-class Way(NamedTuple):
-    """One of the two ways to live that are compared."""
-
-    catalogue: Catalogue
-    judge: Judge
-    explaining: Judge
-    """The same judge, giving every reason."""
-    replayed: Set[str]
-    """Further policies that live again."""
-    shared: Mapping[str, Any]
-    """What these share, by name."""
-
-    def side(self, *others: Judge, explaining: bool = False) -> Side:
-        """To live under; with the judge of the ``others`` beside its own."""
-        judge = self.explaining if explaining else self.judge
-        return Side(self.catalogue, (judge, *others), self.replayed, self.shared)
+def _side(spec: VariantSpec, *others: Evaluator, explaining: bool = False) -> Side:
+    """What lives are lived under; with the evaluators of the ``others`` beside its own."""
+    evaluator = spec.explaining if explaining else spec.evaluator
+    assert isinstance(spec.catalogue, Catalogue), "a variant is made of a catalogue of the engine"
+    return Side(spec.catalogue, (evaluator, *others), spec.replayed, spec.shared)
 
 
 def trial(
-    old: Way, new: Way, start: int, stop: int, tally: Tally, *,
-    endings: tuple[Callable[[Known], Any], Callable[[Known], Any]] | None = None,
-    told: Callable[[Recorded], tuple[str, str, Any] | None] | None = None,
+    old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
+    endings: tuple[Ending, Ending] | None = None,
+    told: RecordedDecision | None = None,
 ) -> Trial:  # fmt: skip
     """What is tried, of two ways. Where both fold alike, people live one life for both as long as they can."""
     alike = old.catalogue is new.catalogue and old.replayed == new.replayed
     return Trial(
-        old.side(), new.side(), old.side(new.judge) if alike else None,
-        (old.side(explaining=True), new.side(explaining=True)), start, stop, tally, endings, told,
+        _side(old), _side(new), _side(old, new.evaluator) if alike else None,
+        (_side(old, explaining=True), _side(new, explaining=True)), start, stop, tally, endings, told,
     )  # fmt: skip
 
 
@@ -100,9 +66,9 @@ class Trial:
     start: int
     stop: int
     tally: Tally
-    endings: tuple[Callable[[Known], Any], Callable[[Known], Any]] | None = None
+    endings: tuple[Ending, Ending] | None = None
     """What is compared of the views at the end, on each side."""
-    told: Callable[[Recorded], tuple[str, str, Any] | None] | None = None
+    told: RecordedDecision | None = None
     """Reads from an event of the log (event, by what, verdict): the old side is what was recorded, and not computed."""
 
     @property
@@ -120,19 +86,10 @@ class Trial:
         return self.told is not None or any(side.step(event_type).matters for side in self.sides)
 
 
-class Done(NamedTuple):
-    """A page of people is done."""
-
-    after: Key | None
-    """Where to go on; None at the end."""
-    people: int
-    events: int
-
-
 def run(
     store: Store, catalogue: Catalogue, workspace: str, trial: Trial, *,
     after: Key | None = None, people: Sequence[str] | None = None,
-) -> Iterator[Done]:  # fmt: skip
+) -> Iterator[PageDone]:  # fmt: skip
     """Live everybody's history, or that of ``people`` only, page by page from ``after`` on. Reads the store, and that
     is all: it writes nothing, and there is nothing here that could send."""
     for items, following in _pages(store, after, people):
@@ -149,7 +106,7 @@ def run(
                 events += person.position
                 # What was read when fewer events mattered is not enough any more.
                 _Try(store, trial, person, ahead if epoch == trial.epoch else None).out()
-        yield Done(following, count, events)
+        yield PageDone(following, count, events)
 
 
 def _pages(
@@ -345,7 +302,7 @@ def _as_far_as_told(pair: Pair) -> Pair:
 
 def _paired(old: Sequence[Judged], new: Sequence[Judged]) -> list[Pair]:
     """What both sides have decided, event by event; an event that only one of them has brought about, too."""
-    nothing: Verdicts = {}
+    nothing: Decisions = {}
     before = {each.recorded.id: each.verdicts[0] for each in old}
     pairs = [Pair(each.recorded, before.pop(each.recorded.id, nothing), each.verdicts[0]) for each in new]
     pairs += [Pair(each.recorded, each.verdicts[0], nothing) for each in old if each.recorded.id in before]

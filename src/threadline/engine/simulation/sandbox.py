@@ -9,16 +9,17 @@ from typing import Any, NamedTuple, TypeGuard
 from threadline.engine.folding.as_of import take_in
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
-from threadline.engine.folding.person_view import KnownPerson
+from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.folding.states import States
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
-from threadline.engine.simulation.variant import Folded, Side, Verdicts
+from threadline.engine.simulation.variant import Folded, Side
 from threadline.kernel.event import Identifier, Recorded, event_id
 from threadline.kernel.limits import BATCH_WRITES_MAX
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Known, Policy, Timer, Wish, source_of
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Policy, PolicyView, Timer, Wish, source_of
 from threadline.kernel.projection import Edge, Look, State
+from threadline.kernel.simulation import Decisions
 
 TIMERS_MAX = 100_000
 """Timers that may fire in one life: a policy that sets one again and again must not hold up everybody else."""
@@ -34,7 +35,7 @@ class Judged(NamedTuple):
     """An event and what each judge decided about it."""
 
     recorded: Recorded
-    verdicts: tuple[Verdicts, ...]
+    verdicts: tuple[Decisions, ...]
 
 
 class Life:
@@ -88,9 +89,9 @@ class Life:
             fired = Emit(type=TIMER_FIRED, key=f"{thread}/{key}/{due_at}", occurred_at=due_at, properties=properties)
             self._take(self._made(thread, f"sandbox:{policy}", "", fired))
 
-    def at_end(self, at: int) -> KnownPerson:
+    def at_end(self, at: int) -> ReactingPersonView:
         """The person at an instant after the last event, for who looks at the end."""
-        return KnownPerson(self._bench.scene, self._person, "", at)
+        return ReactingPersonView(self._bench.scene, self._person, "", at)
 
     # --- one event ----------------------------------------------------------------------------
 
@@ -124,10 +125,10 @@ class Life:
         asked = (self._judges if policy is None else policy for policy in found if policy is not None or self.judging)
         return [(policy, True) for policy in asked]
 
-    def known(self, person: Person, recorded: Recorded) -> KnownPerson:
+    def known(self, person: Person, recorded: Recorded) -> ReactingPersonView:
         """The person right after an event, which may be of imported history that was known when it occurred."""
         at = max(recorded.known_at, recorded.event.occurred_at) + 1
-        return KnownPerson(self._scene, person, recorded.event.type, at)
+        return ReactingPersonView(self._scene, person, recorded.event.type, at)
 
     def idle(self, person: Person, policy: str, wish: Wish) -> bool:
         """Whether a wish is for a timer that stays as it is."""
@@ -171,11 +172,11 @@ class _Bench:
         self._person = person
         self.judged: list[Judged] = []
 
-    def react(self, recorded: Recorded, known: Known) -> Sequence[Wish]:
+    def react(self, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         """As the policy in whose place they decide. They look at their own part of the person only."""
         asked = self._side.step(recorded.event.type).judges
         judges = self._side.judges[:asked]
-        seen = KnownPerson(self.scene, self._person, recorded.event.type, known.at)
+        seen = ReactingPersonView(self.scene, self._person, recorded.event.type, known.at)
         verdicts = tuple([judge.judge(recorded, seen) for judge in judges])
         self.judged.append(Judged(recorded, verdicts if len(judges) == len(self._side.judges) else verdicts * 2))
         if not any(verdicts):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue, Plan
-from threadline.kernel.event import Event, Recorded
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, Wish, policy_of
+from threadline.kernel.event import Event
+from threadline.kernel.policy import TIMER_FIRED, Policy, policy_of
 from threadline.kernel.projection import Look, State
-
-Verdicts = Mapping[str, Any]
-"""What was decided about one event, by the name of what decided."""
+from threadline.kernel.simulation import Evaluator
 
 
 class Missing(BaseException):
@@ -24,38 +22,6 @@ class Missing(BaseException):
         super().__init__(index, whole)
         self.index = index
         self.whole = whole
-
-
-class Judge(Protocol):
-    """Decides about events in the place of a policy."""
-
-    name: str
-    """The policy in whose place it decides."""
-    reads: Sequence[tuple[str, tuple[str, ...]]]
-    """The projections whose views it reads, and the steps inside each: it looks at nothing else of them."""
-
-    def heeds(self, event_type: str) -> bool:
-        """Whether it wants to see events of a type."""
-        ...
-
-    def judge(self, recorded: Recorded, known: Any) -> Verdicts:
-        """What it decides. Pure."""
-        ...
-
-    def wishes(self, recorded: Recorded, verdicts: Verdicts, matters: Callable[[str], bool]) -> Sequence[Wish]:
-        """What it wants because of that. Of a wish that nobody would notice no more has to be right than its kind.
-
-        ``matters`` says whether an event of a type changes anything that is looked at.
-        """
-        ...
-
-    def decides_as(self, other: Any, event_type: str) -> bool:
-        """Whether it decides about events of a type exactly as another judge does."""
-        ...
-
-    def alike(self, wish: Emit) -> Any:
-        """What of an event that it wants makes a difference to others: two that are equal in it may share a life."""
-        ...
 
 
 class _Step(NamedTuple):
@@ -79,7 +45,7 @@ class Side:
     """
 
     def __init__(
-        self, catalogue: Catalogue, judges: Sequence[Judge], replayed: Set[str], shared: Mapping[str, Any]
+        self, catalogue: Catalogue, judges: Sequence[Evaluator], replayed: Set[str], shared: Mapping[str, Any]
     ) -> None:
         self.catalogue = catalogue
         self.projections = catalogue.projections

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from operator import itemgetter
 
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
 from threadline.stores.ids import packed_ids
@@ -41,6 +42,8 @@ _APPEND = """INSERT INTO log (position, thread, sequence, occurred_at, type, id,
 _INDEX_ID = "INSERT OR IGNORE INTO event_id SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"
 _INDEX_THREAD = """INSERT OR IGNORE INTO place (thread, occurred_at, sequence, type, position)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+
+_THREAD_AT_SEQUENCE = itemgetter(0, 2, 1)
 
 
 class EventLog:
@@ -129,8 +132,8 @@ class EventLog:
         known = {row[7] for row in rows}
         places = (place for (thread,) in named for place in view.places(thread))
         fresh = {place[3] for place in places if types is None or place[2] in types} - known
-        rows = list({row[7]: row for row in [*rows, *_read(ask, sorted(fresh))]}.values())
-        rows.sort(key=lambda row: (row[0], row[2], row[1]))
+        rows.extend(_read(ask, sorted(fresh)))
+        rows.sort(key=_THREAD_AT_SEQUENCE)
         return by_thread(self._entries(ask, rows))
 
     def feed(self, ask: Ask, position: int, limit: int) -> list[FeedEntry]:
@@ -170,7 +173,10 @@ class EventLog:
 
     def _entries(self, ask: Ask, rows: Sequence[Row]) -> list[LogEntry]:
         types = self._names.texts(ask, {row[3] for row in rows})
-        return [LogEntry(r[0].hex(), r[1], r[2], types[r[3]], r[4].hex(), r[5], r[6]) for r in rows]
+        return [
+            LogEntry(thread.hex(), sequence, at, types[type], id.hex(), digest, body)
+            for thread, sequence, at, type, id, digest, body, _ in rows
+        ]
 
     # --- writing --------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,6 +19,7 @@ from threadline.capabilities.events.corrections import ROW_FORM
 from threadline.engine.engine import Engine
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.recording.rejected_log import writable
+from threadline.engine.recording.validation import Checked
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.ids import short_hash
@@ -130,11 +132,18 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
     summary = Summary(skipped=checkpoint.rows if checkpoint else 0, earlier=checkpoint)
     if checkpoint is not None and checkpoint.done:
         return summary
-    with closing(open_rows(plan.path, plan.delimiter)) as file, seldom_collected():
-        reader = _reader(engine, plan, file)
+    with (
+        closing(open_rows(plan.path, plan.delimiter)) as file,
+        ThreadPoolExecutor(1, "threadline-import") as ahead,
+        seldom_collected(),
+    ):
+        batches = _batches(engine, plan, file, summary.skipped)
         written_at = time.monotonic()
-        for batch in _batches(file.rows(summary.skipped)):
-            _record(engine, plan, batch, summary, reader)
+        # The next batch is read while the store writes this one.
+        coming = ahead.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = ahead.submit(next, batches, None)
+            _record(engine, batch, summary)
             if time.monotonic() - written_at >= CHECKPOINT_SECONDS:
                 _write(engine, key, plan, summary, done=False)
                 written_at = time.monotonic()
@@ -144,19 +153,38 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
     return summary
 
 
-def _batches(rows: Iterable[Row | BadRow]) -> Iterator[list[Row | BadRow]]:
+class _Batch(NamedTuple):
+    """What rows have come to before the store is asked."""
+
+    events: list[tuple[int, Event]]
+    """The number of each row that is an event, and the event."""
+    checked: list[Checked]
+    """The same events, validated."""
+    entries: list[RejectedEntry]
+    problems: list[Problem]
+    """Of the other rows: what is kept of each, and why."""
+
+
+def _batches(engine: Engine, plan: Plan, file: RowFile, skip: int) -> Iterator[_Batch]:
     """Rows, many at a time; of a file that turns out to be damaged, all that came before the damage."""
-    batch: list[Row | BadRow] = []
-    damage: InvalidValue | None = None
-    try:
-        for row in rows:
-            batch.append(row)
-            if len(batch) == BATCH_ROWS:
-                yield batch
-                batch = []
-    except InvalidValue as error:
-        damage = error
-    if batch:
+    read = _reader(engine, plan, file)
+    rows, number, damage = file.rows(skip), skip, None
+    while damage is None:
+        now = engine.clock()
+        batch = _Batch([], [], [], [])
+        try:
+            for number, row in enumerate(islice(rows, BATCH_ROWS), number + 1):  # noqa: B020 — goes on counting
+                found = read(row, number, now)
+                if isinstance(found, Event):
+                    batch.events.append((number, found))
+                else:
+                    batch.entries.append(_entry(plan, number, found, now))
+                    batch.problems.append(Problem(number, found.code, found.message))
+        except InvalidValue as error:
+            damage = error
+        if not batch.events and not batch.entries:
+            break
+        batch.checked.extend(engine.recorder.check([event for _, event in batch.events]))
         yield batch
     if damage is not None:
         raise damage
@@ -232,22 +260,14 @@ def _reader(engine: Engine, plan: Plan, file: RowFile) -> Read:
     return read
 
 
-def _record(engine: Engine, plan: Plan, batch: list[Row | BadRow], summary: Summary, reader: Read) -> None:
-    now = engine.clock()
-    events: list[tuple[int, Event]] = []
-    entries: list[RejectedEntry] = []
-    for number, row in enumerate(batch, summary.skipped + summary.rows + 1):
-        read = reader(row, number, now)
-        if isinstance(read, Event):
-            events.append((number, read))
-        else:
-            entries.append(_entry(plan, number, read, now))
-            summary.note(number, read.code, read.message)
-    if entries:
-        engine.reject(entries)
-    receipts = engine.record([event for _, event in events])
-    summary.rejected += len(entries)
-    for (number, event), receipt in zip(events, receipts, strict=True):
+def _record(engine: Engine, batch: _Batch, summary: Summary) -> None:
+    if batch.entries:
+        engine.rejected.add(batch.entries)
+    for problem in batch.problems:
+        summary.note(*problem)
+    receipts = engine.recorder.record_checked(batch.checked)
+    summary.rejected += len(batch.entries)
+    for (number, event), receipt in zip(batch.events, receipts, strict=True):
         if receipt.status == "accepted":
             summary.accepted += 1
         elif receipt.status == "duplicate":

@@ -146,11 +146,11 @@ class CsvFile(_BytesFile):
             bad = None
             self._row.clear()
             try:
-                cells = next(self._reader)
-            except StopIteration:
-                return
+                cells = next(self._reader, None)
             except csv.Error as error:
                 cells, bad = [], self._no_csv(error)
+            if cells is None:
+                return
             if cells or bad:
                 number += 1
                 if number > skip:
@@ -161,18 +161,18 @@ class CsvFile(_BytesFile):
         return csv.reader(self._lines(), delimiter=self._delimiter, strict=True)
 
     def _lines(self) -> Iterator[str]:
-        while line := self._again.popleft() if self._again else self._read_line():
+        again, read = self._again, self._text.readline
+        while True:
+            was_read = bool(again)
+            line = again.popleft() if was_read else read(LINE_BYTES_MAX)
+            if not line:
+                return
             self._row.append(line)
-            if _goes_on(line):
+            if len(line) == LINE_BYTES_MAX and _goes_on(line):
+                while not was_read and _goes_on(read(LINE_BYTES_MAX)):
+                    pass  # nothing of it is a row
                 raise _LongLine(f"a line may have {LINE_BYTES_MAX:,} characters")
             yield line
-
-    def _read_line(self) -> str:
-        """The next line of the file; of one that is too long the beginning, and the rest is passed over."""
-        line = rest = self._text.readline(LINE_BYTES_MAX)
-        while _goes_on(rest):
-            rest = self._text.readline(LINE_BYTES_MAX)
-        return line
 
     def _no_csv(self, error: csv.Error) -> BadRow:
         first, *behind = self._row

@@ -18,6 +18,7 @@ from rich.text import Text
 from threadline.capabilities.whatif.operations import keep
 from threadline.capabilities.whatif.showing import WhatIfView, view
 from threadline.capabilities.whatif.trying import SAMPLES_MAX, Asked, Checkpoint, Trying, prepare
+from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Key
@@ -85,7 +86,7 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
     except msgspec.ValidationError as error:
         raise click.UsageError(str(error)) from None
     with session.engine(readonly=not given["save"]) as engine:
-        context: Any = session.context(engine)
+        context = session.context(engine)
         shown = _run(engine, context, asked, given["checkpoint"])
         if shown is None:
             raise click.exceptions.Exit(INTERRUPTED)
@@ -102,7 +103,7 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _run(engine: Engine, context: Any, asked: Asked, file: Path | None) -> tuple[Trying, WhatIfView] | None:
+def _run(engine: Engine, context: Context, asked: Asked, file: Path | None) -> tuple[Trying, WhatIfView] | None:
     kept = _read(file)
     trying = prepare(context, asked, kept)
     people, events = (0, 0) if kept is None else (kept.people, kept.events)

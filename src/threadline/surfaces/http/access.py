@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from itertools import islice
 
 from starlette.requests import Request
 
@@ -29,16 +28,18 @@ class Access:
         self._credentials = credentials
         self._threads = threads
 
-    async def sender(self, request: Request, in_body: str = "") -> Credential | None:
-        """The credential that lets a request record: a write key, or a token with the scope write.
-
-        ``in_body`` may be a write key only: a body is kept and shown where a token has no business.
-        """
-        for secret in secrets_of(request):
+    async def sender(self, secrets: Sequence[str]) -> Credential | None:
+        """The credential that lets a request record: a write key, or a token with the scope write."""
+        for secret in secrets:
             found = await self._find(secret)
             if found is not None and found.records:
                 return found
-        found = await self._find(in_body) if in_body else None
+        return None
+
+    async def sender_in_body(self, secret: str) -> Credential | None:
+        """The same for what stands in the body, which may be a write key only: a body is kept and shown where a token
+        has no business."""
+        found = await self._find(secret) if secret else None
         return found if found is not None and found.kind == "write_key" else None
 
     async def token(self, request: Request, scope: str) -> Credential:
@@ -71,9 +72,18 @@ def no_sender() -> Unauthorized:
     )
 
 
-def secrets_of(request: Request) -> Iterator[str]:
+def secrets_of(request: Request) -> tuple[str, ...]:
     """What a request offers as its credential, in its headers and its query; some of it may open nothing."""
-    return islice(_told(request), SECRETS_MAX)
+    scheme, rest = authorization(request)
+    offered: list[str] = []
+    if scheme == "bearer":
+        offered.append(rest)
+    elif scheme == "basic":
+        offered += _basic(rest)
+    # Webhook senders that can be given nothing but an address put it there (CloudEvents webhooks, section 3).
+    if b"access_token=" in request.scope["query_string"]:
+        offered += request.query_params.getlist("access_token")
+    return tuple(filter(None, offered))[:SECRETS_MAX]
 
 
 def authorization(request: Request) -> tuple[str, str]:
@@ -86,17 +96,6 @@ def authorization(request: Request) -> tuple[str, str]:
         raise Unauthorized("send the header `Authorization` once")
     scheme, _, rest = given[0].partition(" ") if given else ("", "", "")
     return scheme.lower(), rest.strip()
-
-
-def _told(request: Request) -> Iterator[str]:
-    scheme, rest = authorization(request)
-    if scheme == "bearer" and rest:
-        yield rest
-    elif scheme == "basic":
-        yield from filter(None, _basic(rest))
-    # Webhook senders that can be given nothing but an address put it there (CloudEvents webhooks, section 3).
-    if b"access_token=" in request.scope["query_string"]:
-        yield from filter(None, request.query_params.getlist("access_token"))
 
 
 def _basic(text: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.settings import Settings
 from threadline.surfaces.calling import convert, shown
+from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.access import authorization
 from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
 from threadline.surfaces.http.appaction_window import Window
@@ -29,7 +30,6 @@ from threadline.surfaces.http.client_address import client_host, limited_name
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.http.problem import RateLimited
-from threadline.surfaces.http.rate import SharedLimits
 from threadline.surfaces.http.routing import Route
 
 USER_PATH = "/ux/user/appaction"
@@ -134,7 +134,7 @@ class AppActions:
 
         They are what the token says of the user today and no part of the action: with others it is still a retry.
         """
-        first = self._engine.event_of_key(event.workspace, event.source, event.key)
+        first = self._engine.log.of_key(event.workspace, event.source, event.key)
         if first is None:
             return event
         user, *others = event.identifiers
@@ -211,7 +211,7 @@ class AppActions:
     async def _limit(self, event: Event, name: str) -> None:
         # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again. Another
         # action under the same id is no retry: it is kept as a conflict.
-        if not await self._ingest.writer.run(lambda: self._engine.fresh(self._engine.check([event]))):
+        if not await self._ingest.writer.run(lambda: self._engine.recorder.fresh(self._engine.recorder.check([event]))):
             return
         together = None
         if self._shared is not None and self._window.most:

@@ -19,6 +19,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.kernel.time import format_time
 from threadline.settings import Settings
+from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.appaction import AppActions, Tokens
 from threadline.surfaces.http.client_address import ClientAddress
@@ -29,7 +30,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import is_inside, problem, unexpected
-from threadline.surfaces.http.rate import Buckets, RateLimits, SharedLimits
+from threadline.surfaces.http.rate import Buckets, RateLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
 from threadline.surfaces.http.whatif import Progress
@@ -66,6 +67,10 @@ class Application:
         self._threads = ThreadPoolExecutor(settings.read_threads, "threadline-read")
         # Of its own, so that no key waits to be looked up until reads have ended that may take minutes.
         self._looks = ThreadPoolExecutor(LOOK_THREADS, "threadline-look")
+        self._limiting = ThreadPoolExecutor(1, "threadline-limit")
+        self._decoding = ThreadPoolExecutor(1, "threadline-decode")
+        # One thread: what large requests take of the interpreter, all of them together, is one share beside the others.
+        self._decoding_large = ThreadPoolExecutor(1, "threadline-decode-large")
         self._client_address = ClientAddress(settings.forwarded_allow_ips)
         self._log_line = (log_line or _to_stderr) if settings.access_log else None
         self.router = Router(self._routes(settings))
@@ -75,11 +80,11 @@ class Application:
         by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
         by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
         by_person = Buckets(settings.person_events_per_second, settings.person_burst_events)
-        limits = self.rate_limits = RateLimits(
-            self.engine, self.writer, by_source, by_address, by_person, self._limits,
+        limits = RateLimits(
+            self.engine, self.writer, by_source, by_address, by_person, self._limits, thread=self._limiting,
             tokens=settings.person_limit_tokens,
         )  # fmt: skip
-        ingest = Ingest(self.engine, self.writer, self.metrics, limits)
+        ingest = Ingest(self.engine, self.writer, self.metrics, limits, self._decoding, self._decoding_large)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
@@ -91,30 +96,14 @@ class Application:
     async def close(self) -> None:
         """Wait for what is being written and read."""
         await self.writer.close()
-        self.rate_limits.close()
-        self._threads.shutdown()
-        self._looks.shutdown()
+        for threads in (self._threads, self._looks, self._limiting, self._decoding, self._decoding_large):
+            threads.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the life of the server."""
-        if scope["type"] == "http":
-            await self._request(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        else:
-            await send({"type": "websocket.close", "code": 1000})
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                await self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
-    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._besides(scope, receive, send)
+            return
         began = time.perf_counter()
         if scope.get("client"):
             scope["client"] = (self._client_address.resolve(scope), 0)
@@ -141,6 +130,20 @@ class Application:
             response.headers["access-control-expose-headers"] = "retry-after, x-ratelimit-reset"
         self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began)
         await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+
+    async def _besides(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What is no request: the life of the server, or a web socket, of which there are none here."""
+        if scope["type"] != "lifespan":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
 
     def _options(self, route: Route) -> Response:
         headers = {"allow": self.router.methods(route.path)}

@@ -39,10 +39,13 @@ class ClientAddress:
         """The client's address of an ASGI scope; "" where the server told none."""
         peer = scope.get("client")
         host = peer[0] if peer else ""
-        if not self._trusts(_parsed(host)):
+        forwarded: list[bytes] = []
+        for name, value in scope["headers"]:
+            if name == b"x-forwarded-for":
+                forwarded.append(value)
+        if not forwarded or not self._trusts(_parsed(host)):
             return host
-        told = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-        hops = b",".join(told).decode("latin-1").split(",") if told else []
+        hops = b",".join(forwarded).decode("latin-1").split(",")
         for hop in reversed(hops[-HOPS_MAX:]):
             address = _parsed(_without_port(hop.strip()))
             if address is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 
@@ -17,7 +16,6 @@ from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.problem import UnsupportedFormat
 from threadline.surfaces.http.routing import PREFLIGHT, Route
-from threadline.surfaces.http.segment import is_short
 from threadline.wire import cloudevents
 from threadline.wire.cloudevents_event import is_json, person_kinds
 
@@ -39,10 +37,10 @@ class CloudEvents:
 
     async def deliver(self, request: Request, names: Mapping[str, str]) -> Response:
         """Answer one delivery: 200 when all that can be recorded is durable, with an outcome for each event."""
-        credential = await self._access.sender(request)
+        secrets = secrets_of(request)
+        credential = await self._access.sender(secrets)
         if credential is None:
             raise no_sender()
-        secrets = tuple(secrets_of(request))
         address = client_host(request)
         content_type = request.headers.get("content-type", "").strip()
         structured = cloudevents.is_structured(content_type)
@@ -64,7 +62,7 @@ class CloudEvents:
             kinds=self._kinds,
         )
         try:
-            decoded = work() if is_short(body) else await asyncio.to_thread(work)
+            decoded = await self._ingest.decode(body, work)
         except MalformedBody as error:
             await self._ingest.refuse_body(body, credential, address, error, secrets)
             raise

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
-from threadline.engine.recording.validation import Checked
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
 from threadline.kernel.ids import short_hash
@@ -27,11 +28,21 @@ REPEATS_PER_SECOND = 0.1
 """Messages without a key, of one source, each of which has an entry of its own, though it may be the same text as one
 before: so many at once, and then so many a second. Of what comes beyond that, the same text is one entry."""
 
-CHECKED_ASIDE_EVENTS = 20
-"""More events than that of one request are validated in a thread beside the event loop."""
+DECODED_ASIDE_BYTES, LARGE_BYTES = 16 * 1_024, 128 * 1_024
+DECODED_ASIDE_COMMAS, LARGE_COMMAS = 512, 4_096
+"""A body with more is decoded beside the event loop, so that reads do not wait for it; a large one in a thread of its
+own, so that others of a usual size do not wait for it either.
+
+There is a comma between messages, and each that is none takes longer than its few bytes would tell.
+"""
+CHECKED_ASIDE_EVENTS, LARGE_EVENTS = 20, 250
+"""More events than that of one request are validated likewise."""
 
 SECRET_LENGTH_MIN = 8
 """A secret that is shorter is a name in a test, and may stand anywhere in a text that says nothing of it."""
+
+
+T = TypeVar("T")
 
 
 class RejectedMessage(msgspec.Struct, rename="camel"):
@@ -59,11 +70,14 @@ class Outcome(msgspec.Struct):
 class Ingest:
     """Takes decoded messages to the log."""
 
-    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, limits: RateLimits) -> None:
+    def __init__(
+        self, engine: Engine, writer: Writer, metrics: Metrics, limits: RateLimits, usual: Executor, large: Executor
+    ) -> None:
         self.engine = engine
         self.writer = writer
         self.metrics = metrics
         self._limits = limits
+        self._usual, self._large = usual, large
         self._repeats = Buckets(REPEATS_PER_SECOND, REPEATS_AT_ONCE_MAX)
 
     async def take(
@@ -79,31 +93,51 @@ class Ingest:
         ``secrets`` came with the request, and are kept nowhere. Events of people over their limit are rejected. Raises
         `RateLimited` with nothing recorded, `Unavailable` when some of it may be: sending it all again is safe.
         """
-        if credential.kind == "write_key":
-            results = [_claimed(result) for result in results]
-        events = [result for result in results if type(result) is Event]
+        events: list[Event] = []
+        rejections: list[Rejection] = []
+        for result in results:
+            if isinstance(result, Rejection):
+                rejections.append(result)
+            else:
+                claimed = result.historical and credential.kind == "write_key"
+                events.append(_claimed(result) if claimed else result)
         self.writer.refuse_excess(len(events))
-        checked = await self._check(events)
-        charge = await self._limits.charge(checked, credential, address, rejected=len(results) - len(events))
-        rejections = [result for result in results if type(result) is Rejection]
+        # Beside the commit of others, and much of it beside the event loop as well.
+        if len(events) > CHECKED_ASIDE_EVENTS:
+            checked = await self._aside(partial(self.engine.recorder.check, events), large=len(events) > LARGE_EVENTS)
+        else:
+            checked = self.engine.recorder.check(events)
+        charge = await self._limits.charge(checked, credential, address, rejected=len(rejections))
         try:
             if rejections:
                 entries = self._entries(rejections, credential, form, secrets)
-                await self.writer.run(lambda: self.engine.reject(entries))
+                await self.writer.reject(entries)
             receipts = await self.writer.record(admitted(checked, charge.refused))
         except Exception:
             charge.settle(None)
             raise
         charge.settle(receipts)
         outcome = _outcome(results, merged(receipts, charge.refused))
-        self._count(outcome, credential)
+        self.metrics.count_events(
+            credential.workspace, credential.name, accepted=outcome.accepted, duplicates=outcome.duplicates,
+            conflicts=outcome.conflicts, rejected=len(outcome.rejected),
+        )  # fmt: skip
         return outcome
 
-    async def _check(self, events: Sequence[Event]) -> Sequence[Checked]:
-        """Validate events beside the commit of others, and many of them beside the event loop."""
-        if len(events) <= CHECKED_ASIDE_EVENTS:
-            return self.engine.check(events)
-        return await asyncio.to_thread(self.engine.check, events)
+    async def decode(self, body: bytes, work: Callable[[], T]) -> T:
+        """What ``work`` makes of a body; beside the event loop unless the body is short."""
+        commas = body.count(b",")
+        if len(body) <= DECODED_ASIDE_BYTES and commas <= DECODED_ASIDE_COMMAS:
+            return work()
+        return await self._aside(work, large=len(body) > LARGE_BYTES or commas > LARGE_COMMAS)
+
+    async def _aside(self, work: Callable[[], T], *, large: bool) -> T:
+        def after_readers() -> T:
+            self.engine.recorder.readers.give()
+            return work()
+
+        threads = self._large if large else self._usual
+        return await asyncio.get_running_loop().run_in_executor(threads, after_readers)
 
     async def refuse_body(
         self, body: bytes, credential: Credential, address: str, error: MalformedBody, secrets: Sequence[str]
@@ -115,7 +149,7 @@ class Ingest:
         await self._limits.charge((), credential, address, rejected=1)
         rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
         entries = self._entries([rejection], credential, "text", secrets)
-        await self.writer.run(lambda: self.engine.reject(entries))
+        await self.writer.reject(entries)
         self.metrics.events.add((credential.workspace, credential.name, "rejected"))
 
     def _entries(
@@ -153,18 +187,10 @@ class Ingest:
         text = rejection.raw.decode("utf-8", "backslashreplace")
         return short_hash(credential.workspace, credential.name, rejection.code, rejection.key, kind, text)
 
-    def _count(self, outcome: Outcome, credential: Credential) -> None:
-        self.metrics.count_events(
-            credential.workspace, credential.name, accepted=outcome.accepted, duplicates=outcome.duplicates,
-            conflicts=outcome.conflicts, rejected=len(outcome.rejected),
-        )  # fmt: skip
 
-
-def _claimed(result: Event | Rejection) -> Event | Rejection:
-    """The same, with a mark where it says of itself that it is history."""
-    if isinstance(result, Rejection) or not result.historical:
-        return result
-    return msgspec.structs.replace(result, marks=(*result.marks, CLAIMED_HISTORY))
+def _claimed(event: Event) -> Event:
+    """The same, with the mark of an event that says of itself that it is history."""
+    return msgspec.structs.replace(event, marks=(*event.marks, CLAIMED_HISTORY))
 
 
 def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) -> Outcome:

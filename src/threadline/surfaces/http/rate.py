@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from concurrent.futures import Executor
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
@@ -18,7 +16,8 @@ from threadline.engine.recording.fresh import distinct
 from threadline.engine.recording.rejected_log import entry_of
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import EventRejected
-from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event import Receipt
+from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.client_address import limited_name
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.writer import Writer
@@ -27,8 +26,6 @@ T = TypeVar("T")
 
 NAMES_MAX = 20_000
 """Names that are remembered; beyond it those that have not sent for longest start afresh."""
-ENTRIES_AT_ONCE = 300
-"""Refused events that the writer keeps in one go; between two of them the commits of others have their turn."""
 ALONE_SHARE = 0.1
 """Of a person's burst: for less than that a process does not ask the others, or each request would cost a round trip
 and a look at the store for people who are nowhere near their limit."""
@@ -37,27 +34,6 @@ CODES = {
     PERSON_RATE_LIMITED: "its person is over the limit, others of the request are not; it can be re-submitted later",
 }
 """Codes of rejections that are given here."""
-
-
-class SharedLimits(Protocol):
-    """Limits that all processes count together."""
-
-    def take(self, limits: Sequence[tuple[str, float, int]], events: int) -> float | None:
-        """Count events under all of these (name, events per second, burst) and answer 0.0; or count none, and answer
-        the seconds to wait. None: they cannot be counted together now."""
-        ...
-
-    def take_of_people(
-        self,
-        limits: Sequence[tuple[str, float, int]],
-        events: int,
-        person: tuple[float, int],
-        people: Sequence[tuple[str, int]],
-    ) -> tuple[float, list[float]] | None:
-        """The same, and with it count the events of people (name, events), each under a limit (events per second,
-        burst) of their own; answers the seconds to wait, and those of each. It counts none either if everybody has
-        to wait, and of those who have to nothing."""
-        ...
 
 
 class Buckets:
@@ -70,37 +46,31 @@ class Buckets:
     def __init__(self, per_second: float, burst: int, seconds: Callable[[], float] = time.monotonic) -> None:
         self.per_second = per_second
         self.burst = burst
+        self.on = per_second > 0
+        """Whether there is a limit at all."""
         self._seconds = seconds
         self._levels: dict[str, tuple[float, float]] = {}
         """Name -> (events left, when that was so), least recently used first."""
 
-    @property
-    def on(self) -> bool:
-        """Whether there is a limit at all."""
-        return self.per_second > 0
-
     def wait(self, name: str) -> int:
         """Seconds until this name may send again, rounded up; 0 if it may now."""
-        level = self._level(name)
+        level = self.level(name)
         if level >= 1:
             return 0
         # Whoever keeps coming is not forgotten for having been let pass long ago.
         self._levels[name] = self._levels.pop(name)
         return max(1, math.ceil((1 - level) / self.per_second))
 
-    def has(self, name: str, events: int) -> bool:
-        """Whether so many events of this name would pass and leave one."""
-        return self._level(name) >= events + 1
-
     def charge(self, name: str, events: int) -> None:
         """Count events of a name that were let pass; negative: give back what was counted too much."""
-        level = min(float(self.burst), self._level(name) - events)
+        level = min(float(self.burst), self.level(name) - events)
         self._levels.pop(name, None)
         self._levels[name] = (level, self._seconds())
         while len(self._levels) > NAMES_MAX:
             del self._levels[next(iter(self._levels))]
 
-    def _level(self, name: str) -> float:
+    def level(self, name: str) -> float:
+        """Events of this name that may pass now; below 0 while what was overdrawn is not made up for."""
         level, at = self._levels.get(name, (float(self.burst), self._seconds()))
         return min(float(self.burst), level + (self._seconds() - at) * self.per_second)
 
@@ -125,7 +95,8 @@ class RateLimits:
     """What every way in of events is counted under: its source, the address it comes from, and each event's person.
 
     A person is known here by the thread in which the event would stand, for which the store need not be asked.
-    ``tokens`` says whether people are limited in what comes with an API token, too.
+    ``tokens`` says whether people are limited in what comes with an API token, too. In ``thread`` whoever is near a
+    limit waits for the store, and nobody else should.
     """
 
     def __init__(
@@ -137,6 +108,7 @@ class RateLimits:
         by_person: Buckets,
         shared: SharedLimits | None = None,
         *,
+        thread: Executor,
         tokens: bool = False,
     ) -> None:
         self._engine = engine
@@ -146,8 +118,7 @@ class RateLimits:
         self._by_person = by_person
         self._shared = shared
         self._tokens = tokens
-        # One thread of its own: whoever is near a limit waits there for the store, and nobody else does.
-        self._thread = ThreadPoolExecutor(1, "threadline-limits")
+        self._thread = thread
 
     def concern(self, credential: Credential) -> bool:
         """Whether anything that comes with a credential is limited at all."""
@@ -161,16 +132,19 @@ class RateLimits:
         Raises `RateLimited` if the request is over a limit, or nothing new in it is of anybody who is not; then nothing
         was counted, and nothing of the request may be recorded or kept.
         """
-        if not self.concern(credential):
-            return Charge({})
-        source = f"source:{credential.workspace}/{credential.name}"
-        limits = [(self._by_source, source), (self._by_address, f"address:{limited_name(address)}")]
-        limits = [(buckets, name) for buckets, name in limits if buckets.on]
+        limits: list[tuple[Buckets, str]] = []
+        if self._by_source.on:
+            limits.append((self._by_source, f"source:{credential.workspace}/{credential.name}"))
+        if self._by_address.on:
+            limits.append((self._by_address, f"address:{limited_name(address)}"))
         personal = self._limits_people(credential)
+        if not limits and not personal:
+            return Charge({})
         people = _people(checked) if personal else [""] * len(checked)
-        told = list(distinct(checked).values())
-        if self._far_from(limits, rejected + len(told), _counts(told, people)):
-            return self._charge_all(limits, rejected, told, people)
+        things = list(distinct(checked).values())
+        counts = _counts(things, people)
+        if self._far_from(limits, rejected + len(things), counts):
+            return self._charge_all(limits, rejected, counts, things, people)
         fresh = await self._fresh(checked)
         # A retry of what is recorded costs nothing and always passes: refusing it would only bring it again. Another
         # payload under a key that was used is no retry: it is kept, so it has to be paid for.
@@ -188,15 +162,11 @@ class RateLimits:
         if self._limits_people(credential):
             await self._charge([], 0, _counts(await self._fresh(checked), _people(checked)))
 
-    def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown()
-
     def _limits_people(self, credential: Credential) -> bool:
         return self._by_person.on and (self._tokens or credential.kind != "token")
 
     async def _fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.fresh, checked)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.recorder.fresh, checked)
 
     def _far_from(self, limits: Sequence[tuple[Buckets, str]], count: int, people: Mapping[str, int]) -> bool:
         """Whether all may pass although nobody has looked how much of it is new, nor asked the other processes."""
@@ -205,23 +175,30 @@ class RateLimits:
             if limits:
                 return False
             spare = math.ceil(self._by_person.burst * (1 - ALONE_SHARE))
-        if not all(buckets.has(name, count) for buckets, name in limits):
-            return False
-        return all(self._by_person.has(name, events + spare) for name, events in people.items())
+        for buckets, name in limits:
+            if buckets.level(name) < count + 1:
+                return False
+        for name, events in people.items():  # noqa: SIM110 — a generator would cost as much as what it looks at
+            if self._by_person.level(name) < events + spare + 1:
+                return False
+        return True
 
     def _charge_all(
         self,
         limits: Sequence[tuple[Buckets, str]],
         rejected: int,
-        distinct: Sequence[Sequence[int]],
+        counts: Mapping[str, int],
+        things: Sequence[Sequence[int]],
         people: Sequence[str],
     ) -> Charge:
         for buckets, name in limits:
-            buckets.charge(name, rejected + len(distinct))
-        for name, events in _counts(distinct, people).items():
+            buckets.charge(name, rejected + len(things))
+        for name, events in counts.items():
             self._by_person.charge(name, events)
-        firsts = ((positions[0], people[positions[0]]) for positions in distinct)
-        return Charge({}, {at: [*limits, (self._by_person, name)] if name else limits for at, name in firsts})
+        counted: dict[int, Sequence[tuple[Buckets, str]]] = {}
+        for first, *_ in things:
+            counted[first] = [*limits, (self._by_person, people[first])] if people[first] else limits
+        return Charge({}, counted)
 
     async def _charge(
         self, limits: Sequence[tuple[Buckets, str]], count: int, people: Mapping[str, int]
@@ -259,19 +236,19 @@ class RateLimits:
 
     async def _refuse(self, checked: Sequence[Checked], places: Sequence[int]) -> dict[int, Receipt]:
         error = EventRejected(PERSON_RATE_LIMITED, "too many new events of this person; what others did was taken")
-        for start in range(0, len(places), ENTRIES_AT_ONCE):
-            some = [checked[place].request.event for place in places[start : start + ENTRIES_AT_ONCE]]
-            await self._writer.run(partial(self._keep, some, error))
+        now = self._engine.clock()
+        await self._writer.reject([entry_of(checked[place].request.event, error, now) for place in places])
         return {place: Receipt(status="rejected", code=error.code, message=str(error)) for place in places}
 
-    def _keep(self, events: Sequence[Event], error: EventRejected) -> None:
-        now = self._engine.clock()
-        self._engine.reject([entry_of(event, error, now) for event in events])
 
-
-def _counts(fresh: Sequence[Sequence[int]], people: Sequence[str]) -> Counter[str]:
-    """How much that is new comes of each person; of nobody comes what can be no event."""
-    return Counter(person for places in fresh if (person := people[places[0]]))
+def _counts(things: Sequence[Sequence[int]], people: Sequence[str]) -> dict[str, int]:
+    """How many of these things come of each person; of nobody comes what can be no event."""
+    counts: dict[str, int] = {}
+    for first, *_ in things:
+        person = people[first]
+        if person:
+            counts[person] = counts.get(person, 0) + 1
+    return counts
 
 
 def _people(checked: Sequence[Checked]) -> list[str]:
@@ -279,12 +256,14 @@ def _people(checked: Sequence[Checked]) -> list[str]:
     return [f"person:{one.names[0].thread}" if isinstance(one, ValidatedEvent) else "" for one in checked]
 
 
-def admitted(told: Sequence[T], refused: Container[int]) -> list[T]:
+def admitted(told: Sequence[T], refused: Collection[int]) -> Sequence[T]:
     """What remains of what was told without what was refused by its place."""
-    return [each for place, each in enumerate(told) if place not in refused]
+    return [each for place, each in enumerate(told) if place not in refused] if refused else told
 
 
 def merged(receipts: Sequence[Receipt], refused: Mapping[int, Receipt]) -> list[Receipt]:
     """The receipts of what was recorded and of what was refused, in the order in which all of it was told."""
-    given = iter(receipts)
-    return [refused.get(place) or next(given) for place in range(len(receipts) + len(refused))]
+    found = list(receipts)
+    for place in sorted(refused):
+        found.insert(place, refused[place])
+    return found

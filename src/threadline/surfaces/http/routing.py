@@ -39,7 +39,7 @@ class _Address(NamedTuple):
 
 
 class Router:
-    """All routes, by the number of their segments; literal segments win over parameters."""
+    """All routes, by their segments; literal segments win over parameters."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = list(routes)
@@ -49,19 +49,28 @@ class Router:
             address = addresses.setdefault(pattern, _Address(pattern, {}))
             assert route.method not in address.methods, f"two routes for {route.method} {route.path}"
             address.methods[route.method] = route
-        self._by_size: dict[int, list[_Address]] = {}
+        self._literal: dict[tuple[str, ...], list[_Address]] = {}
+        self._with_names: dict[int, list[_Address]] = {}
+        """By how many segments they have."""
         for address in sorted(addresses.values(), key=lambda a: [part.startswith("{") for part in a.pattern]):
-            self._by_size.setdefault(len(address.pattern), []).append(address)
+            if "{" in "".join(address.pattern):
+                self._with_names.setdefault(len(address.pattern), []).append(address)
+            else:
+                self._literal[address.pattern] = [address]
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
         """The route and its path parameters; HEAD goes where GET goes, OPTIONS to the first route there is.
 
         Raises `NotFound`, `MethodNotAllowed` and, for what is not UTF-8, `InvalidValue`.
         """
-        parts = _segments(raw_path)
+        path = raw_path[:-1] if len(raw_path) > 1 and raw_path.endswith(b"/") else raw_path
+        try:
+            parts = tuple([unquote_to_bytes(part).decode() for part in path.split(b"/")])
+        except UnicodeDecodeError:
+            raise InvalidValue("the path is not UTF-8") from None
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
-        for address in self._by_size.get(len(parts), ()):
+        for address in (*self._literal.get(parts, ()), *self._with_names.get(len(parts), ())):
             names = _match(address.pattern, parts)
             if names is None:
                 continue
@@ -82,14 +91,6 @@ class Router:
 
 def _with_implied(methods: set[str]) -> set[str]:
     return methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())
-
-
-def _segments(raw_path: bytes) -> tuple[str, ...]:
-    path = raw_path[:-1] if len(raw_path) > 1 and raw_path.endswith(b"/") else raw_path
-    try:
-        return tuple([unquote_to_bytes(part).decode() for part in path.split(b"/")])
-    except UnicodeDecodeError:
-        raise InvalidValue("the path is not UTF-8") from None
 
 
 def _match(pattern: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -19,18 +18,11 @@ from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.routing import Route
 from threadline.wire import segment
-from threadline.wire.rejection import Decoded, Rejection
+from threadline.wire.rejection import Rejection
 
 LETTERS = {"identify": "i", "track": "t", "page": "p", "screen": "s", "group": "g", "alias": "a"}
 """Browser clients send to one letter."""
 BATCHES = ("/v1/batch", "/v1/import", "/v1/b", "/b")
-
-DECODED_ASIDE_BYTES = 128 * 1_024
-DECODED_ASIDE_COMMAS = 4_096
-"""A body with more is decoded beside the event loop, so that reads do not wait for it.
-
-There is a comma between messages, and each that is none takes longer than its few bytes would tell.
-"""
 
 
 class Segment:
@@ -52,25 +44,8 @@ class Segment:
         """Answer one request: 200 when all that can be recorded is durable, with an outcome for each message."""
         body = without_mark(await read_body(request))
         address = client_host(request)
-        credential = await self._access.sender(request)
-        try:
-            decoded = await self._decode(body, kind, credential)
-        except MalformedBody as error:
-            if credential is None:
-                raise no_sender() from error
-            await self._ingest.refuse_body(body, credential, address, error, tuple(secrets_of(request)))
-            raise
-        results: Sequence[Event | Rejection] = decoded.results
-        if credential is None:
-            credential = await self._access.sender(request, decoded.write_key)
-            if credential is None:
-                raise no_sender()
-            results = [_of(result, credential) for result in results]
-        secrets = (*secrets_of(request), decoded.write_key)
-        outcome = await self._ingest.take(results, credential, address, "segment", secrets)
-        return Response(msgspec.json.encode(outcome), media_type="application/json")
-
-    async def _decode(self, body: bytes, kind: str | None, credential: Credential | None) -> Decoded:
+        secrets = secrets_of(request)
+        credential = await self._access.sender(secrets)
         work = partial(
             segment.decode,
             body,
@@ -80,12 +55,21 @@ class Segment:
             received_at=self._ingest.engine.clock(),
             fresh_key=fresh_key,
         )
-        return work() if is_short(body) else await asyncio.to_thread(work)
-
-
-def is_short(body: bytes) -> bool:
-    """Whether a body is decoded sooner than a thread is asked to."""
-    return len(body) <= DECODED_ASIDE_BYTES and body.count(b",") <= DECODED_ASIDE_COMMAS
+        try:
+            decoded = await self._ingest.decode(body, work)
+        except MalformedBody as error:
+            if credential is None:
+                raise no_sender() from error
+            await self._ingest.refuse_body(body, credential, address, error, secrets)
+            raise
+        results: Sequence[Event | Rejection] = decoded.results
+        if credential is None:
+            credential = await self._access.sender_in_body(decoded.write_key)
+            if credential is None:
+                raise no_sender()
+            results = [_of(result, credential) for result in results]
+        outcome = await self._ingest.take(results, credential, address, "segment", (*secrets, decoded.write_key))
+        return Response(msgspec.json.encode(outcome), media_type="application/json")
 
 
 def _of(result: Event | Rejection, credential: Credential) -> Event | Rejection:

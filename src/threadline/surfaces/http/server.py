@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import math
 import re
 import signal
 import socket
@@ -23,9 +24,9 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.settings import Settings
+from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, problem
-from threadline.surfaces.http.rate import SharedLimits
 from threadline.surfaces.working import keep_working, stop_at_hang_up
 
 BACKLOG = 2_048
@@ -152,7 +153,10 @@ class Connection(HttpToolsProtocol):
         self._in_head = self._in_body = False
         self._head_bytes = 0
         self._fault = "this is not an HTTP/1.1 request"
+        self._deadline = math.inf
+        """When what is waited for must have come, by the loop's clock; infinite while the application is at work."""
         self._timer: TimerHandle | None = None
+        self._looks_at = math.inf
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Wait for the first request, but not for ever; for those that follow there is a time-out already."""
@@ -161,7 +165,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
-        self._stop_waiting()
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -177,7 +182,7 @@ class Connection(HttpToolsProtocol):
         """A head begins."""
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
-        if self._timer is None:
+        if self._deadline == math.inf:
             self._wait(HEAD_SECONDS_MAX)
 
     def head_without_offer(self) -> bytes:
@@ -192,7 +197,6 @@ class Connection(HttpToolsProtocol):
             return
         self._check_host()
         self._in_head = False
-        self._stop_waiting()
         super().on_headers_complete()
         self._in_body = True
         self._wait(BODY_SECONDS_MAX)
@@ -201,8 +205,7 @@ class Connection(HttpToolsProtocol):
         """The body has ended."""
         if self.parser.should_upgrade():
             return
-        self._in_body = False
-        self._stop_waiting()
+        self._in_body, self._deadline = False, math.inf
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -219,12 +222,24 @@ class Connection(HttpToolsProtocol):
             raise httptools.HttpParserError(self._fault)
 
     def _wait(self, seconds: float) -> None:
-        self._timer = self.loop.call_later(seconds, self._give_up)
+        # A timer that looks early enough is left alone: one for each request would cost more than reading its head.
+        self._deadline = self.loop.time() + seconds
+        if self._looks_at > self._deadline:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._look_later()
 
-    def _stop_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _look_later(self) -> None:
+        self._looks_at = self._deadline
+        self._timer = None if self._deadline == math.inf else self.loop.call_at(self._deadline, self._look)
+
+    def _look(self) -> None:
+        if self.loop.time() < self._deadline:
+            self._look_later()
+            return
+        self._deadline = self._looks_at = math.inf
+        self._timer = None
+        self._give_up()
 
     def _give_up(self) -> None:
         if self._in_head:
@@ -238,7 +253,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse(self, error: ThreadlineError) -> None:
-        self._stop_waiting()
+        self._deadline = math.inf
         if self.transport.is_closing():
             return
         answer = problem(error, "")

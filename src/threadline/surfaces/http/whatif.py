@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from threadline.engine.engine import Engine
-from threadline.engine.simulation.jobs import Running
+from threadline.engine.simulation.jobs import Job
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.routing import Route
 
@@ -45,12 +45,12 @@ class Progress:
 
     async def _stream(self, request: Request, names: Mapping[str, str]) -> Response:
         credential = await self._access.token(request, "read")
-        running = self._engine.trials.find(credential.workspace, names["id"])
+        running = self._engine.simulations.find(credential.workspace, names["id"])
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(_lines(running), 200, headers, "text/event-stream")
 
 
-async def _lines(running: Running) -> AsyncIterator[bytes]:
+async def _lines(running: Job) -> AsyncIterator[bytes]:
     seen, quiet = -1, 0
     while True:
         now, state = running.seen, running.state
@@ -67,7 +67,7 @@ async def _lines(running: Running) -> AsyncIterator[bytes]:
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def _event(name: str, running: Running, state: str) -> bytes:
+def _event(name: str, running: Job, state: str) -> bytes:
     told = Told(
         id=running.id, state=state, people=running.people, events=running.events, events_in_all=running.events_in_all,
         problem=running.problem,

@@ -8,12 +8,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
+
+import msgspec
 
 from threadline.engine.engine import Engine
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.kernel.event import Receipt
+from threadline.kernel.rejected import RejectedEntry
 from threadline.surfaces.http.problem import NotNow
 
 T = TypeVar("T")
@@ -26,16 +30,13 @@ LARGE_BYTES = 4 * 1_024
 """A larger event counts as several against its person's share, one for each further so many bytes."""
 
 
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """One request's events: how many were handed to a commit, and the receipts so far."""
 
-    __slots__ = ("checked", "future", "receipts", "taken")
-
-    def __init__(self, checked: Sequence[Checked], future: asyncio.Future[list[Receipt]]) -> None:
-        self.checked = checked
-        self.future = future
-        self.receipts: list[Receipt] = []
-        self.taken = 0
+    checked: Sequence[Checked]
+    future: asyncio.Future[list[Receipt]]
+    receipts: list[Receipt] = []
+    taken: int = 0
 
 
 _Piece = tuple[_Waiting, Sequence[Checked]]
@@ -64,6 +65,7 @@ class Writer:
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "threadline-writer")
+        self._rejecting = asyncio.Lock()
         self.queued = 0
         """Events that wait for their commit or are in it."""
 
@@ -87,6 +89,13 @@ class Writer:
         finally:
             self.queued -= len(checked)
 
+    async def reject(self, entries: Sequence[RejectedEntry]) -> None:
+        """Keep these in the rejected log: between two groups as many as one person may have of a group."""
+        for start in range(0, len(entries), SHARE_EVENTS):
+            some = entries[start : start + SHARE_EVENTS]
+            async with self._rejecting:
+                await self.run(partial(self._engine.rejected.add, some))
+
     async def run(self, work: Callable[[], T]) -> T:
         """Run other work that writes in the writer's thread, between two groups."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -98,9 +107,16 @@ class Writer:
         self._thread.shutdown()
 
     async def _drain(self) -> None:
+        waiting: list[_Waiting] = []
         try:
             while self._waiting:
+                waiting = [*self._waiting]
                 await self._commit(self._take())
+        except Exception as error:
+            # Or whoever is in the queue would wait for ever for a group that cannot be made.
+            log.exception("no group could be made of what waits")
+            self._waiting.clear()
+            _fail([(each, ()) for each in waiting], error)
         finally:
             # Between the look at the queue and this line nothing else runs, so no request is left without a task.
             self._task = None
@@ -137,7 +153,7 @@ class Writer:
         for at in range(start, stop):
             one = checked[at]
             if isinstance(one, ValidatedEvent):
-                person = self._engine.likely_person(one)
+                person = self._engine.recorder.likely_person(one)
                 share = shares.get(person, 0)
                 if share >= SHARE_EVENTS:
                     return checked[start:at]
@@ -146,7 +162,7 @@ class Writer:
 
     async def _commit(self, pieces: list[_Piece]) -> None:
         try:
-            receipts = await self.run(lambda: self._record([one for _, part in pieces for one in part]))
+            receipts = await asyncio.get_running_loop().run_in_executor(self._thread, self._record, pieces)
         except Unavailable as error:
             # It is the store that cannot: trying each request by itself would only keep all of them waiting.
             _fail(pieces, error)
@@ -171,9 +187,9 @@ class Writer:
         for piece in pieces:
             await self._commit([piece])
 
-    def _record(self, checked: list[Checked]) -> list[Receipt]:
+    def _record(self, pieces: list[_Piece]) -> list[Receipt]:
         began = time.perf_counter()
-        receipts = self._engine.record_checked(checked)
+        receipts = self._engine.recorder.record_checked([one for _, part in pieces for one in part])
         self._observe(time.perf_counter() - began)
         return receipts
 

@@ -23,34 +23,26 @@ class Sources:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: TwoGenerationCache[Key, bool] = TwoGenerationCache(_CACHED)
+        self._known: TwoGenerationCache[tuple[str, str], bool] = TwoGenerationCache(_CACHED)
+        """The (workspace, source) whose row was found in the store."""
 
     def missing(self, pairs: Iterable[tuple[str, str]]) -> list[Put]:
         """The rows to be written for those (workspace, source) that have none yet."""
-        wanted = {key: source for workspace, source in pairs if self._known.get(key := _key(workspace, source)) is None}
-        if not wanted:
-            return []
-        found = self._store.get(list(wanted))
-        self.written(item.key for item in found if item is not None)
-        return [
-            Put(key, msgspec.json.encode(source))
-            for (key, source), item in zip(wanted.items(), found, strict=True)
-            if item is None
-        ]
-
-    def written(self, keys: Iterable[Key]) -> None:
-        """Remember of these rows that they are there."""
-        for key in keys:
-            if key.table == SOURCE:
-                self._known.put(key, True)
+        wanted: dict[Key, tuple[str, str]] = {}
+        for pair in pairs:
+            if self._known.get(pair) is None:
+                # By its hash: a source may be of any length, and a key may not.
+                wanted[Key(SOURCE, pair[0], short_hash(pair[1]))] = pair
+        puts = []
+        for (key, pair), item in zip(wanted.items(), self._store.get(list(wanted)) if wanted else (), strict=True):
+            if item is None:
+                puts.append(Put(key, msgspec.json.encode(pair[1])))
+            else:
+                self._known.put(pair, True)
+        return puts
 
 
 def sources_of(store: Store, workspace: str) -> list[str]:
     """The names of the sources that have recorded in a workspace, in a stable order."""
     rows = islice(query_pages(store, SOURCE, workspace), SOURCES_READ_MAX)
     return [msgspec.json.decode(row.value, type=str) for row in rows]
-
-
-def _key(workspace: str, source: str) -> Key:
-    # By its hash: a source may be of any length, and a key may not.
-    return Key(SOURCE, workspace, short_hash(source))

@@ -1,11 +1,19 @@
-"""The JSON Schema of a tree of conditions, for editors that check while you type."""
+"""How conditions are written in a definition: what reads them, and the JSON Schema for editors."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+from threadline.capabilities.conditions.compiling import Conditions
 from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
+from threadline.capabilities.conditions.reading import read_tree
+from threadline.capabilities.conditions.tree import Node
+from threadline.capabilities.conditions.where import read_where
+from threadline.capabilities.definitions.declaring import Form
 from threadline.kernel.limits import CONDITION_TEXT_LENGTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX
+
+T = TypeVar("T")
 
 CONDITION = {"$ref": "#/$defs/condition"}
 WHERE = {"$ref": "#/$defs/where"}
@@ -59,3 +67,13 @@ def _where() -> dict[str, Any]:
 
 DEFS: dict[str, Any] = {"condition": _condition(), "where": _where()}
 """What `CONDITION` and `WHERE` refer to."""
+
+
+def when(make: Callable[[Node], T]) -> Form[T]:
+    """What is made of a tree of conditions."""
+    wanted = "a condition, such as {field: traits.plan, equals: pro}"
+    return Form((dict,), wanted, lambda part: make(read_tree(part)), CONDITION, DEFS)
+
+
+WHEN_FORM = when(Conditions)
+WHERE_FORM = Form((dict, list), "a mapping such as {category: shoes}, or a list of conditions", read_where, WHERE, DEFS)

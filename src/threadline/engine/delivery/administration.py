@@ -1,0 +1,46 @@
+"""Delivery as operators see and steer it: one effect, the dead letters, and the lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from threadline.engine.delivery import circuit, dead_letters
+from threadline.engine.delivery.outcomes import effect_of
+from threadline.engine.reading.person_reader import PersonReader
+from threadline.engine.recording.recorder import Recorder
+from threadline.engine.scheduled import effect_id
+from threadline.kernel.outbox import DeadLetter, EffectStatus, LaneState
+
+
+class Delivery:
+    """The outbox of one store."""
+
+    def __init__(self, recorder: Recorder, reader: PersonReader) -> None:
+        self._recorder = recorder
+        self._reader = reader
+        self._store = recorder.store
+        self._lanes = recorder.catalogue.lanes
+
+    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
+        """The effect that a policy emitted for an event, and its outcomes."""
+        return effect_of(self._store, self._lanes, workspace, effect_id(policy, cause, key), at)
+
+    def dead_letters(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
+        """A page of the effects that were given up on, by lane and time; ``lane`` "" is all of them, "-" of none."""
+        return dead_letters.parked(self._store, workspace, lane, after, limit)
+
+    def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
+        """Make dead letters due again; returns how many are."""
+        return dead_letters.redrive(self._recorder, self._reader, found, by)
+
+    def lanes(self) -> list[LaneState]:
+        """The declared lanes, with the state of each and what waits in it."""
+        return circuit.lane_states(self._store, self._lanes)
+
+    def stop(self, lane: str, why: str) -> bool:
+        """Stop sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+        return circuit.stop_lane(self._store, self._recorder.clock, self._lanes, lane, why)
+
+    def start(self, lane: str) -> bool:
+        """Resume sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+        return circuit.start_lane(self._store, self._lanes, lane)

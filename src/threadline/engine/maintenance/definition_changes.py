@@ -1,0 +1,53 @@
+"""What a change of definitions asks for: everybody's index rows written, and everybody's states folded again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from threadline.engine.folding.person import own
+from threadline.engine.maintenance import indexes
+from threadline.engine.maintenance.rebuild import refold_everybody
+from threadline.engine.reading.ranks import Ranks
+from threadline.engine.recording.recorder import Recorder
+from threadline.kernel import ports
+from threadline.kernel.projection import Row
+
+
+class Maintenance:
+    """Derived data of one store. Caches of this process are cleared where something behind them was rewritten."""
+
+    def __init__(self, recorder: Recorder, ranks: Ranks) -> None:
+        self._recorder = recorder
+        self._ranks = ranks
+        self._store = recorder.store
+        self._catalogue = recorder.catalogue
+
+    def has_all_rows(self, name: str) -> bool:
+        """Whether everybody's index rows of a projection are written, as it is declared now."""
+        return indexes.is_complete(self._store, self._catalogue.projections[self._catalogue.index[name]])
+
+    def rows(self, person: ports.Person, name: str) -> Iterable[Row]:
+        """The index rows that a person's state asks for."""
+        index = self._catalogue.index[name]
+        rows = self._catalogue.projections[index].rows
+        return () if rows is None else rows(own(person).states[index], person.workspace, person.id)
+
+    def write_rows(self, name: str) -> int:
+        """Write everybody's index rows, after a change of a projection; returns how many people were read.
+
+        The projection may be gone: if nothing declared needs it any more, there is none of that name.
+        """
+        changed = [each for each in self._catalogue.projections if each.name == name]
+        people = indexes.write_rows(self._store, self._catalogue, changed)
+        self._clear()
+        return people
+
+    def refold_all(self) -> int:
+        """Derive everybody's states again from the log on this core; returns the number of events folded."""
+        done = refold_everybody(self._store, self._catalogue)
+        self._clear()
+        return done.events
+
+    def _clear(self) -> None:
+        self._recorder.clear_caches()
+        self._ranks.clear()

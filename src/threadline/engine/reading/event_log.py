@@ -1,0 +1,55 @@
+"""The log of all events: one by its id or its key, and all of them in the order of commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from threadline.engine.credentials import Credentials
+from threadline.engine.folding.packing import unpack_event
+from threadline.engine.reading.sources import sources_of
+from threadline.kernel.errors import NotFound
+from threadline.kernel.event import Recorded, event_id
+from threadline.kernel.store import FeedEntry, LogEntry, Store
+
+
+class EventLog:
+    """Reads the log of one store."""
+
+    def __init__(self, store: Store, credentials: Credentials) -> None:
+        self._store = store
+        self._credentials = credentials
+
+    def event(self, workspace: str, id: str) -> Recorded:
+        """One event by its id; raises `NotFound`."""
+        return find_event(self._store, workspace, id)
+
+    def of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
+        """The event that a source sent under an idempotency key; None if there is none."""
+        return self.of_keys(workspace, [source], [key])
+
+    def of_keys(self, workspace: str, sources: Sequence[str], keys: Sequence[str]) -> Recorded | None:
+        """The event that the first of these sources sent under one of these keys; None if there is none."""
+        ids = [event_id(workspace, source, key) for source in sources for key in keys]
+        known = self._store.seen(ids)
+        return next((self.event(workspace, id) for id in ids if id in known), None)
+
+    def sources(self, workspace: str) -> list[str]:
+        """Every source that has recorded in a workspace or has a credential for it."""
+        return list(dict.fromkeys([*self._credentials.sources(workspace), *sources_of(self._store, workspace)]))
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        """Every committed event once, in the order of commits, of all workspaces."""
+        return self._store.feed(cursor, limit)
+
+    def unpack(self, entry: LogEntry) -> Recorded:
+        """The event of an entry of the feed."""
+        return unpack_event(entry)
+
+
+def find_event(store: Store, workspace: str, id: str) -> Recorded:
+    """One event by its id; raises `NotFound`."""
+    entry = store.find([id]).get(id)
+    recorded = None if entry is None else unpack_event(entry)
+    if recorded is None or recorded.event.workspace != workspace:
+        raise NotFound(f"there is no event {id} in workspace {workspace!r}")
+    return recorded

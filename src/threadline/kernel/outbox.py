@@ -1,0 +1,95 @@
+"""Effects on their way out as operators see them: pending, delivered or given up on, and the state of each lane."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from threadline.kernel.event import Recorded
+from threadline.kernel.policy import Effect
+from threadline.kernel.sender import Lane
+from threadline.kernel.store import Item
+from threadline.kernel.typed import prepared
+
+
+class PendingEffect(NamedTuple):
+    """An effect in the outbox."""
+
+    item: Item
+    workspace: str
+    thread: str
+    policy: str
+    cause: str
+    attempts: int
+    """Attempts so far: the number of the next event about it."""
+    effect: Effect
+    """Without its lane, except where it waits elsewhere because that lane is not declared."""
+    since: int
+    """When it was first due, or due again after a redrive."""
+    began: int = 0
+    """Attempts before that redrive."""
+
+    @property
+    def id(self) -> str:
+        """The same through every attempt and redrive."""
+        return self.item.key.sort.partition(".")[2]
+
+
+class DeadLetter(NamedTuple):
+    """An effect that was given up on."""
+
+    item: Item
+    one: PendingEffect
+    partition: str
+    """Where in the outbox it was."""
+    why: str
+    at: int
+    outcome: dict[str, Any]
+    """The outcome of its last attempt."""
+
+    @property
+    def lane(self) -> str:
+        """The lane it was in; empty for none."""
+        name = self.item.key.sort.partition("!")[0]
+        return "" if name == "-" else name
+
+    @property
+    def cursor(self) -> str:
+        """Where the page after it begins."""
+        return self.item.key.sort
+
+
+class EffectStatus(NamedTuple):
+    """An effect that a policy emitted, and its outcomes."""
+
+    id: str
+    waits: bool
+    """Whether it will be sent, for the first time or again."""
+    parked: bool
+    """Whether it was given up on, until somebody redrives it."""
+    outcomes: list[Recorded]
+    """The event of each attempt. An effect without any that neither waits nor is parked was never in the outbox."""
+
+
+@prepared
+class CircuitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The state of a lane: open, backing off, or stopped."""
+
+    stopped_at: int = 0
+    """Since when it is stopped; 0: it is not."""
+    why: str = ""
+    rests: int = 0
+    """Back-offs in a row; above 0 the next effect that is sent is the test whether the destination is well."""
+    rest_until: int = 0
+
+
+class LaneState(NamedTuple):
+    """A lane as operators see it."""
+
+    lane: Lane
+    circuit: CircuitState
+    waiting: int
+    """Effects in it, of all workspaces, counted to a page."""
+    oldest: int | None
+    """When the first of them is due."""

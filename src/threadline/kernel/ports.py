@@ -1,0 +1,605 @@
+"""What operations ask of the engine: a port for each thing that it does, and `With...` to declare which are needed.
+
+An operation types its context by what it needs, `Context[WithReader]` or a protocol made of several; mypy then proves
+that `Ports`, and so the engine, has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar
+
+from threadline.kernel.event import Event, Identifier, Receipt, Recorded
+from threadline.kernel.identity import IdentityRules
+from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.outbox import DeadLetter, EffectStatus, LaneState
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.policy import Policy, PolicyView, Read
+from threadline.kernel.projection import Projection, Row, State
+from threadline.kernel.ranking import Board, Counted, Place
+from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
+from threadline.kernel.requirement import Requirement
+from threadline.kernel.section import Section
+from threadline.kernel.simulation import Ending, Pages, RecordedDecision, SimulationJob, Tally, VariantSpec
+from threadline.kernel.store import Check, Delete, FeedEntry, LogEntry, Put, Refusal, Store
+from threadline.kernel.time import Clock
+
+T = TypeVar("T")
+
+Cursor = tuple[int, str]
+"""(occurred_at, id) of the last event seen; unique among all events of a person."""
+
+
+class Person(Protocol):
+    """A person as the engine hands them out; to be passed back to it, and never changed."""
+
+    id: str
+    workspace: str
+    created_at: int
+    heads: dict[str, int]
+    """Sequence of the last event of each thread."""
+    identifiers: dict[str, Identifier]
+    """The identifier of each thread."""
+
+    @property
+    def position(self) -> int:
+        """How many events the person's threads hold."""
+        ...
+
+    @property
+    def timers(self) -> dict[str, int]:
+        """``thread/policy/key`` of each pending timer and when it is due."""
+        ...
+
+
+class IdentityHistory(Protocol):
+    """A person, and who they were at any instant that is known."""
+
+    def at(self, known_at: int) -> Person:
+        """The person meant at an instant; raises `NotFound`."""
+        ...
+
+    def linked(self, person: Person, known_at: int) -> list[Identifier]:
+        """The identifiers linked to this person at ``known_at``."""
+        ...
+
+
+class PersonReader(Protocol):
+    """Reads people: who is meant, their events, their states and views at an instant."""
+
+    def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
+        """The person of an id or of ``kind:value``, today or at an earlier instant; raises `NotFound`."""
+        ...
+
+    def by_thread(self, thread: str) -> Person | None:
+        """The person a thread belongs to; None if there is none."""
+        ...
+
+    def person_of(self, recorded: Recorded) -> Person:
+        """The person in whose thread an event is."""
+        ...
+
+    def identity_history(self, workspace: str, ref: str) -> IdentityHistory:
+        """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
+        ...
+
+    def people(self, workspace: str | None, after: str = "", limit: int = 1_000) -> tuple[Sequence[Person], str]:
+        """A page of people in a stable order, and the id to continue after; workspace None: of all of them."""
+        ...
+
+    def all_people(self, workspace: str) -> Iterator[Person]:
+        """Every person of a workspace, page by page."""
+        ...
+
+    def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
+        """People for whom a policy has a timer due before an instant, by due time, with the cursor after each."""
+        ...
+
+    def views(
+        self, person: Person, now: int, *, known_at: int | None = None, names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Each projection's view of a person at an instant, by name."""
+        ...
+
+    def state(self, person: Person, name: str, now: int, *, known_at: int | None = None) -> State:
+        """The state of one projection at an instant."""
+        ...
+
+    def as_of(self, person: Person, at: int, *, known_at: int | None = None) -> PersonView:
+        """A person at an instant; with ``known_at`` by what was known then."""
+        ...
+
+    def events(
+        self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
+        after: Cursor | None = None, limit: int = 100, reverse: bool = False,
+    ) -> list[Recorded]:  # fmt: skip
+        """A page of a person's events by (occurred_at, id), forward or backward."""
+        ...
+
+    def all_events(
+        self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
+        after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX,
+    ) -> Iterator[Recorded]:  # fmt: skip
+        """The same to the end, in pages of ``size``."""
+        ...
+
+
+class EventLog(Protocol):
+    """Reads single events, and all of them in the order of commits."""
+
+    def event(self, workspace: str, id: str) -> Recorded:
+        """One event by its id; raises `NotFound`."""
+        ...
+
+    def of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
+        """The event that a source sent under an idempotency key; None if there is none."""
+        ...
+
+    def of_keys(self, workspace: str, sources: Sequence[str], keys: Sequence[str]) -> Recorded | None:
+        """The event that the first of these sources sent under one of these keys; None if there is none."""
+        ...
+
+    def sources(self, workspace: str) -> list[str]:
+        """Every source that has recorded in a workspace or has a credential for it."""
+        ...
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        """Every committed event once, in the order of commits, of all workspaces."""
+        ...
+
+    def unpack(self, entry: LogEntry) -> Recorded:
+        """The event of an entry of the feed."""
+        ...
+
+
+class Recorder(Protocol):
+    """Records events."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock by which events are received."""
+        ...
+
+    def now(self) -> int:
+        """The instant to read at: after everything that this process has recorded."""
+        ...
+
+    def record(
+        self, events: Sequence[Event], *, expected: int | None = None, cause: str = "", known: bool = False
+    ) -> list[Receipt]:
+        """Record events; one receipt each, in order. What is accepted is durable when this returns."""
+        ...
+
+    def rehearse(self, event: Event, look: Callable[[Recorded, PolicyView], T]) -> T:
+        """What ``look`` returns for an event and its person as a policy would see them. Nothing is recorded."""
+        ...
+
+
+class RejectedLog(Protocol):
+    """Events that could not be recorded, kept until somebody decides about them."""
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """Form of a payload -> how to read it again."""
+        ...
+
+    def entry(self, workspace: str, id: str) -> StoredEntry:
+        """One entry; raises `NotFound`."""
+        ...
+
+    def page(self, workspace: str, before: str = "", limit: int = 100) -> list[tuple[str, RejectedEntry]]:
+        """Entries newest first, with the cursor after each."""
+        ...
+
+    def resubmit(
+        self, stored: StoredEntry, event: Event, *, expected: int | None = None
+    ) -> tuple[Receipt, RejectedEntry]:
+        """Record the correction of an entry, which is settled in the same commit."""
+        ...
+
+    def dismiss(self, stored: StoredEntry, reason: str) -> RejectedEntry:
+        """Settle an entry without recording anything. Raises `Conflict` if somebody has decided about it."""
+        ...
+
+
+class IdentityAdministration(Protocol):
+    """Joins and splits people on request."""
+
+    def merge(
+        self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
+    ) -> tuple[str, str]:
+        """Join two people; returns the ids of (survivor, merged)."""
+        ...
+
+    def split(
+        self, workspace: str, person: str, identifiers: Sequence[str], *, request: str, reason: str = "", by: str = ""
+    ) -> tuple[str, str]:
+        """Take identifiers out of a person; returns the ids of (person, new person)."""
+        ...
+
+    def unmerge(self, workspace: str, event: str, *, request: str, reason: str = "", by: str = "") -> tuple[str, str]:
+        """Undo the merge that this event records; returns the ids of (survivor, the person who is back)."""
+        ...
+
+    def review(self, workspace: str, id: str, *, join: bool, by: str = "") -> dict[str, Any]:
+        """Decide about a quarantined join."""
+        ...
+
+    def quarantined(self, workspace: str, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
+        """Joins that were quarantined for review."""
+        ...
+
+    def preview_merge(self, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
+        """The merged person, the one merged away, and what speaks against the merge. Writes nothing."""
+        ...
+
+    def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
+        """The two people a split would leave. Writes nothing."""
+        ...
+
+
+class Delivery(Protocol):
+    """Effects that wait, that were given up on, and the lanes they wait in."""
+
+    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
+        """The effect that a policy emitted for an event, and its outcomes."""
+        ...
+
+    def dead_letters(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
+        """A page of the effects that were given up on."""
+        ...
+
+    def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
+        """Make dead letters due again; returns how many are."""
+        ...
+
+    def lanes(self) -> list[LaneState]:
+        """The declared lanes, with the state of each and what waits in it."""
+        ...
+
+    def stop(self, lane: str, why: str) -> bool:
+        """Stop sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+        ...
+
+    def start(self, lane: str) -> bool:
+        """Resume sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+        ...
+
+
+class DefinitionHistory(Protocol):
+    """What the definitions have declared over time."""
+
+    def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
+        """(instant, version) of each change, oldest first; version 0: nothing declared."""
+        ...
+
+    def content(self, shared: str, name: str, version: int) -> bytes | None:
+        """The content of a version that was declared at some time; None if it never was."""
+        ...
+
+
+class Ranks(Protocol):
+    """Positions on leaderboards, from their index rows."""
+
+    def counted(self, board: Board, score: int, now: int, *, expiring: bool) -> Counted:
+        """How many have more than a score, and how many there are."""
+        ...
+
+    def best(self, board: Board, now: int, limit: int, *, expiring: bool) -> list[Place]:
+        """The first so many on a board."""
+        ...
+
+    def around(self, board: Board, place: Place, now: int, limit: int, *, expiring: bool) -> list[Place]:
+        """The ``limit`` places before one and after it, with itself in the middle."""
+        ...
+
+
+class Simulations(Protocol):
+    """What-ifs: replaying history in two variants, and the jobs that do."""
+
+    activation_changed_max: float | None
+    """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved what-if;
+    None: no what-if is required."""
+
+    def replay(
+        self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
+        people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
+        told: RecordedDecision | None = None,
+    ) -> Pages:  # fmt: skip
+        """Replay everybody's history, or that of people by id, in two variants. It only reads."""
+        ...
+
+    def run(
+        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[Any], None], *, wait: bool
+    ) -> SimulationJob:
+        """Run a what-if under an id, in this thread with ``wait``; ``finish`` gets the subject of the one that ran."""
+        ...
+
+    def find(self, workspace: str, id: str) -> SimulationJob:
+        """One of this workspace. Raises `NotFound`."""
+        ...
+
+    def of(self, workspace: str) -> Sequence[SimulationJob]:
+        """All of a workspace, the newest first."""
+        ...
+
+    def resume(self, workspace: str, id: str) -> SimulationJob:
+        """Go on with one that was cancelled. Raises `Conflict` for one that has ended otherwise."""
+        ...
+
+
+class Maintenance(Protocol):
+    """Index rows after a change of definitions."""
+
+    def has_all_rows(self, name: str) -> bool:
+        """Whether everybody's index rows of a projection are written, as it is declared now."""
+        ...
+
+    def write_rows(self, name: str) -> int:
+        """Write everybody's index rows, after a change of a projection; returns how many people were read."""
+        ...
+
+    def rows(self, person: Person, name: str) -> Iterable[Row]:
+        """The index rows that a person's state asks for."""
+        ...
+
+
+class Credential(Protocol):
+    """A write key or a token, without its secret."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102 — the fields of `KeyEntry`
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def workspace(self) -> str: ...  # noqa: D102
+    @property
+    def scopes(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def created_at(self) -> int: ...  # noqa: D102
+
+
+class Credentials(Protocol):
+    """Write keys and tokens."""
+
+    def create(
+        self, workspace: str, kind: Literal["write_key", "token"], name: str, scopes: Iterable[str] = ()
+    ) -> tuple[Credential, str]:
+        """A new credential and its secret, which is shown this once."""
+        ...
+
+    def entries(self, workspace: str) -> Sequence[Credential]:
+        """The credentials of a workspace, oldest first."""
+        ...
+
+    def revoke(self, workspace: str, id: str) -> Credential:
+        """Revoke a credential, at once in this process; raises `NotFound`."""
+        ...
+
+
+class SharedValues(Protocol):
+    """What policies share of a workspace."""
+
+    def fresh(self, workspace: str, name: str) -> Any:
+        """The value as the store has it now."""
+        ...
+
+    def change(self, workspace: str, name: str, writes: Sequence[Put | Delete | Check]) -> Refusal | None:
+        """Commit changes of its items; None once they are durable, else why not."""
+        ...
+
+
+class Catalogue(Protocol):
+    """Everything that is declared, and in force."""
+
+    @property
+    def rules(self) -> IdentityRules:
+        """The kinds of identifiers."""
+        ...
+
+    @property
+    def definitions(self) -> object:
+        """The users' definitions that shaped it; None without any."""
+        ...
+
+    @property
+    def layout(self) -> str:
+        """Name, version and fingerprint of each projection."""
+        ...
+
+    @property
+    def projections(self) -> tuple[Projection, ...]:
+        """By name."""
+        ...
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """By name."""
+        ...
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.operation.Operation`, whose type is made with these ports."""
+        ...
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """By name."""
+        ...
+
+    @property
+    def requirements(self) -> Mapping[str, Requirement]:
+        """What events of a type have to fit, by type."""
+        ...
+
+    def policy(self, name: str) -> Policy | None:
+        """The policy of this name."""
+        ...
+
+    def folds(self, event_type: str) -> list[str]:
+        """The projections that fold events of this type."""
+        ...
+
+    def has(self, projection: str) -> bool:
+        """Whether there is a projection of this name."""
+        ...
+
+    def of_nobody(self, name: str, at: int) -> Any:
+        """A projection's view of somebody about whom nothing is known; None if there is no such projection."""
+        ...
+
+    def refuse_unread(self, reads: Iterable[Read]) -> None:
+        """Raise `InvalidDefinition` for parts of views that can never have a value."""
+        ...
+
+    def variant(self, definitions: object) -> Catalogue:
+        """The catalogue of other definitions."""
+        ...
+
+
+class WithReader(Protocol):
+    """Has `PersonReader`."""
+
+    @property
+    def reader(self) -> PersonReader:
+        """See `PersonReader`."""
+        ...
+
+
+class WithLog(Protocol):
+    """Has `EventLog`."""
+
+    @property
+    def log(self) -> EventLog:
+        """See `EventLog`."""
+        ...
+
+
+class WithRecorder(Protocol):
+    """Has `Recorder`."""
+
+    @property
+    def recorder(self) -> Recorder:
+        """See `Recorder`."""
+        ...
+
+
+class WithRejected(Protocol):
+    """Has `RejectedLog`."""
+
+    @property
+    def rejected(self) -> RejectedLog:
+        """See `RejectedLog`."""
+        ...
+
+
+class WithIdentity(Protocol):
+    """Has `IdentityAdministration`."""
+
+    @property
+    def identity(self) -> IdentityAdministration:
+        """See `IdentityAdministration`."""
+        ...
+
+
+class WithDelivery(Protocol):
+    """Has `Delivery`."""
+
+    @property
+    def delivery(self) -> Delivery:
+        """See `Delivery`."""
+        ...
+
+
+class WithDefinitionHistory(Protocol):
+    """Has `DefinitionHistory`."""
+
+    @property
+    def definition_history(self) -> DefinitionHistory:
+        """See `DefinitionHistory`."""
+        ...
+
+
+class WithRanks(Protocol):
+    """Has `Ranks`."""
+
+    @property
+    def ranks(self) -> Ranks:
+        """See `Ranks`."""
+        ...
+
+
+class WithSimulations(Protocol):
+    """Has `Simulations`."""
+
+    @property
+    def simulations(self) -> Simulations:
+        """See `Simulations`."""
+        ...
+
+
+class WithMaintenance(Protocol):
+    """Has `Maintenance`."""
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """See `Maintenance`."""
+        ...
+
+
+class WithCredentials(Protocol):
+    """Has `Credentials`."""
+
+    @property
+    def credentials(self) -> Credentials:
+        """See `Credentials`."""
+        ...
+
+
+class WithShared(Protocol):
+    """Has `SharedValues`."""
+
+    @property
+    def shared(self) -> SharedValues:
+        """See `SharedValues`."""
+        ...
+
+
+class WithCatalogue(Protocol):
+    """Has `Catalogue`."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """See `Catalogue`."""
+        ...
+
+
+class WithStore(Protocol):
+    """Has `Store`."""
+
+    @property
+    def store(self) -> Store:
+        """See `Store`."""
+        ...
+
+
+class Ports(
+    WithReader,
+    WithLog,
+    WithRecorder,
+    WithRejected,
+    WithIdentity,
+    WithDelivery,
+    WithDefinitionHistory,
+    WithRanks,
+    WithSimulations,
+    WithMaintenance,
+    WithCredentials,
+    WithShared,
+    WithCatalogue,
+    WithStore,
+    Protocol,
+):
+    """All of them: what the engine gives to every operation."""

@@ -1,0 +1,96 @@
+"""Law: people who are read again are who a reader without any memory finds, and nobody's reading changes another's."""
+
+from __future__ import annotations
+
+from random import Random
+from threading import Barrier, Thread
+from typing import Any
+
+from hypothesis import given
+
+from tests.laws import staging
+from threadline.engine.engine import Engine
+from threadline.engine.reading.person_reader import PersonReader
+from threadline.kernel.errors import NotFound
+from threadline.kernel.time import DAY, HOUR
+from threadline.testing import scenarios
+from threadline.testing.scenarios import NOW
+
+WHO = [f"user_id:user-{person}" for person in range(3)]
+
+
+def views(reader: Any, ref: str, now: int, names: tuple[str, ...] | None = None) -> Any:
+    try:
+        return reader.views(reader.person("default", ref), now, names=names)
+    except NotFound:
+        return None
+
+
+def anew(engine: Engine) -> PersonReader:
+    """A reader without any memory."""
+    return PersonReader(engine.store, engine.catalogue)
+
+
+@given(random=scenarios.randoms)
+def test_whoever_is_read_at_any_moment_is_who_a_new_reader_finds(random: Random) -> None:
+    engine = staging.engine(clock=staging.ticking())
+    events = scenarios.history(random, 3, 60)
+    names = [projection.name for projection in engine.catalogue.projections]
+    refs = sorted({str(name) for event in events for name in event.identifiers})
+    while events:
+        call, events = events[: random.randrange(1, 6)], events[6:]
+        engine.recorder.record(call)
+        for _ in range(random.randrange(4)):
+            ref, now = random.choice(refs), NOW - random.choice((0, HOUR, 40 * DAY))
+            chosen = tuple(random.sample(names, random.randrange(1, 4))) if random.random() < 0.5 else None
+            assert views(engine, ref, now, chosen) == views(
+                PersonReader(engine.store, engine.catalogue), ref, now, chosen
+            )
+
+
+def long_life() -> Engine:
+    """Somebody whose states are larger than what is written whole, with a tail."""
+    engine = staging.engine()
+    for number in range(60):
+        properties = {"topic": f"topic {number}", "strength": 0.5}
+        at = NOW - HOUR + number
+        event = staging.event("interest_detected", {"user_id": "ada"}, f"{number}", at, properties=properties)
+        engine.recorder.record([event])
+    return engine
+
+
+def test_a_person_is_opened_once_until_something_changes() -> None:
+    engine = long_life()
+    first = engine.reader.person("default", "user_id:ada")
+    assert first.tail
+    assert engine.reader.person("default", "user_id:ada") is first
+    engine.recorder.record([staging.event("page", {"user_id": "ada"}, "another", NOW - 1)])
+    assert engine.reader.person("default", "user_id:ada") is not first
+
+
+def test_a_tail_that_this_process_recorded_is_not_read_from_the_store() -> None:
+    engine = long_life()
+    person = engine.reader.person("default", "user_id:ada")
+    assert person.tail
+    engine.store.find = None  # type: ignore[assignment,method-assign]  # whoever asks fails
+    assert engine.reader.views(person, NOW)
+
+
+def test_readers_who_open_the_same_person_at_once_see_the_same() -> None:
+    engine = long_life()
+    expected = views(anew(engine), "user_id:ada", NOW)
+    found: list[Any] = []
+    for _ in range(20):
+        engine.reader = PersonReader(engine.store, engine.catalogue, engine.recorder.recent)
+        person, start = engine.reader.person("default", "user_id:ada"), Barrier(4)
+
+        def look(person: Any = person, start: Barrier = start) -> None:
+            start.wait()
+            found.append(engine.reader.views(person, NOW))
+
+        threads = [Thread(target=look) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == [expected] * 80
