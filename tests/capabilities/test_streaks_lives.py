@@ -154,7 +154,8 @@ def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) ->
     for day in answer["days"]:
         events = expected[day["date"]]
         assert day["points"] == sum(earned[event["id"]] for event in events), day
-        assert day["first_event"] == min((event["occurred_at"], event["id"]) for event in events)[1], day
+        if len(lived.zones) == 1:  # else an event of another day may lie in the same quarter of an hour
+            assert day["first_event"] == min((event["occurred_at"], event["id"]) for event in events)[1], day
     shown = asked.ask("streaks", id=who)["streaks"]["daily"]
     assert _audited(shown) == audited.streaks(log, asked.now, **calendar)
     for _ in range(3):

@@ -130,5 +130,8 @@ def _day(plan: Plan, trial: State, slots: dict[int, int], held_back: dict[int, i
         quarter, hour = at - into % QUARTER, at - into % HOUR
         return slots[quarter] if quarter in slots else slots[hour]
     day = local_day(zone or plan.calendar.timezone, at, plan.day_start)
-    first = next((group[FIRST] for group in trial[NAMED].get(zone, ()) if group[FIRST_DAY] == day), at)
-    return day if is_alone(recorded) else held_back.get(first, day)
+    if is_alone(recorded):
+        return day
+    firsts = {name: each[FIRST] for name, groups in trial[NAMED].items() for each in groups if each[FIRST_DAY] == day}
+    # The events of zones that are not distinguished count with the last one that is.
+    return held_back.get(firsts[zone if zone in firsts else max(firsts)], day)
