@@ -145,7 +145,10 @@ class Journey:
         for _, at, zone, slot, group in stops:
             if zone:
                 if zone != here:
-                    self._name(zone, at)
+                    if here is not None:
+                        self._note_leap(here, zone, at)
+                    changes += (zone, at)
+                    del changes[: -2 * CHANGES_MAX]
                     here = zone
                 own = group[FIRST_DAY]
             else:
@@ -187,16 +190,10 @@ class Journey:
                 at = day * DAY + (slot + width) * QUARTER + self.day_start - 1
                 yield day // BLOCK_DAYS, at, day, slot, entry[place + 1 : place + 1 + self.sources]
 
-    def _name(self, zone: str, at: int) -> None:
-        """Go to another zone."""
-        if self.changes:
-            self._note_leap(self.changes[-2], zone, at)
-        self.changes += (zone, at)
-        del self.changes[: -2 * CHANGES_MAX]
-
     def _note_leap(self, before: str, after: str, at: int) -> None:
         # Whoever flies from Los Angeles to Auckland has most of a date less in their life: the one before they land.
-        if offset(after, at) - offset(before, at) < LEAP_FROM:
+        ahead, own = day_offset(after, at // DAY), day_offset(before, at // DAY)
+        if (offset(after, at) if ahead is None else ahead) - (offset(before, at) if own is None else own) < LEAP_FROM:
             return
         day = local_day(after, at, self.day_start) - 1
         far = all(abs(day - other) >= LEAP_EVERY_DAYS for other in self.leaps)
