@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -13,7 +14,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import InvalidValue, StoreFull, Unavailable
 from threadline.kernel.event import Event, Identifier, Receipt
-from threadline.surfaces.http.writer import LARGE_BYTES, SHARE_EVENTS, Writer
+from threadline.surfaces.http.writer import LARGE_BYTES, SHARE_EVENTS, SHARE_EVENTS_MIN, SHARE_SECONDS, Writer
 
 
 def event(key: str, user: str = "1") -> Event:
@@ -94,6 +95,26 @@ def test_a_large_request_takes_turns_with_small_ones(engine: Engine) -> None:
         assert all(len(group) <= 10 for group in recording.groups)
         place = next(i for i, group in enumerate(recording.groups) if "small" in group)
         assert place < len(recording.groups) - 1, "the small one did not wait for all of the large one"
+        await made.close()
+
+    asyncio.run(run())
+
+
+def test_a_person_whose_events_are_laborious_has_a_smaller_share_of_the_next_group(engine: Engine) -> None:
+    class Laborious(Recording):
+        def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
+            until = time.thread_time() + len(checked) * SHARE_SECONDS
+            while time.thread_time() < until:
+                pass
+            return super().record_checked(checked)
+
+    async def run() -> None:
+        recording = Laborious(engine)
+        made = writer(recording)
+        receipts = await made.record(recording.checked([f"k{i}" for i in range(2 * SHARE_EVENTS)]))
+        assert {each.status for each in receipts} == {"accepted"}
+        assert len(recording.groups[0]) == SHARE_EVENTS
+        assert {len(group) for group in recording.groups[1:]} == {SHARE_EVENTS_MIN}
         await made.close()
 
     asyncio.run(run())
