@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -31,6 +30,8 @@ class Recording:
         self.gate = threading.Event()
         self.gate.set()
         self.errors: dict[str, Exception] = {}
+        self.cpu_seconds = 0.0
+        """What all groups have taken of the processor, as the writer is told: nothing, or else a test says so."""
 
     def checked(self, keys: Sequence[str], user: str = "1") -> list[Checked]:
         return self.engine.recorder.check([event(key, user) for key in keys])
@@ -49,7 +50,12 @@ class Recording:
 
 
 def writer(engine: Recording, commit_events_max: int = 300, queue_events_max: int = 1_000) -> Writer:
-    return Writer(engine, commit_events_max=commit_events_max, queue_events_max=queue_events_max)  # type: ignore[arg-type]  # it records
+    return Writer(
+        engine,  # type: ignore[arg-type]  # it records
+        commit_events_max=commit_events_max,
+        queue_events_max=queue_events_max,
+        cpu_seconds=lambda: engine.cpu_seconds,
+    )
 
 
 async def started(
@@ -103,9 +109,7 @@ def test_a_large_request_takes_turns_with_small_ones(engine: Engine) -> None:
 def test_a_person_whose_events_are_laborious_has_a_smaller_share_of_the_next_group(engine: Engine) -> None:
     class Laborious(Recording):
         def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
-            until = time.thread_time() + len(checked) * SHARE_SECONDS
-            while time.thread_time() < until:
-                pass
+            self.cpu_seconds += len(checked) * SHARE_SECONDS
             return super().record_checked(checked)
 
     async def run() -> None:

@@ -60,11 +60,13 @@ class Writer:
         commit_events_max: int,
         queue_events_max: int,
         observe: Callable[[float], None] = lambda seconds: None,
+        cpu_seconds: Callable[[], float] = time.thread_time,
     ) -> None:
         self._engine = engine
         self._commit_events_max = commit_events_max
         self._queue_events_max = queue_events_max
         self._observe = observe
+        self._cpu_seconds = cpu_seconds
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "threadline-writer")
@@ -186,12 +188,12 @@ class Writer:
             await self._commit([piece])
 
     def _record(self, pieces: list[_Piece]) -> list[Receipt]:
-        began, cpu_began = time.perf_counter(), time.thread_time()
+        began, cpu_began = time.perf_counter(), self._cpu_seconds()
         receipts = self._engine.recorder.record_checked([one for _, part in pieces for one in part])
         self._observe(time.perf_counter() - began)
         share = 2 * self._share  # of a smaller group most is the cost of a commit: it says little of its events
         if len(receipts) >= SHARE_EVENTS_MIN:
-            share = int(SHARE_SECONDS * len(receipts) / max(time.thread_time() - cpu_began, 1e-9))
+            share = int(SHARE_SECONDS * len(receipts) / max(self._cpu_seconds() - cpu_began, 1e-9))
         self._share = max(SHARE_EVENTS_MIN, min(SHARE_EVENTS, share))
         return receipts
 
