@@ -22,19 +22,19 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "no aggregate": (
         "features:\n  spend:\n    events: buy",
-        "3: feature 'spend' has no aggregate; add a line such as `aggregate: count`",
+        "2: feature 'spend' needs `aggregate`: how events become a value, such as count",
     ),
     "unknown aggregate": (
         "features:\n  spend: {aggregate: summ, events: buy, of: total}",
-        "2: feature 'spend': unknown aggregate 'summ'; did you mean 'sum'?",
+        "2: feature 'spend': `aggregate` cannot be 'summ'; did you mean 'sum'?",
     ),
     "far from any aggregate": (
         "features:\n  spend: {aggregate: kurtosis}",
-        "2: feature 'spend': unknown aggregate 'kurtosis'; choose from " + ", ".join(sorted(AGGREGATES)),
+        "2: feature 'spend': `aggregate` cannot be 'kurtosis'; choose from " + ", ".join(sorted(AGGREGATES)),
     ),
     "no events": (
         "features:\n  visits: {aggregate: count}",
-        "2: feature 'visits' has no events; add `events: purchase_completed`, a list, or `events: any`",
+        "2: feature 'visits': 'count' needs `events`: add `events: purchase_completed`, a list, or `events: any`",
     ),
     "no value": (
         "features:\n  spend: {aggregate: sum, events: {buy: null}}",
@@ -46,15 +46,21 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a duration": (
         "features:\n  visits: {aggregate: count, events: page, window: 30 days}",
-        "2: feature 'visits': `window`: '30 days' is not a duration; write it like 30d, 12h or 1y or lifetime",
+        (
+            "2: feature 'visits': `window` must be a duration from 1m to 10y, such as 30d: '30 days' is not a "
+            "duration; write it like 30d, 12h or 1y; or write `lifetime` for all time"
+        ),
     ),
     "a bare number of days": (
         "features:\n  visits: {aggregate: count, events: page, stale_after: 30}",
-        "2: feature 'visits': `stale_after`: '30' is not a duration; write it like 30d, 12h or 1y",
+        "2: feature 'visits': `stale_after` must be a duration, such as 30d",
     ),
     "a window too long": (
         "features:\n  visits: {aggregate: count, events: page, window: 11y}",
-        "2: feature 'visits': a window is between 1m and 10y; write `lifetime` for all time",
+        (
+            "2: feature 'visits': `window` must be a duration from 1m to 10y, such as 30d; or write `lifetime` "
+            "for all time"
+        ),
     ),
     "unknown operator": (
         "features:\n  visits: {aggregate: count, events: page, where: {price: {above: 3}}}",
@@ -129,7 +135,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a ratio of one": (
         "features:\n  rate: {aggregate: ratio, numerator: has_purchased}",
-        "2: feature 'rate': a ratio needs `denominator`: the name of a feature, or aggregate and events in place",
+        "2: feature 'rate': 'ratio' needs `denominator`: the name of a feature, or aggregate and events in place",
     ),
     "a ratio of something unknown": (
         "features:\n  rate: {aggregate: ratio, numerator: has_purchased, denominator: recency_day}",
@@ -179,14 +185,14 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a ratio of itself": (
         "features:\n  a: &a\n    aggregate: ratio\n    numerator: has_purchased\n    denominator: *a",
-        "5: feature 'a': a ratio cannot be its own `denominator`",
+        "5: feature 'a': `denominator` is an alias of what it stands in; write it out",
     ),
     "a ratio within itself": (
         (
             "features:\n  a: &a\n    aggregate: ratio\n    denominator: has_purchased\n    numerator:\n"
             "      aggregate: ratio\n      numerator: has_purchased\n      denominator: *a"
         ),
-        "8: feature 'a.numerator': a ratio cannot be its own `denominator`",
+        "8: feature 'a': `numerator.denominator` is an alias of what it stands in; write it out",
     ),
     "half a character in an event": (
         'features:\n  a: {aggregate: count,\n    events: "\\ud800"}',
@@ -237,7 +243,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "an unknown option of any": (
         "features:\n  a: {aggregate: count, events: {any: {nonsense: 5}}}",
-        "2: feature 'a', event 'any': unknown key 'nonsense'; choose from sign, value, where",
+        "2: feature 'a': `events.any`: unknown key 'nonsense'; choose from sign, value, where",
     ),
     "any without a value": (
         "features:\n  a: {aggregate: sum, events: {any: {sign: -1}}}",
@@ -253,7 +259,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a sign": (
         "features:\n  a: {aggregate: sum, of: total, events: {buy: {sign: -2}}}",
-        "2: feature 'a', event 'buy': `sign` is 1 or -1",
+        "2: feature 'a': `events.buy.sign` must be 1 or -1",
     ),
     "a sign on a text": (
         "features:\n  a: {aggregate: last, of: total, events: {buy: {sign: -1}}}",
@@ -261,30 +267,39 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a path": (
         "features:\n  a: {aggregate: last, of: order..total, events: buy}",
-        "2: feature 'a': a path names a property, such as `total`, `order.total` or `context.ip`",
+        (
+            "2: feature 'a': `of` must be the path of a property, such as `total`, `order.total` or "
+            "`context.ip`, and 'order..total' is not"
+        ),
     ),
     "a part": (
         "features:\n  a: {aggregate: score, parts: {recency_days: {weight: 3}}}",
-        "2: feature 'a', part 'recency_days' needs half, e.g. {weight: 30, half: 14}",
+        "2: feature 'a': `parts.recency_days` needs `half`, such as 14",
     ),
     "a rate": (
         "currencies:\n  total_in: USD\n  rates:\n    EUR: dear",
-        '4: the rate of EUR must be a decimal above 0: how many USD 1 EUR is, such as "1.08"',
+        (
+            '4: `currencies`: `rates.EUR` must be a decimal above 0, such as "1.08": how much of `total_in` '
+            "one is, and 'dear' is not"
+        ),
     ),
     "rates into nothing": (
         "currencies:\n  rates: {}",
-        "2: `rates` need a currency to convert into; add `total_in: USD`",
+        "2: `currencies`: `rates` need a currency to convert into; add `total_in: USD`",
     ),
     "a currency": (
         "currencies: {total_in: usd}",
-        "1: 'usd' is not a currency code; write one in capitals, such as USD",
+        "1: `currencies`: `total_in` must be the code of a currency in capitals, such as USD, and 'usd' is not",
     ),
     "a zone": (
         "timezone: Europe/Roma",
-        "1: 'Europe/Roma' is not a time zone; write an IANA name such as Europe/Rome",
+        "1: `timezone` must be an IANA name such as Europe/Rome, and 'Europe/Roma' is not",
     ),
     "a delay": (
         "campaigns: {ignored_after: a week}",
-        "1: `ignored_after`: 'a week' is not a duration; write it like 30d, 12h or 1y",
+        (
+            "1: `campaigns`: `ignored_after` must be a duration, such as 30d: 'a week' is not a duration; write "
+            "it like 30d, 12h or 1y"
+        ),
     ),
 }

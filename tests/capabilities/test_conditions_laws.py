@@ -13,8 +13,8 @@ from tests.capabilities.conditions_drawn import traits, trees
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features import projection
-from threadline.capabilities.features.loading import read_features
-from threadline.capabilities.memory.loading import derivations_of
+from threadline.capabilities.features.definition import read_features
+from threadline.capabilities.memory.definition import derivations_of
 from threadline.capabilities.memory.projection import facts_of, make_makers
 from threadline.capabilities.rules.deciding import decide
 from threadline.capabilities.rules.loading import read_book

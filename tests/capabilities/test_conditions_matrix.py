@@ -18,7 +18,7 @@ from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
 from threadline.capabilities.definitions import Document, Plain
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.deciding import decide
-from threadline.capabilities.rules.reading import rule_of_json, set_of_json
+from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.kernel.event import Event, Recorded
 
 PAGE = (Path(__file__).parents[2] / "docs" / "conditions.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.capabilities.features import campaigns_projection, ignored_policy
+from threadline.capabilities.features import campaigns, campaigns_projection, ignored_policy
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
 from threadline.engine.recording.emission import stays
 from threadline.kernel.event import Event, Recorded
@@ -166,7 +166,7 @@ def test_what_names_no_campaign_sets_no_timer(campaign: object) -> None:
     thread = Thread()
     delivered(thread, campaign)
     engaged(thread, campaign)
-    assert (thread.timers, thread.state) == ({}, {})
+    assert (thread.timers, thread.state) == ({}, [])
 
 
 def test_a_number_and_its_text_name_one_campaign() -> None:
@@ -199,7 +199,7 @@ def test_one_event_per_campaign_and_none_after_engagement(script: list[tuple[str
     thread = Thread()
     for kind, campaign, day, pause in script:
         thread.wait(thread.now + pause * DAY)
-        known_engaged = {name for name, times in thread.state.items() if times[1] is not None}
+        known_engaged = {name for _, name, _, engaged_at, _ in thread.state if engaged_at is not None}
         before = len(thread.ignored)
         thread.add(kind, {"campaign_id": campaign}, T0 + day * DAY - 20 * DAY)
         assert not {each.key for each in thread.ignored[before:]} & known_engaged
@@ -253,6 +253,19 @@ def test_campaigns_are_bounded_in_any_order() -> None:
     state = folded(events)
     assert len(state) == CAMPAIGNS_MAX
     assert state == folded(events[::-1])
+
+
+def test_a_campaign_beyond_the_bound_costs_one_hash_and_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed, hash_of = list[str](), campaigns._hash
+    monkeypatch.setattr(campaigns, "_hash", lambda campaign: hashed.append(campaign) or hash_of(campaign))
+    # Each of them drops another one, which is the most that somebody can ask for.
+    ids = sorted(map(str, range(3 * CAMPAIGNS_MAX)), key=hash_of, reverse=True)
+    state = CAMPAIGNS.empty()
+    for number, id in enumerate(ids):
+        event = Event(type="campaign_delivered", identifiers=(), occurred_at=T0, key=id, properties={"campaign_id": id})
+        state = CAMPAIGNS.after(state, Recorded(event, f"{number:032x}", "t", number, T0))
+    assert hashed == ids
+    assert [campaign for _, campaign, *_ in state] == ids[: -CAMPAIGNS_MAX - 1 : -1]
 
 
 def test_a_view_tells_what_became_of_each_campaign() -> None:

@@ -10,7 +10,7 @@ import yaml
 from tests.capabilities.features_mistakes import FILE, MISTAKES
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features import load_definitions, projection, read_definitions
-from threadline.capabilities.features.loading import read_features
+from threadline.capabilities.features.definition import read_features
 from threadline.kernel.errors import InvalidDefinition
 
 

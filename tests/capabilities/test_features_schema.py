@@ -12,10 +12,10 @@ import yaml
 
 from tests.capabilities.features_mistakes import FILE, MISTAKES
 from threadline.capabilities.definitions import schema
-from threadline.capabilities.features import read_definitions, sections
+from threadline.capabilities.features import SECTIONS, read_definitions
 from threadline.capabilities.features.definition import AGGREGATES
 
-VALIDATOR = jsonschema_rs.Draft202012Validator(schema(sections()))
+VALIDATOR = jsonschema_rs.Draft202012Validator(schema(SECTIONS))
 SHIPPED: Any = yaml.safe_load(
     resources.files("threadline.capabilities.features").joinpath("shipped.yaml").read_text(encoding="utf-8")
 )
@@ -63,4 +63,4 @@ def test_the_schema_refuses_what_an_editor_can_see(mistake: str) -> None:
 
 
 def test_the_schema_offers_every_aggregate() -> None:
-    assert schema(sections())["$defs"]["feature"]["properties"]["aggregate"]["enum"] == list(AGGREGATES)
+    assert schema(SECTIONS)["$defs"]["feature"]["properties"]["aggregate"]["enum"] == list(AGGREGATES)

@@ -54,11 +54,11 @@ def test_topics_take_over_what_they_leave_out() -> None:
         ("interests:\n  topics:\n    " + "x" * 51 + ": {}", "`topics`: a key must be text of 1 to 50 characters"),
         (
             "interests:\n  events:\n    viewed: {scopes: {a: b}}",
-            "`events.viewed` needs one of `topic` and `topic_from`",
+            "`events.viewed` needs `topic` or `topic_from`",
         ),
         (
             "interests:\n  events:\n    viewed: {topic: a, topic_from: b}",
-            "`events.viewed` needs one of `topic` and `topic_from`",
+            "`events.viewed` has both `topic` and `topic_from`; keep one",
         ),
         ("interests:\n  events:\n    viewed: false", "does not ship and cannot be left out"),
         ("interests:\n  events:\n    threadline.viewed: {topic: a}", "are Threadline's own"),

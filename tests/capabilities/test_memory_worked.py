@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from threadline.capabilities.definitions.declaring import struct
 from threadline.capabilities.memory import TYPES, projection, read_derivations
-from threadline.capabilities.memory.definition import AGGREGATES, CERTAINTY
-from threadline.capabilities.memory.reading import KEYS
+from threadline.capabilities.memory.definition import AGGREGATES, CERTAINTY, Derivation
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.time import parse_time
@@ -114,7 +114,9 @@ def test_every_derivation_that_ships_is_in_the_page() -> None:
 
 def test_options_aggregates_and_sources_are_in_the_page() -> None:
     options, aggregates = tables(section("Declare a derivation"))
-    assert {name for row in options for name in re.findall(r"`(\w+)`", row["option"])} == set(KEYS)
+    assert {name for row in options for name in re.findall(r"`(\w+)`", row["option"])} == set(
+        struct(Derivation).schema["properties"]
+    )
     assert {name for row in aggregates for name in re.findall(r"`(\w+)`", row["aggregate"])} == set(AGGREGATES)
     (sources,) = tables(section("Sources and confidence"))
     shown = [

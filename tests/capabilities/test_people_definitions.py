@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from threadline.capabilities.definitions import Definitions, schema
-from threadline.capabilities.people.definition import JUNK, KINDS, rules
-from threadline.capabilities.people.schema import IDENTIFIERS_SECTION
+from threadline.capabilities.people.definition import IDENTIFIERS_SECTION, JUNK, KINDS, rules
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Identifier
 from threadline.kernel.identity import IdentifierKind, IdentityRules
@@ -34,39 +33,39 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "an unknown option": (
         "identifiers:\n  email:\n    limitt: 3",
-        "3: `identifiers`, kind 'email': unknown key 'limitt'; did you mean 'limit'?",
+        "3: `identifiers`, 'email': unknown key 'limitt'; did you mean 'limit'?",
     ),
     "a limit in words": (
         "identifiers:\n  email: {limit: '3'}",
-        "2: `identifiers`, kind 'email': `limit` must be a whole number, 1 to 64",
+        "2: `identifiers`, 'email': `limit` must be a whole number from 1 to 64",
     ),
     "a limit of none": (
         "identifiers:\n  email: {limit: 0}",
-        "2: `identifiers`, kind 'email': `limit` must be a whole number, 1 to 64",
+        "2: `identifiers`, 'email': `limit` must be a whole number from 1 to 64",
     ),
     "a limit below none": (
         "identifiers:\n  email: {limit: -3}",
-        "2: `identifiers`, kind 'email': `limit` must be a whole number, 1 to 64",
+        "2: `identifiers`, 'email': `limit` must be a whole number from 1 to 64",
     ),
     "a limit that is a switch": (
         "identifiers:\n  email: {limit: true}",
-        "2: `identifiers`, kind 'email': `limit` must be a whole number, 1 to 64",
+        "2: `identifiers`, 'email': `limit` must be a whole number from 1 to 64",
     ),
     "a priority below the strongest": (
         "identifiers:\n  email: {priority: -5}",
-        "2: `identifiers`, kind 'email': `priority` must be a whole number, 0 to 1000",
+        "2: `identifiers`, 'email': `priority` must be a whole number from 0 to 1,000",
     ),
     "a form": (
         "identifiers:\n  email: {normalise: upper}",
-        "2: `identifiers`, kind 'email': `normalise` must be strip or email or phone",
+        "2: `identifiers`, 'email': `normalise` cannot be 'upper'; choose from email, phone, strip",
     ),
     "a switch": (
         "identifiers:\n  email: {identifying: 0}",
-        "2: `identifiers`, kind 'email': `identifying` must be true or false",
+        "2: `identifiers`, 'email': `identifying` must be true or false",
     ),
     "a kind of nothing": (
         "identifiers:\n  email:",
-        "2: `identifiers`, kind 'email' must be a mapping, `key: value` on lines of its own",
+        "2: `identifiers`, 'email' must be a mapping, `key: value` on lines of its own",
     ),
     "a kind twice": (
         "identifiers:\n  email: {limit: 1}\n  email: {limit: 2}",
@@ -82,15 +81,18 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "junk that is no list": (
         "identifiers:\n  junk: nobody",
-        "2: `identifiers`: 'junk' must be a list, such as `junk: [...]`",
+        "2: `identifiers`, 'junk' must be a list, such as [guest]",
     ),
     "junk that is no text": (
         "identifiers:\n  junk: [nobody,\n    [x]]",
-        "3: `identifiers`: the entries of 'junk' must be text",
+        "3: `identifiers`, 'junk': `[1]` must be text",
     ),
     "somebody blocked without a kind": (
         "identifiers:\n  blocked: [info@example.com]",
-        "2: `identifiers`: blocked 'info@example.com' must be kind:value, such as email:info@example.com",
+        (
+            "2: `identifiers`, 'blocked': `[0]` must be kind:value, such as email:info@example.com, "
+            "and 'info@example.com' is not"
+        ),
     ),
 }
 

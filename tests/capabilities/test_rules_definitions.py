@@ -14,9 +14,8 @@ from tests.capabilities.asked import Asked
 from threadline.capabilities.definitions import Definitions, schema
 from threadline.capabilities.people.definition import rules
 from threadline.capabilities.rules.actions import KINDS, SYNONYMS
+from threadline.capabilities.rules.definition import RULES_SECTION, SETS_SECTION, rule_of_json, set_of_json
 from threadline.capabilities.rules.loading import read_book
-from threadline.capabilities.rules.reading import rule_of_json, set_of_json
-from threadline.capabilities.rules.schema import RULES_SECTION, SETS_SECTION
 from threadline.engine.definition_history import DefinitionHistory
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
@@ -46,74 +45,91 @@ def action(text: str) -> str:
 
 
 MISTAKES = [
-    ("rules: {A b: {}}", "t.yaml:1: 'A b' is not a valid rule id; use lower-case letters, digits, - and _"),
-    ("rules: {a: 7}", "t.yaml:1: a rule is a mapping, `key: value`"),
-    (rule("prority: 7"), "t.yaml:2: a rule: unknown key 'prority'; did you mean 'priority'?"),
-    ("rules:\n  a: {priority: 7}", "t.yaml:2: a rule has one of `conditions`"),
-    (rule("version: 0"), "t.yaml:2: `version` is a whole number from 1 to 99,999,999"),
-    (rule("version: '1'"), "t.yaml:2: `version` is a whole number"),
-    (rule("priority: 1.5"), "t.yaml:2: `priority` is a whole number from -1,000,000 to 1,000,000"),
-    (rule("name: " + "x" * 201), "t.yaml:2: `name` is a text of at most 200 characters"),
-    (rule("effective_from: soon"), "t.yaml:2: `effective_from` is a time, such as 2026-03-01T12:00:00Z: 'soon'"),
-    (rule("effective_from: 7"), "t.yaml:2: `effective_from` is a time"),
+    ("rules: {A b: {}}", "t.yaml:1: 'A b' is not a valid rule name; use lower-case letters, digits, - and _"),
+    ("rules: {a: 7}", "t.yaml:1: rule 'a' must be a mapping, `key: value`"),
+    (rule("prority: 7"), "t.yaml:2: rule 'a': unknown key 'prority'; did you mean 'priority'?"),
+    ("rules:\n  a: {priority: 7}", "t.yaml:2: rule 'a' needs `conditions` or `model`"),
+    (rule("version: 0"), "t.yaml:2: rule 'a': `version` must be a whole number from 1 to 99,999,999"),
+    (rule("version: '1'"), "t.yaml:2: rule 'a': `version` must be a whole number"),
+    (rule("priority: 1.5"), "t.yaml:2: rule 'a': `priority` must be a whole number from -1,000,000 to 1,000,000"),
+    (rule("name: " + "x" * 201), "t.yaml:2: rule 'a': `name` must be text of 0 to 200 characters"),
+    (rule("effective_from: soon"),
+     "t.yaml:2: rule 'a': `effective_from` must be a time, such as 2026-03-01T12:00:00Z: 'soon'"),
+    (rule("effective_from: 7"), "t.yaml:2: rule 'a': `effective_from` must be a time"),
     (
         rule("effective_from: 2026-03-02, effective_until: 2026-03-02"),
-        "t.yaml:2: `effective_until` is not after `effective_from`",
+        "t.yaml:2: rule 'a': `effective_until` is not after `effective_from`",
     ),
     (
         "rules:\n  a:\n    conditions:\n      - x\n",
-        "t.yaml:3: a condition is a mapping, such as {field: traits.plan, equals: pro}",
+        "t.yaml:3: rule 'a': `conditions` must be a condition, such as {field: traits.plan, equals: pro}",
     ),
     (
         "rules:\n  a:\n    conditions:\n      all:\n        - {field: tags, contain: x}\n",
-        "t.yaml:5: unknown operator 'contain'; did you mean 'contains'?",
+        "t.yaml:5: rule 'a': `conditions`: unknown operator 'contain'; did you mean 'contains'?",
     ),
-    (rule("actions: {}"), "t.yaml:2: `actions` is a list of at most 20"),
-    (rule(f"actions: [{', '.join(['{tag: {tag: x}}'] * 21)}]"), "t.yaml:2: `actions` is a list of at most 20"),
-    (action("tag"), "t.yaml:5: an action is a mapping with one key, such as {tag: {tag: vip}}"),
-    (action("{tags: {tag: x}}"), "t.yaml:5: unknown action 'tags'; did you mean 'tag'?"),
-    (action("{tag: x}"), "t.yaml:5: `tag` takes parameters, such as {tag: …}"),
-    (action("{tag: {tga: x}}"), "t.yaml:5: `tag`: unknown parameter 'tga'; did you mean 'tag'?"),
-    (action("{tag: {}}"), "t.yaml:5: `tag` needs `tag`"),
-    (action("{tag: {tag: ''}}"), "t.yaml:5: `tag` takes a text of 1 to 512 bytes"),
-    (action("{award_points: {points: 0}}"), "t.yaml:5: `points` takes a whole number of 1 to 1,000,000,000,000"),
-    (action("{set_value: {value: 1}}"), "t.yaml:5: `set_value` takes either `trait` or `fact`"),
-    (action("{set_value: {trait: a, fact: b, value: 1}}"), "t.yaml:5: `set_value` takes either `trait` or `fact`"),
-    (action("{call_webhook: {payload: {}}}"), "t.yaml:5: `call_webhook` takes either `destination` or `url`"),
-    (action("{call_webhook: {url: ftp://x}}"), "t.yaml:5: `url` takes an address that begins with https:// or http://"),
-    (action("{log_event: {message: x, level: loud}}"), "t.yaml:5: `level` is one of debug, info, warning, error"),
-    (action("{emit_event: {type: points_earned}}"), "t.yaml:5: `type` cannot be 'points_earned', which only"),
-    (action("{emit_event: {type: decision_made}}"), "t.yaml:5: `type` cannot be 'decision_made'"),
-    (action("{emit_event: {type: threadline.x}}"), "t.yaml:5: `type` cannot be 'threadline.x'"),
-    (action("{tag: {tag: '${event.propertis.x}'}}"), "t.yaml:5: ${event.propertis.x}: an event has type, source"),
-    (action("{tag: {tag: '${}'}}"), "t.yaml:5: ${}: a field is a path"),
-    (action("{tag: {tag: " + "x" * 1_001 + "}}"), "t.yaml:5: a text has at most 1000 characters"),
-    (action("{emit_event: {type: x, properties: {n: 18446744073709551616}}}"), "t.yaml:5: a number has 64 bits"),
+    (rule("actions: {}"), "t.yaml:2: rule 'a': `actions` must be a list of 0 to 20"),
+    (rule(f"actions: [{', '.join(['{tag: {tag: x}}'] * 21)}]"),
+     "t.yaml:2: rule 'a': `actions` must be a list of 0 to 20"),
+    (action("tag"), "t.yaml:5: rule 'a': `actions[0]` must be a mapping with one key, such as {tag: {tag: vip}}"),
+    (action("{tags: {tag: x}}"), "t.yaml:5: rule 'a': `actions`: unknown action 'tags'; did you mean 'tag'?"),
+    (action("{tag: x}"), "t.yaml:5: rule 'a': `actions`: `tag` takes parameters, such as {tag: …}"),
+    (action("{tag: {tga: x}}"), "t.yaml:5: rule 'a': `actions`: `tag`: unknown parameter 'tga'; did you mean 'tag'?"),
+    (action("{tag: {}}"), "t.yaml:5: rule 'a': `actions`: `tag` needs `tag`"),
+    (action("{tag: {tag: ''}}"), "t.yaml:5: rule 'a': `actions`: `tag` takes a text of 1 to 512 bytes"),
+    (action("{award_points: {points: 0}}"),
+     "t.yaml:5: rule 'a': `actions`: `points` takes a whole number of 1 to 1,000,000,000,000"),
+    (action("{set_value: {value: 1}}"), "t.yaml:5: rule 'a': `actions`: `set_value` takes either `trait` or `fact`"),
+    (action("{set_value: {trait: a, fact: b, value: 1}}"),
+     "t.yaml:5: rule 'a': `actions`: `set_value` takes either `trait` or `fact`"),
+    (action("{call_webhook: {payload: {}}}"),
+     "t.yaml:5: rule 'a': `actions`: `call_webhook` takes either `destination` or `url`"),
+    (action("{call_webhook: {url: ftp://x}}"),
+     "t.yaml:5: rule 'a': `actions`: `url` takes an address that begins with https:// or http://"),
+    (action("{log_event: {message: x, level: loud}}"),
+     "t.yaml:5: rule 'a': `actions`: `level` is one of debug, info, warning, error"),
+    (action("{emit_event: {type: points_earned}}"),
+     "t.yaml:5: rule 'a': `actions`: `type` cannot be 'points_earned', which only"),
+    (action("{emit_event: {type: decision_made}}"), "t.yaml:5: rule 'a': `actions`: `type` cannot be 'decision_made'"),
+    (action("{emit_event: {type: threadline.x}}"), "t.yaml:5: rule 'a': `actions`: `type` cannot be 'threadline.x'"),
+    (action("{tag: {tag: '${event.propertis.x}'}}"),
+     "t.yaml:5: rule 'a': `actions`: ${event.propertis.x}: an event has type, source"),
+    (action("{tag: {tag: '${}'}}"), "t.yaml:5: rule 'a': `actions`: ${}: a field is a path"),
+    (action("{tag: {tag: " + "x" * 1_001 + "}}"), "t.yaml:5: rule 'a': `actions`: a text has at most 1000 characters"),
+    (action("{emit_event: {type: x, properties: {n: 18446744073709551616}}}"),
+     "t.yaml:5: rule 'a': `actions`: a number has 64 bits"),
     (
         "rules:\n  a:\n    conditions:\n      all:\n        - {field: traits.country, not_equals: no}",
         "t.yaml:5: YAML reads no as false; write false, or put 'no' in quotes",
     ),
-    (action("{emit_event: {type: x, properties: {n: .nan}}}"), "t.yaml:2: nan is not a number that JSON can hold"),
+    (action("{emit_event: {type: x, properties: {n: .nan}}}"),
+     "t.yaml:2: rule 'a': nan is not a number that JSON can hold"),
     (
         action("{store_decision: {result: a}}\n      - {store_decision: {result: b}}"),
-        "t.yaml:6: a rule stores one decision; put further parameters into the first",
+        "t.yaml:6: rule 'a': `actions`: a rule stores one decision; put further parameters into the first",
     ),
     (
         "rules:\n  a: {conditions: {field: tags, in: [" + ", ".join(["'" + "x" * 900 + "'"] * 80) + "]}}",
-        "t.yaml:2: the rule has 72,",
+        "t.yaml:2: rule 'a': the rule has 72,",
     ),
-    ("rule_sets: {s: {events: [x]}}", "t.yaml:1: `rules` is a list of 1 to 20,000 names"),
-    ("rule_sets: {s: {rules: [x], events: []}}", "t.yaml:1: `events` is a list of 1 to 200 names"),
+    ("rule_sets: {s: {events: [x]}}", "t.yaml:1: rule set 's' needs `rules`: ids of rules"),
+    ("rule_sets: {s: {rules: [x], events: []}}",
+     "t.yaml:1: rule set 's': `events` must be a list of 1 to 200, and it is empty"),
     (GOOD + "  S: {events: [x], rules: [a]}", "t.yaml:5: 'S' is not a valid rule set name"),
-    (GOOD + "  t: {events: [x, x], rules: [a]}", "t.yaml:5: 'x' is listed twice; keep one"),
-    (GOOD + "  t: {events: [threadline.x], rules: [a]}", "t.yaml:5: 'threadline.x' is Threadline's own"),
-    (GOOD + "  t: {events: [7], rules: [a]}", "t.yaml:5: 7 is a text; write it in quotes"),
-    (GOOD + "  t: {events: [x], rules: [A]}", "t.yaml:5: 'A' is not a valid rule id"),
+    (GOOD + "  t: {events: [x, x], rules: [a]}", "t.yaml:5: rule set 't': `events`: 'x' is listed twice; keep one"),
+    (GOOD + "  t: {events: [threadline.x], rules: [a]}",
+     "t.yaml:5: rule set 't': `events`: 'threadline.x' is Threadline's own"),
+    (GOOD + "  t: {events: [7], rules: [a]}",
+     "t.yaml:5: rule set 't': `events[0]` must be text of 1 to 200 characters; write it in quotes"),
+    (GOOD + "  t: {events: [x], rules: [A]}", "t.yaml:5: rule set 't': `rules[0]` must be a rule id of"),
     (GOOD + "  t: {events: [x], rules: [b]}", "t.yaml:5: rule set 't' names the rule 'b', which is not declared"),
-    (GOOD + "  t: {events: [x], rules: [a], policy: some}", "t.yaml:5: `policy` is one of all, first"),
-    (GOOD + "  t: {events: [x], rules: [a], record: some}", "t.yaml:5: `record` is one of matched, all"),
-    (GOOD + "  t: {events: [x], rules: [a], historical: 1}", "t.yaml:5: `historical` is true or false"),
-    (GOOD + "  t: {events: [x], rules: [a], polcy: all}", "t.yaml:5: a rule set: unknown key 'polcy'; did you mean"),
+    (GOOD + "  t: {events: [x], rules: [a], policy: some}",
+     "t.yaml:5: rule set 't': `policy` cannot be 'some'; choose from all, first"),
+    (GOOD + "  t: {events: [x], rules: [a], record: some}",
+     "t.yaml:5: rule set 't': `record` cannot be 'some'; choose from all, matched"),
+    (GOOD + "  t: {events: [x], rules: [a], historical: 1}",
+     "t.yaml:5: rule set 't': `historical` must be true or false"),
+    (GOOD + "  t: {events: [x], rules: [a], polcy: all}", "t.yaml:5: rule set 't': unknown key 'polcy'; did you mean"),
 ]  # fmt: skip
 
 
@@ -149,7 +165,7 @@ def test_json_says_where_a_mistake_is() -> None:
         rule_of_json("a", {"conditions": conditions})
     with pytest.raises(InvalidDefinition, match=re.escape("rule.actions[1].tag.tag: `tag` takes a text")):
         rule_of_json("a", {"conditions": {"field": "tags", "exists": True}, "actions": [GOOD_TAG, {"tag": {"tag": 7}}]})
-    with pytest.raises(InvalidDefinition, match=re.escape("rule_set.events[0]: 7 is a text")):
+    with pytest.raises(InvalidDefinition, match=re.escape("rule_set.events[0]: must be text")):
         set_of_json("s", {"events": [7], "rules": ["a"]})
 
 

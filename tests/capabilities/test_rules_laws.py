@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.laws.staging import CATALOGUE, Crash, CrashingStore, assert_log_is_whole, assert_refold_changes_nothing
 from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.rules import Book, decide
+from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.capabilities.rules.hashing import decision_hash, is_shortened, plain_step
 from threadline.capabilities.rules.policy import rules_policy
 from threadline.capabilities.rules.projection import TABLE
-from threadline.capabilities.rules.reading import rule_of_json, set_of_json
 from threadline.capabilities.rules.verifying import breaches
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue

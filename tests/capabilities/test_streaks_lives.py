@@ -94,11 +94,11 @@ class Lived:
 
     def person(self, name: str) -> Any:
         """Whoever has this identifier now."""
-        return self.on.person("default", f"anonymous_id:{name}")
+        return self.on.reader.person("default", f"anonymous_id:{name}")
 
     def log(self, person: Any) -> list[Recorded]:
         """Every event of a person."""
-        found: list[Recorded] = self.on.events(person, limit=1_000)
+        found: list[Recorded] = self.on.reader.events(person, limit=1_000)
         assert len(found) < 1_000
         return found
 
@@ -222,3 +222,22 @@ def test_where_nothing_is_held_back_each_event_counts_for_its_own_local_day(rand
         fold(PLAN, state, Recorded(event, f"{number:032x}", "t", 1, at + random.randrange(LATE)))
     first, last = journey[0][0] // DAY - 1, journey[-1][0] // DAY + 1
     assert {date_of(day): events for day, _, events in day_records(PLAN, state, first, last)} == expected
+
+
+@settings(max_examples=200)
+@given(random=scenarios.randoms, count=st.integers(1, 120))
+def test_days_of_somebody_in_many_zones_at_once_are_what_the_auditor_reckons(random: Random, count: int) -> None:
+    begins = random.randrange(600, 620) * 32 * DAY + 2 * DAY
+    zones = random.sample([zone for zone in ZONES if zone], random.randrange(1, 8))
+    log = []
+    for number in range(count):
+        at = begins + random.randrange(3 * DAY)
+        context = {"timezone": random.choice(zones)} if random.random() < 0.7 else {}
+        event = Event(type="page", identifiers=(), occurred_at=at, key=str(number), context=context)
+        log.append(Recorded(event, f"{number:032x}", "t", number, at + random.randrange(LATE)))
+    state: State = {}
+    for recorded in random.sample(log, len(log)):
+        fold(PLAN, state, recorded)
+    records = day_records(PLAN, state, begins // DAY - 2, begins // DAY + 5)
+    expected = audited.days(told(log), begins + 9 * DAY)
+    assert {date_of(day): events for day, _, events in records} == {day: len(es) for day, es in expected.items()}

@@ -81,6 +81,14 @@ def words(name: str) -> list[str]:
     return [word.casefold() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
 
 
+def public_methods(source: Source) -> Iterator[tuple[str, int]]:
+    """Each class, and how many public methods it has."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            yield node.name, sum(not each.name.startswith("_") for each in methods)
+
+
 def functions(source: Source) -> Iterator[tuple[str, int]]:
     """Every function of a file and how many lines it has, from its ``def`` to its end."""
     for node in ast.walk(source.tree):

@@ -47,10 +47,8 @@ class Campaigns:
 
     def known(self, ref: str) -> dict[str, list[int | None]]:
         """When each campaign was first delivered, engaged with and ignored."""
-        state: dict[str, list[int | None]] = self.on.reader.person("default", ref).states[
-            self.on.catalogue.index["campaigns"]
-        ]
-        return state
+        state = self.on.reader.person("default", ref).states[self.on.catalogue.index["campaigns"]]
+        return {campaign: times for _, campaign, *times in state}
 
     def after(self, days: float) -> None:
         self.now += int(days * DAY)

@@ -16,7 +16,12 @@ from threadline.engine.folding.packing import body_of, encode_event
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.limits import CASCADE_EVENTS_MAX, LOGGED_EVENT_BYTES_MAX, LOGGED_KEY_LENGTH_MAX
+from threadline.kernel.limits import (
+    CASCADE_EVENTS_MAX,
+    EVENT_KEY_LENGTH_MAX,
+    LOGGED_EVENT_BYTES_MAX,
+    LOGGED_KEY_LENGTH_MAX,
+)
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.projection import Projection, Row
 from threadline.kernel.store import scan_pages
@@ -222,9 +227,10 @@ def test_the_limits_of_size_are_those_that_are_told() -> None:
     assert (fits.status, refused.code) == ("accepted", "too_large")
     assert f"{LOGGED_EVENT_BYTES_MAX + 1} bytes" in refused.message
     assert f"at most {LOGGED_EVENT_BYTES_MAX} " in refused.message
-    longest = "k" * LOGGED_KEY_LENGTH_MAX
-    fits, refused = on.recorder.record([event("page", WHO, longest), event("page", WHO, longest + "k")])
-    assert (fits.status, refused.code) == ("accepted", "invalid_key")
+    for most, source_type in ((EVENT_KEY_LENGTH_MAX, "external"), (LOGGED_KEY_LENGTH_MAX, "internal")):
+        keys = ("k" * most, "k" * (most + 1))
+        fits, refused = on.recorder.record([event("page", WHO, key, source_type=source_type) for key in keys])
+        assert (fits.status, refused.code) == ("accepted", "invalid_key")
     assert f"1 to {LOGGED_KEY_LENGTH_MAX} characters" in refused.message
 
 

@@ -285,3 +285,18 @@ def test_closing_waits_for_what_was_taken(engine: Engine) -> None:
         assert [each[0].status for each in await asyncio.gather(*tasks)] == ["accepted"] * 5
 
     asyncio.run(run())
+
+
+def test_whoever_waits_is_answered_if_no_group_can_be_made(engine: Engine) -> None:
+    async def run() -> None:
+        recording = Recording(engine)
+        made = writer(recording)
+        recording.likely_person = None  # type: ignore[assignment,method-assign]  # whoever asks fails
+        tasks = await started(recording, made, [["first"], ["second"]])
+        answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
+        assert [type(answer) for answer in answers] == [TypeError, TypeError]
+        del recording.likely_person
+        assert (await made.record(recording.checked(["third"])))[0].status == "accepted"
+        await made.close()
+
+    asyncio.run(run())

@@ -283,7 +283,7 @@ BAD = {
     "invalid_data": [ce(data=1, data_base64="AAEC"), ce(data_base64="%"), ce(data_base64=5), ce(data_base64="AAE")],
     "no_identifier": [ce(subject=...), ce(subject=None, userid="")],
     "reserved_type": [ce(type="threadline.person_merged")],
-    "event_name_too_long": [ce(type="t" * 201)],
+    "invalid_type": [ce(type="t" * 201)],
     "not_an_object": [5, None, "x", []],
     "too_large": [ce(data={"x": "y" * CLOUDEVENT_BYTES_MAX})],
     "number_out_of_range": [ce(data={"x": 2**64})],

@@ -62,7 +62,7 @@ BAD = {
     ],
     "unknown_type": [track(type=...), track(type=None), track(type="charge"), track(type=5), track(type=["track"]), {}],
     "no_event_name": [track(event=...), track(event=None), track(event="")],
-    "event_name_too_long": [track(event="e" * 201)],
+    "invalid_type": [track(event="e" * 201)],
     "reserved_type": [track(event="threadline.person_merged"), track(event="threadline.")],
     "no_identifier": [track(userId=...), track(userId=None), track(userId="", anonymousId=""),
                       {"type": "group", "groupId": "g", "traits": {"email": "office@initech.com"}},
@@ -74,7 +74,7 @@ BAD = {
     "no_group_id": [{"type": "group", "userId": "u"}, {"type": "group", "userId": "u", "groupId": ""}],
     "no_previous_id": [{"type": "alias", "userId": "u"}],
     "no_user_id": [{"type": "alias", "previousId": "a", "anonymousId": "b"}],
-    "message_id_too_long": [track(messageId="m" * 101)],
+    "invalid_key": [track(messageId="m" * 101)],
 }  # fmt: skip
 
 CASES = [(code, case) for code, cases in BAD.items() for case in cases]

@@ -216,7 +216,7 @@ def test_the_type_may_stand_in_a_column_and_be_renamed() -> None:
     assert event({"kind": "other"}, type=rule).type == "other"
     assert code({"kind": ""}, type=rule) == "missing_column"
     assert code({"kind": "threadline.split"}, type=rule) == "reserved_type"
-    assert code({"kind": "x" * 201}, type=rule) == "event_name_too_long"
+    assert code({"kind": "x" * 201}, type=rule) == "invalid_type"
 
 
 def test_people_are_named_by_any_columns() -> None:

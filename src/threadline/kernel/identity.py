@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
 
 from threadline.kernel.event import Identifier
-from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, THREADS_PER_PERSON_MAX
 
 MERGED = "threadline.person_merged"
 SPLIT = "threadline.person_split"
@@ -26,23 +30,30 @@ def is_kind(name: str) -> bool:
     return 0 < len(name) <= IDENTIFIER_KIND_LENGTH_MAX and ":" not in name and name.isprintable()
 
 
-@dataclass(frozen=True, slots=True)
-class IdentifierKind:
+class IdentifierKind(msgspec.Struct, frozen=True):
     """One kind of identifier. Events are kept in the thread of their identifier with the lowest ``priority``."""
 
     name: str
-    priority: int = 50
-    """0 is the strongest. It decides the thread of an event that carries several identifiers."""
-    limit: int = 5
-    """How many of this kind one person may have; a merge that would exceed it is quarantined."""
-    normalise: str = "strip"
+    priority: Annotated[
+        int,
+        Meta(
+            ge=0, le=1_000, description="The lowest decides whose thread an event with several identifiers is kept in."
+        ),
+    ] = 50
+    limit: Annotated[
+        int, Meta(ge=1, le=THREADS_PER_PERSON_MAX, description="How many of this kind one person may have.")
+    ] = 5
+    """A merge that would exceed it is quarantined."""
+    normalise: Literal["strip", "email", "phone"] = "strip"
     """``strip`` (blanks around), ``email`` (and case folded), ``phone`` (digits and a leading +)."""
-    identifying: bool = True
-    """False: recorded with the event but never used to find or join people."""
-    joins: bool = True
-    """False: it finds people, but only where nothing else in the event does, so that it never joins any."""
-    shared: bool = False
-    """True: the same value names the same human in every workspace (a common lead id)."""
+    identifying: Annotated[bool, Meta(description="Whether it finds and joins people.")] = True
+    joins: Annotated[
+        bool, Meta(description="False: it finds people only where nothing else in an event does, so it joins nobody.")
+    ] = True
+    shared: Annotated[bool, Meta(description="The same value names the same human in every workspace.")] = False
+
+
+_OTHER = IdentifierKind("external_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,7 @@ class IdentityRules:
     kinds: Mapping[str, IdentifierKind]
     junk: frozenset[str]
     """Case-folded values that name nobody, such as ``null`` or ``undefined``."""
-    default: IdentifierKind = IdentifierKind("external_id")
+    default: IdentifierKind = _OTHER
     blocked: frozenset[Identifier] = field(default=frozenset())
     """Single identifiers declared non-identifying, such as a shared mailbox."""
 
@@ -102,5 +113,3 @@ def _phone(value: str) -> str:
 
 
 _NORMALISE: Mapping[str, Callable[[str], str]] = {"strip": str.strip, "email": _email, "phone": _phone}
-FORMS = tuple(_NORMALISE)
-"""What `IdentifierKind.normalise` may be."""

@@ -17,27 +17,50 @@ from threadline.kernel.limits import (
 from threadline.kernel.store import Batch, Key, LogEntry, Put
 
 _ID_LENGTH = 32
-_is_hex_id = re.compile(r"[0-9a-f]{32}").fullmatch
+_is_hex = re.compile(r"[0-9a-f]+").fullmatch
+_EVENT_KEYS_MAX = 2 * _ID_LENGTH + KEY_BYTES_MAX
+"""What id, thread and type of an event may have together."""
 _INTEGER_START, _INTEGER_END = -(2**63), 2**63
 
 
 def check_batches(batches: Sequence[Batch]) -> None:
     """Raise `LimitExceeded` or `InvalidValue` if any of these batches could not be kept by every store."""
+    _check_entries([entry for batch in batches for entry in batch.events])
     for place, batch in enumerate(batches):
-        assert set(batch.builds_on) <= set(range(place)), "a batch builds on earlier ones only"
-        count = 2 * len(batch.events) + len(batch.writes)
+        events, writes = batch.events, batch.writes
+        assert not batch.builds_on or 0 <= min(batch.builds_on) <= max(batch.builds_on) < place, (
+            "a batch builds on earlier ones only"
+        )
+        count = 2 * len(events) + len(writes)
         if count > BATCH_WRITES_MAX:
             raise LimitExceeded(f"a batch has {count} writes (an event counts as two); at most {BATCH_WRITES_MAX} fit")
-        size = sum(map(_event_bytes, batch.events))
-        keys = set()
-        for write in batch.writes:
-            size += _item_bytes(write.key, write.value if isinstance(write, Put) else b"")
-            keys.add(write.key)
-        if len(keys) != len(batch.writes):
+        items = sum([_item_bytes(each.key, each.value if each.__class__ is Put else b"") for each in writes])
+        if len(writes) > 1 and len({write.key for write in writes}) != len(writes):
             # Which of two writes of one item a condition would see differs between stores, so none may try.
             raise InvalidValue("a batch names the same item twice; fold its writes into one")
-        if size > BATCH_BYTES_MAX:
-            raise LimitExceeded(f"a batch has {size:,} bytes; at most {BATCH_BYTES_MAX:,} fit")
+        if items + len(events) * _EVENT_KEYS_MAX + sum([len(entry.body) for entry in events]) > BATCH_BYTES_MAX:
+            size = items + sum(map(_event_bytes, events))
+            if size > BATCH_BYTES_MAX:
+                raise LimitExceeded(f"a batch has {size:,} bytes; at most {BATCH_BYTES_MAX:,} fit")
+
+
+def _check_entries(entries: Sequence[LogEntry]) -> None:
+    """Raise `LimitExceeded` or `InvalidValue` for an event that no store would keep: column by column, as it is the
+    rule that every event is fit."""
+    if not entries:
+        return
+    threads, sequences, instants, types, ids, digests, bodies = zip(*entries, strict=True)
+    numbers = (*sequences, *instants, *digests)
+    for type in set(types):
+        _name_bytes(type, "event type")
+    if (
+        set(map(len, ids + threads)) != {_ID_LENGTH}
+        or not _is_hex("".join(ids + threads))
+        or not _INTEGER_START <= min(numbers) <= max(numbers) < _INTEGER_END
+        or max(map(len, bodies)) > ITEM_BYTES_MAX - _EVENT_KEYS_MAX
+    ):
+        for entry in entries:
+            _event_bytes(entry)
 
 
 def check_page(limit: int) -> None:
@@ -90,7 +113,7 @@ def _item_bytes(key: Key, value: bytes) -> int:
 
 def _event_bytes(entry: LogEntry) -> int:
     thread, sequence, occurred_at, type, id, digest, body = entry
-    if not (_is_hex_id(id) and _is_hex_id(thread)):
+    if not (len(id) == len(thread) == _ID_LENGTH and _is_hex(id) and _is_hex(thread)):
         raise InvalidValue(f"event {id!r:.80}: its id and its thread must each be 32 lower-case hex digits")
     if not (
         _INTEGER_START <= sequence < _INTEGER_END

@@ -15,6 +15,7 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, MalformedBody
 from threadline.kernel.event import Event
+from threadline.kernel.event_limits import too_many_events
 from threadline.kernel.limits import BATCH_EVENTS_MAX, CLOUDEVENT_BYTES_MAX
 from threadline.kernel.time import format_time
 from threadline.wire.cloudevents_event import (
@@ -102,7 +103,7 @@ def _structured(body: bytes, request: Request) -> Event | Rejection:
 
 
 def _batch(body: bytes, request: Request) -> list[Event | Rejection]:
-    overflow = EventRejected("batch_overflow", f"a batch holds at most {BATCH_EVENTS_MAX} events")
+    overflow = too_many_events()
     return [
         _result(index, raw, request) if index < BATCH_EVENTS_MAX else rejection(index, raw, overflow, _key(raw))
         for index, raw in enumerate(_elements(body))

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Identifier, pair_key
-from threadline.wire.message import check_identifiers, check_type, json_type, place_in_time, time_field
+from threadline.kernel.event_limits import check_type
+from threadline.wire.message import check_identifiers, json_type, place_in_time, time_field
 
 PERSON_KINDS = frozenset({"user_id", "anonymous_id", "email", "phone", "whatsapp", "external_id"})
 """Kinds of identifiers that a subject may name in front of a colon, unless others are declared."""

@@ -9,12 +9,10 @@ import msgspec
 from threadline.kernel.canonical import format_number
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import CLAMPED, CLOCK_CORRECTED, Identifier
-from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.event_limits import check_identifier_count, too_deep
 from threadline.kernel.limits import (
     EVENT_BYTES_MAX,
-    EVENT_TYPE_LENGTH_MAX,
     FUTURE_MAX_SECONDS,
-    IDENTIFIERS_PER_EVENT_MAX,
     JSON_DEPTH_MAX,
 )
 from threadline.kernel.time import EARLIEST, SECOND, parse_time
@@ -30,7 +28,7 @@ def read_json(raw: bytes, bytes_max: int = EVENT_BYTES_MAX) -> Any:
     if len(raw) > bytes_max:
         raise EventRejected("too_large", f"the message has {len(raw)} bytes; at most {bytes_max} are taken")
     if depth_bound(raw) > JSON_DEPTH_MAX and depth(raw) > JSON_DEPTH_MAX:
-        raise EventRejected("too_deep", f"the message is nested deeper than {JSON_DEPTH_MAX} levels")
+        raise too_deep()
     try:
         value = _decode(raw)
         # What MessagePack cannot hold could not be stored: integers beyond 64 bits, and nothing else that JSON has.
@@ -123,21 +121,9 @@ def place_in_time(said: int | None, sent: int | None, received_at: int) -> tuple
     return at, marks
 
 
-def check_type(name: str) -> str:
-    """The name of an event, if a producer may use it."""
-    if len(name) > EVENT_TYPE_LENGTH_MAX:
-        text = f"the name has {len(name)} characters; at most {EVENT_TYPE_LENGTH_MAX} are taken"
-        raise EventRejected("event_name_too_long", text)
-    if name.startswith(SYSTEM_PREFIX):
-        raise EventRejected("reserved_type", f"{name!r}: names that start with {SYSTEM_PREFIX!r} are Threadline's own")
-    return name
-
-
 def check_identifiers(identifiers: list[Identifier]) -> tuple[Identifier, ...]:
     """The identifiers, if there is one and they are not too many."""
     if not identifiers:
         raise EventRejected("no_identifier", "nothing says whose event it is; give a user id or an anonymous id")
-    if len(identifiers) > IDENTIFIERS_PER_EVENT_MAX:
-        text = f"{len(identifiers)} name the person; at most {IDENTIFIERS_PER_EVENT_MAX} are taken"
-        raise EventRejected("too_many_identifiers", text)
+    check_identifier_count(len(identifiers))
     return tuple(identifiers)

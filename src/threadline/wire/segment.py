@@ -13,6 +13,7 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, MalformedBody
 from threadline.kernel.event import Event
+from threadline.kernel.event_limits import too_many_events
 from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.kernel.rejected import Envelope
 from threadline.kernel.time import format_time
@@ -95,9 +96,7 @@ def _batch(envelope: _Envelope, messages: list[bytes], request: Request) -> list
     request, fault = _shared(envelope, request)
     results: list[Event | Rejection] = []
     for index, raw in enumerate(messages):
-        refusal = fault
-        if index >= BATCH_EVENTS_MAX:
-            refusal = EventRejected("batch_overflow", f"a batch holds at most {BATCH_EVENTS_MAX} messages")
+        refusal = too_many_events() if index >= BATCH_EVENTS_MAX else fault
         if refusal is not None:
             results.append(rejection(index, raw, refusal, _message_id(raw), request.envelope))
         else:

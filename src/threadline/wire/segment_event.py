@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.identity import is_kind
-from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, IDENTIFIER_KIND_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.kernel.event_limits import check_key, check_kind, check_type
+from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
 from threadline.kernel.rejected import Envelope
 from threadline.wire.message import (
     check_identifiers,
-    check_type,
     json_type,
     place_in_time,
     text_field,
@@ -245,9 +244,7 @@ def _add_external(found: list[Identifier], entries: Any) -> None:
         if entry.get("collection") not in (None, "users"):
             continue
         kind, value = text_field(entry, "type"), text_field(entry, "id")
-        if not is_kind(kind):
-            text = f"context.externalIds[].type: {kind[:IDENTIFIER_KIND_LENGTH_MAX]!r}"
-            raise EventRejected("invalid_identifier", text)
+        check_kind(kind)
         identifier = Identifier(kind, value)
         if value and identifier not in found:
             found.append(identifier)
@@ -278,9 +275,7 @@ def _key(message: dict[str, Any], request: Request, absent: list[str]) -> str:
     if not key:
         absent.append("messageId")
         return request.fresh_key()
-    if len(key) > EVENT_KEY_LENGTH_MAX:
-        text = f"`messageId` has {len(key)} characters; at most {EVENT_KEY_LENGTH_MAX} are taken"
-        raise EventRejected("message_id_too_long", text)
+    check_key(key)
     if type(message["messageId"]) is str:
         del message["messageId"]
     return key

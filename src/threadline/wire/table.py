@@ -13,10 +13,11 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.event_limits import check_type, too_deep
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX, JSON_DEPTH_MAX
 from threadline.kernel.time import EARLIEST, LATEST, format_time, from_datetime, parse_time, to_datetime
-from threadline.wire.message import check_identifiers, check_type, place_in_time, read_json
+from threadline.wire.message import check_identifiers, place_in_time, read_json
 from threadline.wire.rejection import Rejection, rejection
 from threadline.wire.table_mapping import (
     TIME_FORMATS,
@@ -338,7 +339,7 @@ def _plain(value: Any, column: str, depth: int = 1) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()
     if depth > JSON_DEPTH_MAX:
-        raise EventRejected("too_deep", f"{column!r} is nested deeper than {JSON_DEPTH_MAX} levels")
+        raise too_deep()
     if isinstance(value, list | tuple):
         return [_plain(item, column, depth + 1) for item in value]
     if isinstance(value, Mapping):

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from threadline.kernel.errors import EventRejected, InvalidDefinition
+from threadline.kernel.event_limits import check_type
 from threadline.kernel.identity import KIND_FORM, is_kind
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.zones import zone_names
-from threadline.wire.message import check_type, json_type
+from threadline.wire.message import json_type
 
 Reading = Literal["plain", "number", "boolean", "json"]
 """How a cell becomes a property: as it is, or read out of text as a number, a boolean or JSON."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-import yaml
-
+from threadline.capabilities.conditions.compiling import Conditions
 from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
-from threadline.capabilities.conditions.reading import read_part
-from threadline.capabilities.conditions.where import EVERY_EVENT, Where, read_where
-from threadline.capabilities.definitions import Document, Noted, Part, Plain
+from threadline.capabilities.conditions.reading import read_tree
+from threadline.capabilities.conditions.tree import Node
+from threadline.capabilities.conditions.where import read_where
 from threadline.capabilities.definitions.declaring import Form
 from threadline.kernel.limits import CONDITION_TEXT_LENGTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX
+
+T = TypeVar("T")
 
 CONDITION = {"$ref": "#/$defs/condition"}
 WHERE = {"$ref": "#/$defs/where"}
@@ -66,15 +68,12 @@ def _where() -> dict[str, Any]:
 DEFS: dict[str, Any] = {"condition": _condition(), "where": _where()}
 """What `CONDITION` and `WHERE` refer to."""
 
-WHEN_FORM = Form((dict,), "a condition, such as {field: traits.plan, equals: pro}", read_part, CONDITION, DEFS)
+
+def when(make: Callable[[Node], T]) -> Form[T]:
+    """What is made of a tree of conditions."""
+    wanted = "a condition, such as {field: traits.plan, equals: pro}"
+    return Form((dict,), wanted, lambda part: make(read_tree(part)), CONDITION, DEFS)
+
+
+WHEN_FORM = when(Conditions)
 WHERE_FORM = Form((dict, list), "a mapping such as {category: shoes}, or a list of conditions", read_where, WHERE, DEFS)
-
-
-def read_where_at(document: Document, node: yaml.Node, what: str) -> Where:
-    """The conditions of a `where` node; none where something is wrong with them."""
-    try:
-        whole = Plain(document, what)
-        value = whole.value(node, ("where",))
-        return WHERE_FORM.read(Part(whole, value, ("where",)))
-    except Noted:
-        return EVERY_EVENT

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from threadline.capabilities.conditions.compiling import Conditions
 from threadline.capabilities.conditions.fields import wrong_path
 from threadline.capabilities.conditions.operators import ALIASES, COMPARING, OPERATORS, check_of
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, depth_of, tests_of
@@ -40,28 +39,23 @@ def read_json(value: Any, place: str = "conditions") -> Node:
     return tree
 
 
-def read_part(part: Part) -> Conditions:
-    """The conditions of a part of a definition. Raises `Noted` where something is wrong with it."""
-    failed = misread(part, COMPARING.__contains__)
-
-    def fail(at: Place, text: str) -> None:
-        failed.append(text)
-        part.fail(text, *at)
-
-    tree = None if failed else read_plain(part.value, fail)
-    if tree is None or failed:
+def read_tree(part: Part) -> Node:
+    """The tree of a part of a definition. Raises `Noted` where something is wrong with it."""
+    note = part.noting()
+    tree = None if misread(part, COMPARING.__contains__) else read_plain(part.value, note)
+    if tree is None or note.noted:
         raise Noted
-    return Conditions(tree)
+    return tree
 
 
-def misread(part: Part, is_literal: Callable[[str], bool]) -> list[str]:
+def misread(part: Part, is_literal: Callable[[str], bool]) -> bool:
     """Note the values that YAML reads otherwise than they look, under keys whose values are compared with."""
-    found = []
+    found = False
     for leaf in part.leaves():
         key = next((step for step in reversed(leaf.at) if isinstance(step, str)), "")
         problem = leaf.whole.misread(leaf.at) if is_literal(key) else ""
         if problem:
-            found.append(problem)
+            found = True
             leaf.whole.fail(leaf.at, problem)
     return found
 

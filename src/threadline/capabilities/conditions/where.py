@@ -52,10 +52,9 @@ EVERY_EVENT = Where()
 
 def read_where(part: Part) -> Where:
     """The conditions of a `where`. Raises `Noted` where something is wrong with them."""
-    failed = misread(part, lambda key: key != "exists")
-    value = part.value
-    if failed:
+    if misread(part, lambda key: key != "exists"):
         raise Noted
+    value, failed = part.value, list[str]()
     if not value:
         raise InvalidValue("must be a mapping such as {category: shoes}, or a list of conditions")
     trees = [((index,), tree) for index, tree in enumerate(value)] if isinstance(value, list) else _short_form(value)

@@ -21,7 +21,7 @@ from threadline.capabilities.definitions.files import Definitions
 from threadline.capabilities.definitions.plain import Json, Noted, Part, Place, Plain, called
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.section import Section
-from threadline.kernel.suggestion import suggestion
+from threadline.kernel.suggestion import nearest, suggestion
 from threadline.kernel.time import format_duration, parse_duration
 
 S = TypeVar("S")
@@ -30,11 +30,11 @@ T = TypeVar("T")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """What most definitions may be called: their names become parts of paths."""
 
-_GIVEN = object()
-NotWritten = Annotated[T, _GIVEN]
-"""A field that no file holds."""
+_GIVEN, _NOT_WRITTEN = object(), object()
+NotWritten = Annotated[T, _NOT_WRITTEN]
+"""A field that no file holds and that something else sets."""
 Given = Annotated[str, _GIVEN]
-"""A field that no file holds: ``name``; ``place``, the file and line; ``path_place``, those of the field ``path``."""
+"""A field that no file holds: ``place``, the file and line; ``path_place``, of the field ``path``; else the name."""
 
 Problems = Iterator[tuple[str | Place, str]]
 """What ``problems(written)`` of a `Struct` gives: each with its key, or place, inside the definition."""
@@ -56,12 +56,15 @@ class Form(Generic[T]):
     defs: Mapping[str, Any] = field(default_factory=dict)
     shown: Callable[[Any], Any] = lambda value: value
     """A value as it is written, for the default that an editor shows."""
+    quotable: bool = False
+    """Whether what YAML takes for a number or a switch may be meant as a text."""
 
     def read(self, part: Part) -> T:
         """The value of a part. Raises `Noted` where it is none, which then is a problem."""
         try:
             if type(part.value) not in self.kinds:
-                raise InvalidValue(f"must be {self.wanted}")
+                cure = "; write it in quotes" if self.quotable and type(part.value) in (int, float, bool) else ""
+                raise InvalidValue(f"must be {self.wanted}{cure}")
             return self.make(part)
         except InvalidValue as error:
             part.wrong(str(error))
@@ -89,7 +92,7 @@ def text(wanted: str = "text", pattern: str = "", least: int = 1, most: int | No
         return value
 
     bounds = {"minLength": least or None, "maxLength": most, "pattern": f"^{pattern}$" if pattern else None}
-    return Form((str,), wanted, make, {"type": "string"} | _given(bounds) | schema)
+    return Form((str,), wanted, make, {"type": "string"} | _given(bounds) | schema, quotable=True)
 
 
 def whole(least: int | None = 1, most: int | None = None) -> Form[int]:
@@ -105,6 +108,17 @@ def whole(least: int | None = 1, most: int | None = None) -> Form[int]:
         return value
 
     return Form((int,), wanted, make, {"type": "integer"} | _given({"minimum": least, "maximum": most}))
+
+
+def positive() -> Form[float]:
+    """A number above 0."""
+
+    def make(part: Part) -> float:
+        if not 0 < part.value < 1e12:
+            raise InvalidValue("must be a number above 0")
+        return float(part.value)
+
+    return Form((int, float), "a number above 0", make, {"type": "number", "exclusiveMinimum": 0})
 
 
 def choice(values: Iterable[str]) -> Form[Any]:
@@ -144,7 +158,7 @@ def decimal(most: Decimal, example: str) -> Form[Decimal]:
 
     def make(part: Part) -> Decimal:
         # The text as it stands: a float would not be the number that was written.
-        written = part.whole.written(part.at)
+        written = part.written
         try:
             number = Decimal(written)
         except InvalidOperation:
@@ -160,7 +174,7 @@ def parsed(parse: Callable[[str], T | None], wanted: str, kinds: tuple[type, ...
     """What a text, as it is written, means: ``parse`` gives None, or raises `InvalidValue`, for what means nothing."""
 
     def make(part: Part) -> T:
-        written = part.whole.written(part.at) or str(part.value)
+        written = part.written
         try:
             value = parse(written)
         except InvalidValue as error:
@@ -232,7 +246,7 @@ def listed(form: Form[T], least: int = 0, most: int | None = None, wanted: str =
     def make(part: Part) -> tuple[T, ...]:
         count = len(part.value)
         if not least <= count <= (count if most is None else most):
-            raise InvalidValue(f"must be {wanted}, and it has {count:,} items")
+            raise InvalidValue(f"must be {wanted}, and it {f'has {count:,} items' if count else 'is empty'}")
         return tuple(_all(form, [part.inner(index) for index in range(count)]))
 
     schema = {"type": "array", "items": form.schema} | _given({"minItems": least or None, "maxItems": most})
@@ -271,6 +285,11 @@ class _Key(Part):
 
     __slots__ = ()
 
+    @property
+    def written(self) -> str:
+        """The key."""
+        return str(self.value)
+
     def wrong(self, text: str, *inside: str | int) -> None:
         """Note what is wrong with the key."""
         what = called(self.whole.what, self.at[:-1])
@@ -290,25 +309,24 @@ def _all(form: Form[T], parts: Iterable[Part]) -> list[T]:
     return found
 
 
-def struct(kind: type[T], over: T | None = None, **schema: Any) -> Form[T]:
+def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **schema: Any) -> Form[T]:
     """A mapping with the keys that the fields of a `Struct` are called by; ``one_of`` of it names alternatives.
 
-    ``over``: the value whose fields are taken where their keys are absent.
+    ``over``: the value whose fields are taken where their keys are absent; ``given``: fields that no file holds.
     """
     infos: list[msgspec.structs.FieldInfo] = list(msgspec.structs.fields(kind))  # type: ignore[arg-type]
-    names = {each.encode_name: each.name for each in infos if not _is_given(each)}
-    encoded = {name: key for key, name in names.items()}
-    given = {"name": "", "place": ""} | {f"{name}_place": key for name, key in encoded.items()}
-    forms = {each.encode_name: _described(each) for each in infos if not _is_given(each)}
-    needed = [each.encode_name for each in infos if each.required and not _is_given(each) and over is None]
+    given = {each.name for each in infos if _is_marked(each, _GIVEN)}.union(given)
+    unwritten = {each.name for each in infos if _is_marked(each, _NOT_WRITTEN)} | given
+    names = {each.encode_name: each.name for each in infos if each.name not in unwritten}
+    forms = {each.encode_name: _described(each) for each in infos if each.name not in unwritten}
+    places = {"place": ""} | {f"{name}_place": key for key, name in names.items()}
+    needed = [each.encode_name for each in infos if each.required and each.encode_name in forms and over is None]
     alternatives: tuple[str, ...] = getattr(kind, "one_of", ())
 
     def make(part: Part) -> T:
         problem = _wrong_keys(part, forms, needed, alternatives)
         values = {} if over is None else {each.name: getattr(over, each.name) for each in infos}
-        for each in infos:
-            if _is_given(each) and each.name in given:
-                values[each.name] = part.name if each.name == "name" else part.place(given[each.name])
+        values |= {name: part.place(places[name]) if name in places else part.name for name in given}
         for name in part.value:
             if name in forms:
                 try:
@@ -333,8 +351,8 @@ def struct(kind: type[T], over: T | None = None, **schema: Any) -> Form[T]:
     return Form((dict,), "a mapping, `key: value` on lines of its own", make, _given(found) | schema, defs)
 
 
-def _is_given(each: msgspec.structs.FieldInfo) -> bool:
-    return get_origin(each.type) is Annotated and _GIVEN in get_args(each.type)
+def _is_marked(each: msgspec.structs.FieldInfo, mark: object) -> bool:
+    return get_origin(each.type) is Annotated and mark in get_args(each.type)
 
 
 def _wrong_keys(part: Part, forms: Mapping[str, Form[Any]], needed: list[str], alternatives: tuple[str, ...]) -> bool:
@@ -342,12 +360,16 @@ def _wrong_keys(part: Part, forms: Mapping[str, Form[Any]], needed: list[str], a
     unknown = [name for name in part.value if name not in forms]
     for name in unknown:
         part.fail(f"unknown key {name!r}; {suggestion(name, forms)}", name)
-    missing = [name for name in needed if name not in part.value]
+    # A misspelt key is one problem, not two.
+    meant = {nearest(name, forms) for name in unknown}
+    missing = [name for name in needed if name not in part.value and name not in meant]
     for name in missing:
         part.wrong(f"needs `{name}`{_hint(forms[name])}")
-    several = bool(alternatives) and sum(name in part.value for name in alternatives) != 1
+    chosen = [name for name in alternatives if name in part.value]
+    several = bool(alternatives) and len(chosen) != 1
     if several:
-        part.wrong(f"needs one of {' and '.join(f'`{name}`' for name in alternatives)}, and one only")
+        both, names = "has both" if chosen else "needs", [f"`{name}`" for name in chosen or alternatives]
+        part.wrong(f"{both} {(' and ' if chosen else ' or ').join(names)}{'; keep one' if chosen else ''}")
     return bool(unknown or missing or several)
 
 
@@ -465,6 +487,8 @@ class Named(Generic[T]):
     names: re.Pattern[str] = NAME
     ships: str = ""
     """The package whose ``shipped.yaml`` declares some; false leaves one of them out."""
+    permanent: tuple[str, ...] = ()
+    """Those that ship and can be neither replaced nor left out."""
 
     @property
     def declared(self) -> Section:
@@ -474,12 +498,35 @@ class Named(Generic[T]):
         schema = {
             "type": "object",
             "description": self.description,
-            "propertyNames": {"pattern": f"^{self.names.pattern}$"},
+            "propertyNames": {"pattern": f"^{self.names.pattern}$"} | self._taken,
             "additionalProperties": {"oneOf": [FALSE.schema, one]} if self.ships else one,
         }
         return Section(
             self.section, schema | _given({"maxProperties": self.most}), {**self.form.defs, ref: self.form.schema}
         )
+
+    def read_json(self, name: str, value: Any, where: str) -> T:
+        """The definition of plain values, as JSON gives them; ``where`` is what the places of problems begin with.
+
+        Raises `InvalidDefinition` with every problem, one a line.
+        """
+        whole = Json(name, where)
+        try:
+            if not self.names.fullmatch(name):
+                whole.fail((), self._wrong_name(name))
+                raise Noted
+            return self.form.read(Part(whole, value))
+        except Noted:
+            raise whole.refusal() from None
+
+    def _wrong_name(self, name: str) -> str:
+        others = "digits, - and _" if "_-" in self.names.pattern else "digits and _"
+        hint = f"use lower-case letters, {others}, such as {self.example}"
+        return f"{name[:80]!r} is not a valid {self.what} name; {hint}"
+
+    @property
+    def _taken(self) -> dict[str, Any]:
+        return {"not": {"enum": list(self.permanent)}} if self.permanent else {}
 
     def read(self, definitions: Definitions) -> Declarations[T]:
         """What ships and what these definitions declare, by name. Problems are noted, not raised."""
@@ -502,16 +549,19 @@ class Named(Generic[T]):
             for name, (key, value) in document.mapping(node, f"`{self.section}`").items():
                 what = f"{self.what} {name[:80]!r}"
                 if not self.names.fullmatch(name):
-                    others = "digits, - and _" if "-" in self.names.pattern else "digits and _"
-                    known = f"use lower-case letters, {others}, such as {self.example}"
-                    document.fail(key, f"{name[:80]!r} is not a valid {self.what} name; {known}")
-                elif not document.once(key, what, declared.places):
+                    document.fail(key, self._wrong_name(name))
                     continue
+                if name in declared.places:
+                    document.fail(key, f"{what} is already declared at {declared.places[name]}; keep one")
+                    continue
+                declared.places[name] = document.place(key)
+                if name in shipped and name in self.permanent:
+                    document.fail(key, f"{what} ships and can be neither replaced nor left out; take another name")
                 elif self.ships and document.literal(value) is False:
-                    declared.found.pop(name, None)
-                    declared.left_out.add(name)
                     if name not in shipped:
                         document.fail(key, f"{what} does not ship and cannot be left out; {suggestion(name, shipped)}")
+                    declared.found.pop(name, None)
+                    declared.left_out.add(name)
                 else:
                     try:
                         declared.found[name] = self.form.read(Plain(document, what, name, key).part(value))
@@ -543,13 +593,3 @@ class Single(Generic[T]):
             except Noted:
                 return otherwise
         return otherwise
-
-
-def read_json(form: Form[T], name: str, value: Any, where: str) -> T:
-    """The value of plain values. Raises `InvalidDefinition` with every problem, one a line, each with its place."""
-    whole = Json(name, where)
-    try:
-        return form.read(Part(whole, value))
-    except Noted:
-        whole.refuse()
-        raise

@@ -49,7 +49,7 @@ class Whole(Protocol):
         ...
 
     def written(self, at: Place) -> str:
-        """A scalar as it is written: a float would not be the number, nor 04:30 the time; empty for anything else."""
+        """A scalar as it is written; empty where that is not known."""
         ...
 
     def misread(self, at: Place) -> str:
@@ -72,6 +72,11 @@ class Part:
         """The last key that leads here; at the top the name of the whole."""
         return str(self.at[-1]) if self.at else self.whole.name
 
+    @property
+    def written(self) -> str:
+        """A scalar as it is written: a float would not be the number, nor 04:30 the time."""
+        return self.whole.written(self.at) or str(self.value)
+
     def place(self, key: str = "") -> str:
         """File and line of it, or of what a key in it leads to; empty where there is none."""
         if key and key not in self.value:
@@ -86,13 +91,18 @@ class Part:
         """Note a problem, at a place inside this value."""
         self.whole.fail((*self.at, *inside), ": ".join(each for each in (self._called, text) if each))
 
+    def noting(self) -> Noting:
+        """What notes problems at places inside this value, for readers of plain values."""
+        return Noting(self)
+
     def wrong(self, text: str, *inside: str | int) -> None:
         """Note what is wrong with this value itself, e.g. ``must be text``."""
         self.whole.fail((*self.at, *inside), f"{self._called} {text}".lstrip())
 
     @property
     def _called(self) -> str:
-        return called(self.whole.what, self.at)
+        # In JSON the place itself names the path.
+        return called(self.whole.what, self.at) if self.whole.what else ""
 
     def leaves(self) -> Iterator[Part]:
         """The scalars in it."""
@@ -102,6 +112,19 @@ class Part:
             return
         for step in steps:
             yield from self.inner(step).leaves()
+
+
+class Noting:
+    """Notes problems inside a part, and whether there were any."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self.noted = False
+
+    def __call__(self, at: Place, text: str) -> None:
+        """Note a problem at a place inside the part."""
+        self.noted = True
+        self._part.fail(text, *at)
 
 
 class Plain:
@@ -145,7 +168,7 @@ class Plain:
             return self._document.literal(node)
         if any(node is each for each in self._around):
             self._document.fail(
-                self._keys.get(at, node), f"{self.what}: `{at[-1]}` is an alias of what it stands in; write it out"
+                self._keys.get(at, node), f"{called(self.what, at)} is an alias of what it stands in; write it out"
             )
             return None
         self._around.append(node)
@@ -214,7 +237,6 @@ class Json:
         """JSON looks like what it is."""
         return ""
 
-    def refuse(self) -> None:
-        """Raise `InvalidDefinition` with every problem, one a line; nothing happens if there is none."""
-        if self._problems:
-            raise InvalidDefinition("\n".join(self._problems[:PROBLEMS_MAX]))
+    def refusal(self) -> InvalidDefinition:
+        """Every problem, one a line."""
+        return InvalidDefinition("\n".join(self._problems[:PROBLEMS_MAX]))

@@ -32,7 +32,13 @@ Cursor = Annotated[str, Meta(description="The `next` of the previous page. Opaqu
 class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One event in Threadline's own form."""
 
-    type: Annotated[str, Meta(description="What happened, e.g. purchase_completed.", max_length=EVENT_TYPE_LENGTH_MAX)]
+    type: Annotated[
+        str,
+        Meta(
+            description="What happened, e.g. purchase_completed.",
+            extra_json_schema={"maxLength": EVENT_TYPE_LENGTH_MAX},
+        ),
+    ]
     identifiers: Annotated[
         dict[str, str | list[str]], Meta(description="Whose event it is: kind -> value, or several values of one kind.")
     ]
@@ -40,7 +46,7 @@ class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Your idempotency key: the same key again is the same event. Required.",
-            max_length=EVENT_KEY_LENGTH_MAX,
+            extra_json_schema={"maxLength": EVENT_KEY_LENGTH_MAX},
         ),
     ] = ""
     occurred_at: Time | None = None

@@ -23,6 +23,7 @@ from threadline.capabilities.events.forms import (
     write_cursor,
 )
 from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event_limits import too_many_events
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENTS_PAGE_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
@@ -34,7 +35,7 @@ from threadline.kernel.ports import WithLog, WithReader, WithRecorder
 class RecordParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Events to record. A request with an ill-formed event is refused whole; well-formed ones are judged one by one."""
 
-    events: Annotated[list[NativeEvent], Meta(max_length=BATCH_EVENTS_MAX)]
+    events: Annotated[list[NativeEvent], Meta(extra_json_schema={"maxItems": BATCH_EVENTS_MAX})]
 
 
 class RecordResult(msgspec.Struct, kw_only=True):
@@ -48,7 +49,10 @@ class RecordResult(msgspec.Struct, kw_only=True):
 
 
 def events_of(params: RecordParams, context: Context[WithRecorder]) -> list[Event]:
-    """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed."""
+    """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed, or there
+    are too many."""
+    if len(params.events) > BATCH_EVENTS_MAX:
+        raise too_many_events()
     return [
         native_event(
             native,

@@ -7,13 +7,19 @@ will next change by time alone. A campaign that nobody reacts to becomes one ``c
 """
 
 from threadline.capabilities.features.campaigns import campaigns_projection
-from threadline.capabilities.features.definition import Currencies, Feature, FeatureSet
-from threadline.capabilities.features.loading import load_definitions, read_definitions
+from threadline.capabilities.features.definition import (
+    SECTIONS,
+    Currencies,
+    Feature,
+    FeatureSet,
+    load_definitions,
+    read_definitions,
+)
 from threadline.capabilities.features.policy import ignored_policy
 from threadline.capabilities.features.projection import projection
-from threadline.capabilities.features.schema import sections
 
 __all__ = [
+    "SECTIONS",
     "Currencies",
     "Feature",
     "FeatureSet",
@@ -22,5 +28,4 @@ __all__ = [
     "load_definitions",
     "projection",
     "read_definitions",
-    "sections",
 ]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from typing import Any
 
 from threadline.kernel.event import Recorded
-from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import format_time
 
@@ -18,10 +18,12 @@ CAMPAIGNS_MAX = 2_000
 """Campaigns known for one person: those with the smallest hashes, so that the cap does not depend on any order."""
 CAMPAIGN_ID_LENGTH_MAX = 128
 
-_PLACES = {CAMPAIGN_DELIVERED: 0, CAMPAIGN_ENGAGED: 1, CAMPAIGN_IGNORED: 2}
+_DELIVERED = 2
+_PLACES = {CAMPAIGN_DELIVERED: _DELIVERED, CAMPAIGN_ENGAGED: 3, CAMPAIGN_IGNORED: 4}
 
-State = dict[str, list[int | None]]
-"""Campaign id -> first time delivered, engaged with, ignored; None for what has not happened."""
+State = list[list[Any]]
+"""[hash, campaign id, first time delivered, engaged with, ignored] of each campaign, in order; None for what has not
+happened. The order is that of hashes, so that the one to drop is always the last."""
 
 
 def campaign_of(properties: dict[str, Any]) -> str | None:
@@ -37,45 +39,58 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     campaign = campaign_of(recorded.event.properties)
     if place is None or campaign is None:
         return None
-    at = recorded.event.occurred_at
-    times = state.get(campaign)
-    if times is None:
-        times = state[campaign] = [None, None, None]
-        if len(state) > CAMPAIGNS_MAX:
-            # Whatever is left out here has 2,000 smaller hashes before it and can never come back.
-            del state[max(state, key=_hash)]
-    known = times[place]
+    at, key = recorded.event.occurred_at, [_hash(campaign), campaign]
+    row = bisect_left(state, key)
+    if row == len(state) or state[row][:_DELIVERED] != key:
+        if row == CAMPAIGNS_MAX:
+            # It has 2,000 smaller hashes before it. What is dropped for this reason can never come back.
+            return None
+        state.insert(row, [*key, None, None, None])
+        del state[CAMPAIGNS_MAX:]
+    known = state[row][place]
     if known is not None and known <= at:
         return None
-    times[place] = at
+    state[row][place] = at
     return state
 
 
+def times_of(state: State, campaign: str) -> list[int | None] | None:
+    """When a campaign was first delivered, engaged with and ignored; None if it is not known."""
+    key = [_hash(campaign), campaign]
+    row = bisect_left(state, key)
+    return state[row][_DELIVERED:] if row < len(state) and state[row][:_DELIVERED] == key else None
+
+
 def _merge(one: State, other: State) -> State:
-    return keep_smallest(merge_entries(one, other, _first_times), CAMPAIGNS_MAX, _hash)
+    merged: State = []
+    for known in sorted(one + other, key=lambda each: each[:_DELIVERED]):
+        if merged and merged[-1][:_DELIVERED] == known[:_DELIVERED]:
+            merged[-1][_DELIVERED:] = map(_earlier, merged[-1][_DELIVERED:], known[_DELIVERED:])
+        else:
+            merged.append(known)
+    return merged[:CAMPAIGNS_MAX]
 
 
-def _first_times(one: list[int | None], other: list[int | None]) -> list[int | None]:
-    return [b if a is None else a if b is None else min(a, b) for a, b in zip(one, other, strict=True)]
+def _earlier(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
 
 
-def _hash(campaign: str) -> bytes:
-    return hashlib.blake2b(campaign.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+def _hash(campaign: str) -> int:
+    return int.from_bytes(hashlib.blake2b(campaign.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def _view(state: State, now: int, events: list[Recorded]) -> dict[str, dict[str, str | None]]:
-    shown = {}
-    for campaign in sorted(state):
-        delivered, engaged, ignored = state[campaign]
-        shown[campaign] = {
-            "delivered_at": _told(delivered, now),
-            "engaged_at": _told(engaged, now),
-            "ignored_at": _told(ignored, now),
+    return {
+        campaign: {
+            "delivered_at": _shown(delivered, now),
+            "engaged_at": _shown(engaged, now),
+            "ignored_at": _shown(ignored, now),
         }
-    return shown
+        for campaign, delivered, engaged, ignored in sorted(known[1:] for known in state)
+    }
 
 
-def _told(at: int | None, now: int) -> str | None:
+def _shown(at: int | None, now: int) -> str | None:
     return None if at is None or at >= now else format_time(at)
 
 
@@ -83,9 +98,9 @@ def campaigns_projection() -> Projection:
     """The projection. It commutes: of each kind of event it keeps the earliest time."""
     return Projection(
         name="campaigns",
-        version=1,
+        version=2,
         handles=frozenset(_PLACES),
-        empty=dict,
+        empty=list,
         fold=_fold,
         view=_view,
         merge=_merge,

@@ -6,11 +6,10 @@ from typing import Any
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import campaigns_projection
-from threadline.capabilities.features.loading import read_features
+from threadline.capabilities.features.definition import SECTIONS, read_features
 from threadline.capabilities.features.operations import definitions_operation
 from threadline.capabilities.features.policy import ignored_policy
 from threadline.capabilities.features.projection import projection
-from threadline.capabilities.features.schema import sections
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -18,4 +17,4 @@ def declare(definitions: Definitions) -> list[Any]:
     features = read_features(definitions)
     definitions.refuse()
     made = [projection(features), campaigns_projection(), ignored_policy(features.ignored_after)]
-    return [*made, definitions_operation(features), *sections()]
+    return [*made, definitions_operation(features), *SECTIONS]

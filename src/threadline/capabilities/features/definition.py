@@ -3,34 +3,54 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from math import isfinite
+from pathlib import Path as FilePath
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import EVERY_EVENT, Path, Where
 from threadline.capabilities.conditions.forms import WHERE_FORM
+from threadline.capabilities.definitions import Definitions, Part
 from threadline.capabilities.definitions.declaring import (
+    Declarations,
+    Form,
+    Given,
+    Named,
     Problems,
     Single,
     by_name,
+    choice,
     described,
+    duration,
     either,
     nothing,
     one_or_many,
     only,
     parsed,
+    positive,
     shared,
     struct,
     text,
 )
+from threadline.capabilities.features.values import CURRENCY_LENGTH_MAX, read_currency
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.kernel.time import DAY
+from threadline.kernel.limits import FEATURES_MAX
+from threadline.kernel.suggestion import suggestion
+from threadline.kernel.time import DAY, MINUTE, YEAR
 from threadline.kernel.zones import zone_names
+
+_EMPTY_MAX = 10**15
+"""Where nothing is known, ratios and scores compute with numbers below this: larger ones do not fit a float."""
+
+T = TypeVar("T")
 
 ANY = "*"
 """Stands for every event type except system types and those a source excludes."""
@@ -109,19 +129,22 @@ class Taking(msgspec.Struct, frozen=True, kw_only=True):
     where: Annotated[Where, WHERE_FORM] = EVERY_EVENT
 
 
-def _by_type(types: tuple[str, ...]) -> dict[str, Taking]:
-    for name in types:
-        if types.count(name) > 1:
-            raise InvalidValue(f"names {name!r} twice; keep one")
-    return dict.fromkeys(types, Taking())
-
-
 TYPES = one_or_many(text())
-EVENTS = shared(
-    "events",
-    either(TYPES.then(_by_type), by_name(either(nothing(Taking()), struct(Taking)), least=1)),
-    description="The types that feed it; any for every type.",
-)
+
+
+def events_of(kind: type[T], options: T) -> Form[dict[str, T]]:
+    """Types of events: one, a list, or a mapping to what is said of each of them."""
+
+    def by_type(types: tuple[str, ...]) -> dict[str, T]:
+        for name in types:
+            if types.count(name) > 1:
+                raise InvalidValue(f"names {name!r} twice; keep one")
+        return dict.fromkeys(types, options)
+
+    return either(TYPES.then(by_type), by_name(either(nothing(options), struct(kind)), least=1))
+
+
+EVENTS = shared("events", events_of(Taking, Taking()), description="The types that feed it; any for every type.")
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -161,63 +184,262 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 _ZONE = parsed(lambda name: name if name in zone_names() else None, "an IANA name such as Europe/Rome")
 TIMEZONE = Single("timezone", described(_ZONE, description="IANA zone of events that name none.", default="UTC"))
 
+_EVERYWHERE = ("aggregate", "description", "unit", "version", "empty", "stale_after")
+_NEEDED = {"ratio": ("numerator", "denominator"), "score": ("parts",)}
 
-@dataclass(frozen=True, slots=True)
-class Part:
+
+def allowed_keys(aggregate: str) -> tuple[str, ...]:
+    """The keys that a feature with this aggregate may have."""
+    rules = AGGREGATES[aggregate]
+    keys = [*_EVERYWHERE, *(["window"] if rules.windowed else [])]
+    if rules.composed:
+        return (*keys, *_NEEDED[aggregate])
+    keys += ["events", "except", "where"]
+    if rules.reads != "none":
+        keys.append("of")
+    if rules.reads == "number":
+        keys.append("currency")
+    return tuple(keys)
+
+
+def _plain(part: Part) -> Scalar:
+    if isinstance(part.value, float) and not isfinite(part.value):
+        raise InvalidValue("must be a single text, number, true, false or null")
+    value: Scalar = part.value
+    return value
+
+
+def _window(part: Part) -> int:
+    try:
+        return LIFETIME if part.value == "lifetime" else _SIZE.make(part)
+    except InvalidValue as error:
+        raise InvalidValue(f"{error}; or write `lifetime` for all time") from None
+
+
+LIFETIME = 0
+_SIZE = duration(MINUTE, 10 * YEAR)
+_WINDOW = Form((str,), f"{_SIZE.wanted}, or `lifetime`", _window, {"oneOf": [{"const": "lifetime"}, _SIZE.schema]})
+_EMPTY = Form(
+    (str, int, float, bool, NoneType),
+    "a single text, number, true, false or null",
+    _plain,
+    {"type": ["string", "number", "boolean", "null"]},
+)
+
+
+def _in_place(part: Part) -> Feature:
+    return _FEATURE.read(part)
+
+
+_SIDE: Form[Any] = either(
+    text("the name of a feature"), Form((dict,), "a feature in place", _in_place, {"$ref": "#/$defs/feature"})
+)
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True):
     """One term of a score: weight × x ÷ (x + half), or weight × half ÷ (x + half) if ``falling``."""
 
-    feature: str
-    weight: float
-    half: float
+    feature: Given
+    weight: Annotated[float, positive(), Meta(examples=[30])]
+    half: Annotated[float, positive(), Meta(examples=[14])]
     falling: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
-    """One declared feature. A ``hidden`` one was written inside a ratio and is not shown."""
+_PARTS = by_name(struct(Term), least=1).then(lambda parts: tuple(sorted(parts.values(), key=lambda part: part.feature)))
 
-    name: str
-    aggregate: str
-    source: Source | None = None
-    currency: Path = ()
-    window: int | None = None
-    """Microseconds; None is a lifetime."""
-    empty: Scalar = None
+
+class Feature(Chosen, frozen=True, kw_only=True):
+    """One declared feature."""
+
+    name: Given
+    aggregate: Annotated[str, choice(AGGREGATES), Meta(description="How events become a value.", examples=["count"])]
+    of: Annotated[Path, PATH, Meta(description="Path of the value in each event.")] = ()
+    currency: Annotated[Path, PATH, Meta(description="Path of the currency; makes the value money.")] = ()
+    within: Annotated[int | None, _WINDOW, Meta(description="Half-open: [now − window, now); else all time.")] = (
+        msgspec.field(default=None, name="window")
+    )
+    """Microseconds, or `LIFETIME`; None: where it is part of a ratio, that of the ratio."""
+    written_empty: Annotated[
+        Scalar | msgspec.UnsetType, _EMPTY, Meta(description="The value where there is nothing to compute.")
+    ] = msgspec.field(default=msgspec.UNSET, name="empty")
     unit: str = ""
     description: str = ""
-    version: int = 1
-    stale_after: int | None = None
-    numerator: str = ""
-    denominator: str = ""
-    parts: tuple[Part, ...] = ()
-    hidden: bool = False
-    place: str = field(default="", compare=False)
-    """File and line of the declaration, for messages."""
-    empty_place: str = field(default="", compare=False)
-    """File and line of `empty`, if it is declared."""
+    version: Annotated[int, Meta(ge=1)] = 1
+    stale_after: Annotated[
+        int | None, duration(), Meta(description="STALE once the newest event of its own is older.")
+    ] = None
+    top: Annotated[str | Feature, _SIDE] = msgspec.field(default="", name="numerator")
+    bottom: Annotated[str | Feature, _SIDE] = msgspec.field(default="", name="denominator")
+    parts: Annotated[tuple[Term, ...], _PARTS, Meta(description="The features of a score.")] = ()
+    place: Given = ""
+    written_empty_place: Given = ""
 
-    @property
+    @cached_property
+    def source(self) -> Source | None:
+        """Which events feed it; None if it is built on other features."""
+        return self.source_of(self.of) if self.events else None
+
+    @cached_property
+    def window(self) -> int | None:
+        """Microseconds; None is a lifetime."""
+        return self.within or None if AGGREGATES[self.aggregate].windowed else None
+
+    @cached_property
+    def empty(self) -> Scalar:
+        """The value where there is nothing to compute."""
+        written = self.written_empty
+        return AGGREGATES[self.aggregate].empty if isinstance(written, msgspec.UnsetType) else written
+
+    @cached_property
+    def numerator(self) -> str:
+        """The name of what a ratio divides; one that is written in place has a name of its own."""
+        return self.top if isinstance(self.top, str) else f"{self.name}.numerator"
+
+    @cached_property
+    def denominator(self) -> str:
+        """The name of what a ratio divides by."""
+        return self.bottom if isinstance(self.bottom, str) else f"{self.name}.denominator"
+
+    @cached_property
+    def hidden(self) -> bool:
+        """Whether it was written inside a ratio and is not shown."""
+        return "." in self.name
+
+    @cached_property
     def reads(self) -> ValueKind:
         """The kind of value it takes from events."""
         kind = AGGREGATES[self.aggregate].reads
         return "money" if kind == "number" and self.currency else kind
 
-    @property
+    @cached_property
     def needs(self) -> tuple[str, ...]:
         """The names of the features it is built on."""
-        return tuple(name for name in (self.numerator, self.denominator) if name) + tuple(
-            part.feature for part in self.parts
-        )
+        sides = tuple(name for name in (self.numerator, self.denominator) if name)
+        return sides + tuple(part.feature for part in self.parts)
+
+    @property
+    def content(self) -> dict[str, object]:
+        """All that is declared, however it was written."""
+        written = ("place", "written_empty_place", "events", "except", "where", "of", "window", "empty")
+        return content(
+            self, written, source=self.source, window=self.window, empty=self.empty,
+            numerator=self.numerator, denominator=self.denominator, hidden=self.hidden,
+        )  # fmt: skip
+
+    def with_sides(self) -> Iterator[Feature]:
+        """It, and the features that are written inside it."""
+        yield self
+        for name, side in ((self.numerator, self.top), (self.denominator, self.bottom)):
+            if isinstance(side, Feature):
+                within = self.within if side.within is None else side.within
+                yield from msgspec.structs.replace(side, name=name, within=within).with_sides()
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What does not go with the aggregate, or is missing for it."""
+        yield from super().problems(written)
+        aggregate, rules = self.aggregate, AGGREGATES[self.aggregate]
+        for key in written:
+            if key not in allowed_keys(aggregate):
+                fitting = ", ".join(each for each in AGGREGATES if key in allowed_keys(each))
+                yield key, f"{aggregate!r} takes no `{key}`; remove it, or use one of {fitting}"
+        for key in _NEEDED.get(aggregate, ("events",)):
+            if key not in written:
+                yield "", f"{aggregate!r} needs `{key}`: {_EXAMPLES_OF[key]}"
+        if rules.reads != "none" and any(not (taking.path or self.of) for taking in self.events.values()):
+            yield "events", f"{aggregate!r} needs the path of a value; add `of: total`, or `value` under each event"
+        elif rules.reads != "number" and any(taking.sign < 0 for taking in self.events.values()):
+            yield "events", f"{aggregate!r} takes no `sign`; remove it, or use sum"
 
 
-@dataclass(frozen=True, slots=True)
-class Currencies:
+_SIDE_FORM = "the name of a feature, or aggregate and events in place"
+_EXAMPLES_OF = {
+    "events": "add `events: purchase_completed`, a list, or `events: any`",
+    "numerator": _SIDE_FORM,
+    "denominator": _SIDE_FORM,
+    "parts": "feature names, each with {weight: …, half: …}",
+}
+_FEATURE: Form[Feature] = struct(Feature)
+
+
+def _schema_of(aggregate: str) -> dict[str, Any]:
+    options = _FEATURE.schema["properties"]
+    then = {
+        "description": AGGREGATES[aggregate].meaning,
+        "properties": {key: options[key] for key in allowed_keys(aggregate)},
+        "required": list(_NEEDED.get(aggregate, ("events",))),
+        "additionalProperties": False,
+    }
+    return {"if": {"properties": {"aggregate": {"const": aggregate}}, "required": ["aggregate"]}, "then": then}
+
+
+_SCHEMA = {
+    "type": "object",
+    "required": ["aggregate"],
+    "properties": {"aggregate": _FEATURE.schema["properties"]["aggregate"]},
+    "allOf": [_schema_of(aggregate) for aggregate in AGGREGATES],
+}
+FEATURES = Named(
+    "features", "feature", replace(_FEATURE, schema=_SCHEMA), "Features by name; false leaves out one that ships.",
+    "spend_30d", ships="threadline.capabilities.features",
+)  # fmt: skip
+
+_CURRENCY = parsed(
+    lambda code: code if read_currency(code) == code else None,
+    "the code of a currency in capitals, such as USD",
+    pattern=f"^[A-Z]{{1,{CURRENCY_LENGTH_MAX}}}$",
+    examples=["USD"],
+)
+_RATE_MAX_DIGITS = 30
+
+
+def _rate(written: str) -> str | None:
+    # The text as it stands: a float would not be the number that was written.
+    try:
+        rate = Decimal(written)
+    except InvalidOperation:
+        return None
+    fits = rate.is_finite() and rate > 0 and max(len(written), abs(rate.adjusted()) + 1) <= _RATE_MAX_DIGITS
+    return written.replace("_", "") if fits else None
+
+
+_RATE = parsed(
+    _rate,
+    'a decimal above 0, such as "1.08": how much of `total_in` one is',
+    (str, int, float),
+    type=["string", "number"],
+    examples=["1.08"],
+)
+
+
+class Currencies(msgspec.Struct, frozen=True, kw_only=True):
     """How amounts of several currencies become one: ``rates[EUR] = "1.08"`` says that 1 EUR is 1.08 of ``total_in``."""
 
-    total_in: str = ""
-    default: str = ""
-    """The currency of amounts that name none."""
-    rates: Mapping[str, str] = field(default_factory=dict)
+    total_in: Annotated[str, _CURRENCY, Meta(description="The currency of totals.")] = ""
+    default: Annotated[str, _CURRENCY, Meta(description="The currency of amounts that name none.")] = ""
+    rates: Annotated[
+        Mapping[str, str],
+        by_name(_RATE, _CURRENCY),
+        Meta(description="How much of total_in one unit of each currency is."),
+    ] = {}
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What rates cannot be without, or of."""
+        if "rates" in written and not self.total_in:
+            yield "rates", "`rates` need a currency to convert into; add `total_in: USD`"
+        if self.total_in in self.rates:
+            yield ("rates", self.total_in), f"1 {self.total_in} is 1 {self.total_in}; remove the line"
+
+
+class Campaigns(msgspec.Struct, frozen=True, kw_only=True):
+    """When a campaign counts as ignored."""
+
+    ignored_after: Annotated[int, duration()] = 7 * DAY
+
+
+_NO_CURRENCIES = Currencies()
+CURRENCIES = Single("currencies", struct(Currencies))
+CAMPAIGNS = Single("campaigns", struct(Campaigns))
+SECTIONS = (FEATURES.declared, CURRENCIES.declared, TIMEZONE.declared, CAMPAIGNS.declared)
 
 
 @dataclass(frozen=True)
@@ -225,7 +447,7 @@ class FeatureSet:
     """All features in force, each after those it is built on."""
 
     features: tuple[Feature, ...]
-    currencies: Currencies = Currencies()
+    currencies: Currencies = _NO_CURRENCIES
     timezone: str = "UTC"
     """The zone of events that name none."""
     ignored_after: int = 7 * DAY
@@ -246,10 +468,7 @@ class FeatureSet:
         """A short hash of everything declared, the same however files and keys were arranged."""
         return content_hash(
             {
-                "features": [
-                    content(feature, ("place", "empty_place"))
-                    for feature in sorted(self.features, key=lambda feature: feature.name)
-                ],
+                "features": [feature.content for feature in sorted(self.features, key=lambda feature: feature.name)],
                 "currencies": self.currencies,
                 "timezone": self.timezone,
                 "ignored_after": self.ignored_after,
@@ -263,10 +482,11 @@ def content_hash(value: object, size: int = 8) -> str:
     return hashlib.blake2b(written, digest_size=size).hexdigest()
 
 
-def content(declared: object, omitted: Collection[str]) -> dict[str, object]:
-    """What a dataclass holds as plain values, without fields that shape nothing."""
+def content(declared: object, omitted: Collection[str], **more: object) -> dict[str, object]:
+    """What a declaration holds as plain values, without fields that shape nothing, with ``more``."""
     fields: dict[str, object] = msgspec.to_builtins(declared, enc_hook=_content_of_where)
-    return {name: value for name, value in fields.items() if name not in omitted}
+    computed: dict[str, object] = msgspec.to_builtins(more, enc_hook=_content_of_where)
+    return {name: value for name, value in fields.items() if name not in omitted} | computed
 
 
 def _content_of_where(value: Where) -> list[Any]:
@@ -277,3 +497,91 @@ def number_path(text: str) -> tuple[str, ...]:
     """Where a number of a person stands, from how files of definitions write it: of a feature that is its value."""
     path = tuple(text.split("."))
     return (*path, "value") if path[0] == "features" and len(path) == 2 else path
+
+
+def load_definitions(paths: Iterable[str | FilePath] = ()) -> FeatureSet:
+    """The shipped features with what these files, or all ``*.yaml`` and ``*.yml`` in these folders, declare.
+
+    Any section that is not of features is an error. Raises `InvalidDefinition` with every problem, one a line.
+    """
+    return _alone(Definitions.load(paths))
+
+
+def read_definitions(texts: Iterable[tuple[str, str]] = ()) -> FeatureSet:
+    """As `load_definitions`, from pairs of a name for messages and the text."""
+    return _alone(Definitions(texts))
+
+
+def _alone(definitions: Definitions) -> FeatureSet:
+    features = read_features(definitions)
+    definitions.refuse_unknown()
+    return features
+
+
+def read_features(definitions: Definitions) -> FeatureSet:
+    """The shipped features with what these definitions declare. Problems are noted in them, not raised."""
+    declared = FEATURES.read(definitions)
+    features = {each.name: each for feature in declared.found.values() for each in feature.with_sides()}
+    ordered = _ordered(features, declared, definitions.problems)
+    if len(ordered) > FEATURES_MAX:
+        text = f"{len(ordered)} features are declared, at most {FEATURES_MAX} are allowed; remove some"
+        definitions.problems.append(text)
+    return FeatureSet(
+        tuple(ordered),
+        CURRENCIES.read(definitions, _NO_CURRENCIES),
+        TIMEZONE.read(definitions, "UTC"),
+        CAMPAIGNS.read(definitions, Campaigns()).ignored_after,
+    )
+
+
+def _ordered(features: Mapping[str, Feature], declared: Declarations[Feature], problems: list[str]) -> list[Feature]:
+    """The features, each after those it is built on; what is unknown or goes round in circles is a problem."""
+    ordered: dict[str, Feature] = {}
+    # What is declared wrongly is a problem already.
+    failed = declared.places.keys() - features.keys() - declared.left_out
+
+    def visit(feature: Feature, path: tuple[str, ...]) -> None:
+        if feature.name in ordered or feature.name in failed:
+            return
+        if feature.name in path:
+            failed.add(feature.name)
+            circle = " → ".join((*path[path.index(feature.name) :], feature.name))
+            problems.append(f"{feature.place}: features are built on each other in a circle: {circle}; break it")
+            return
+        for name in feature.needs:
+            problem = "" if name in failed else _unfit(feature, name, features, declared)
+            if problem:
+                problems.append(problem)
+            if problem or name in failed:
+                failed.add(feature.name)
+            else:
+                visit(features[name], (*path, feature.name))
+        ordered[feature.name] = feature
+
+    for name in sorted(features):
+        visit(features[name], ())
+    return list(ordered.values())
+
+
+def _unfit(feature: Feature, name: str, features: Mapping[str, Feature], declared: Declarations[Feature]) -> str:
+    """Why a feature cannot be built on another, with the place of what is wrong; empty if it can."""
+    owner, place = feature.name.split(".")[0], feature.place
+    if name in declared.left_out:
+        return (
+            f"{place}: feature {owner!r} needs {name!r}, which {declared.places[name]} leaves out; "
+            f"leave out {owner!r} as well, or declare it anew"
+        )
+    needed = features.get(name)
+    if needed is None:
+        known = [each.name for each in features.values() if not each.hidden and each.name != owner]
+        return f"{place}: feature {owner!r} is built on {name!r}, which is not declared; {suggestion(name, known)}"
+    if AGGREGATES[needed.aggregate].reads == "scalar":
+        return (
+            f"{place}: feature {owner!r} is built on {name!r}, which need not be a number; build it on a count or a sum"
+        )
+    if isinstance(needed.empty, str) or abs(needed.empty or 0) >= _EMPTY_MAX:
+        return (
+            f"{needed.written_empty_place}: feature {owner!r} is built on {name!r}, and computes with its `empty`; "
+            f"write a {'' if isinstance(needed.empty, str) else 'smaller '}number or null"
+        )
+    return ""

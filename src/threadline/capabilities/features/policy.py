@@ -12,6 +12,7 @@ from threadline.capabilities.features.campaigns import (
     CAMPAIGN_IGNORED,
     State,
     campaign_of,
+    times_of,
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SPLIT
@@ -44,13 +45,13 @@ def _react(ignored_after: int, recorded: Recorded, known: PolicyView) -> Sequenc
     event = recorded.event
     fired = event.type == TIMER_FIRED
     data = (event.properties.get("data") or {}) if fired else event.properties
-    campaigns: State = known.get("campaigns", {})
+    campaigns: State = known.get("campaigns", [])
     if event.type == SPLIT:
         return _set_anew(campaigns, ignored_after, recorded, after="")
     if fired and "after" in data:
         return _set_anew(campaigns, ignored_after, recorded, after=data["after"])
     campaign = campaign_of(data)
-    times = campaigns.get(campaign) if campaign is not None else None
+    times = times_of(campaigns, campaign) if campaign is not None else None
     if campaign is None or times is None:
         return ()
     delivered_at, engaged_at, ignored_at = times
@@ -84,7 +85,7 @@ def _set_anew(campaigns: State, ignored_after: int, recorded: Recorded, after: s
     at_once = recorded.recorded_at + 1
     waited_for = (
         (campaign, delivered_at)
-        for campaign, (delivered_at, engaged_at, ignored_at) in sorted(campaigns.items())
+        for campaign, delivered_at, engaged_at, ignored_at in sorted(known[1:] for known in campaigns)
         if campaign > after and delivered_at is not None and engaged_at is None and ignored_at is None
     )
     chosen = list(islice(waited_for, TIMERS_MAX))

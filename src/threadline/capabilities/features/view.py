@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from threadline.capabilities.features.cells import Entry
-from threadline.capabilities.features.definition import Feature, FeatureSet, Part
+from threadline.capabilities.features.definition import Feature, FeatureSet, Term
 from threadline.capabilities.features.finishing import CAPPED, Finish, finisher
 from threadline.capabilities.features.plan import Plan, Slot
 from threadline.capabilities.features.windows import Gathered, Series
@@ -276,7 +276,7 @@ def _ratio(feature: Feature, above: Reading, below: Reading) -> Reading:
     return _composed(value, (above, below))
 
 
-def _score(feature: Feature, parts: list[tuple[Part, Reading]]) -> Reading:
+def _score(feature: Feature, parts: list[tuple[Term, Reading]]) -> Reading:
     readings = [reading for _, reading in parts]
     if all(reading.newest is None for reading in readings):
         return Reading(feature.empty)
@@ -285,7 +285,7 @@ def _score(feature: Feature, parts: list[tuple[Part, Reading]]) -> Reading:
     return _composed(round(100 * points / whole, SCORE_DIGITS), readings)
 
 
-def _saturated(part: Part, value: Any) -> float:
+def _saturated(part: Term, value: Any) -> float:
     """How much of a part's weight it earns, 0 to 1: half of it where the feature equals ``half``."""
     if value is None:
         return 0.0

@@ -6,8 +6,14 @@ microsecond; a weaker source never replaces a stronger one, what it says stands 
 source makes nothing more certain; a retraction takes along what was derived from the fact, and can be undone.
 """
 
-from threadline.capabilities.memory.definition import SOURCES, TYPES, Derivation, DerivationSet
-from threadline.capabilities.memory.loading import load_derivations, read_derivations
+from threadline.capabilities.memory.definition import (
+    SOURCES,
+    TYPES,
+    Derivation,
+    DerivationSet,
+    load_derivations,
+    read_derivations,
+)
 from threadline.capabilities.memory.projection import projection
 from threadline.capabilities.memory.variables import resolve
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.memory.loading import derivations_of
+from threadline.capabilities.memory.definition import derivations_of
 from threadline.capabilities.memory.operations import derivations_operation, lineage_operation
 from threadline.capabilities.memory.projection import projection
 

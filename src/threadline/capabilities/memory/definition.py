@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta
 
 from threadline.capabilities.conditions import EVERY_EVENT, Where
-from threadline.capabilities.features.definition import content, content_hash
-from threadline.capabilities.memory.paths import Places, Template
+from threadline.capabilities.conditions.forms import WHERE_FORM
+from threadline.capabilities.definitions import Definitions, Part
+from threadline.capabilities.definitions.declaring import (
+    Form,
+    Given,
+    Named,
+    Problems,
+    by_name,
+    choice,
+    duration,
+    either,
+    parsed,
+    struct,
+)
+from threadline.capabilities.features.definition import content, content_hash, events_of
+from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
+from threadline.capabilities.memory.paths import Places, Template, Variable, keep, read_places, read_template
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.fixed import from_fixed, to_fixed
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.limits import DERIVATIONS_MAX, FACT_KEY_LENGTH_MAX, FACTS_OF_DERIVATION_MAX
+from threadline.kernel.suggestion import suggestion
 
 TYPES = ("fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form")
 """The types of facts."""
@@ -50,17 +75,28 @@ COUNTED = frozenset({"count", "first_at", "last_at"})
 """Aggregates that tell that something happened. With one of them an event that has what the key needs is enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of a fact's value."""
+_EXAMPLES = ["total", "order.total", "name|product_name"]
+PATH = parsed(read_places, "a path such as `total`, `order.total` or `name|product_name`", examples=_EXAMPLES)
+_FACT_FORM = "written like preference/colour or purchase/product:{product_id}"
 
-    name: str
-    aggregate: str = "last"
-    of: Places | None = None
-    times: Places | None = None
-    """A factor of a sum, such as a quantity; where it is absent it is 1."""
-    currency: Places | None = None
-    """Where the currency of a sum stands; the sum is then kept per currency."""
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of a fact's value, made of several events."""
+
+    name: Given
+    aggregate: Annotated[str, choice(AGGREGATES)] = "last"
+    of: Annotated[Places | None, PATH] = None
+    times: Annotated[Places | None, PATH, Meta(description="A factor of a sum, such as a quantity.")] = None
+    """Where it is absent it is 1."""
+    currency: Annotated[Places | None, PATH, Meta(description="Keeps a sum per currency.")] = None
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What the aggregate does not take, or needs."""
+        for key in ("of", "times", "currency"):
+            if key in written and (self.aggregate not in PLACED if key == "of" else self.aggregate != "sum"):
+                yield key, f"{self.aggregate!r} takes no `{key}`; remove it"
+        if self.aggregate in PLACED and self.of is None:
+            yield "", f"{self.aggregate!r} needs the path of a value; add `of: total`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,40 +108,193 @@ class Feed:
     constants: tuple[tuple[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Derivation:
+def _constant(part: Part) -> Any:
+    if keep(part.value) is None:
+        raise InvalidValue("must be a text, a number, true or false that a fact can hold")
+    return part.value
+
+
+_CONSTANT: Form[Any] = Form(
+    (str, int, float, bool), "a text, a number, true or false", _constant, {"type": ["string", "number", "boolean"]}
+)
+
+
+class Making(msgspec.Struct, frozen=True, kw_only=True):
+    """How one type of events makes a fact."""
+
+    where: Annotated[Where, WHERE_FORM] = EVERY_EVENT
+    constants: Annotated[
+        Mapping[str, Any],
+        by_name(_CONSTANT),
+        Meta(description="Constants that events of this type put into the value."),
+    ] = msgspec.field(default={}, name="set")
+
+
+def _fact(written: str) -> tuple[Template, Template] | None:
+    type_text, slash, key_text = written.partition("/")
+    type, key = read_template(type_text), read_template(key_text)
+    if not slash or type is None or key is None:
+        return None
+    fixed = sum(len(part) for part in key if isinstance(part, str))
+    if fixed > FACT_KEY_LENGTH_MAX - (key != (key_text,)):
+        raise InvalidValue(f"a key has at most {FACT_KEY_LENGTH_MAX} characters")
+    if key_text != key_text.strip():
+        raise InvalidValue("a key must not begin or end with a blank")
+    if type != (type_text,):
+        if len(type) > 1 or not isinstance(type[0], Variable):
+            raise InvalidValue("a type is a word or one variable")
+        if key == (key_text,):
+            raise InvalidValue("a type that varies needs a key that does, e.g. {type}/{key}")
+    elif type_text not in TYPES:
+        raise InvalidValue(f"unknown type {type_text!r}; {suggestion(type_text, TYPES)}")
+    return type, key
+
+
+def _confidence(part: Part) -> int:
+    units = to_fixed(part.value)
+    if units is None or units <= 0:
+        raise InvalidValue("must be above 0")
+    return units
+
+
+def _field_of_path(part: Part) -> Field:
+    return Field(part.name, "last", PATH.make(part))
+
+
+_VALUE = either(
+    PATH,
+    by_name(either(Form(PATH.kinds, PATH.wanted, _field_of_path, PATH.schema), struct(Field)), least=1).then(
+        lambda fields: tuple(sorted(fields.values(), key=lambda field: field.name))
+    ),
+)
+_NUMBER = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+_FACT = parsed(
+    _fact,
+    _FACT_FORM,
+    pattern=f"^({'|'.join(TYPES)}|\\{{[^{{}}]+\\}})/.+$",
+    examples=["preference/colour", "purchase/product:{product_id}", "form/{form}:{question:slug}"],
+)
+
+
+class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """How events make facts of one kind."""
 
-    name: str
-    feeds: tuple[Feed, ...]
-    type: Template
-    key: Template
-    each: Places | None = None
-    """A list or mapping in the event whose every entry makes a fact."""
-    otherwise: tuple[tuple[str, Places], ...] = ()
-    """The one entry that is made of the event itself where that list is absent: name -> path."""
-    source: str = EVENT_DERIVED
-    value: Places | None = None
-    """Path of the value, where a fact's value is one thing."""
-    says: bool = False
-    """True: each source's newest word is kept apart, because sources may contradict each other."""
-    fields: tuple[Field, ...] = ()
-    """The fields of the value, where it is a mapping, by name."""
-    confidence: int | Places | None = None
-    """Millionths, or where an event tells it; None: what `CERTAINTY` says."""
-    expires_after: int | None = None
-    """Microseconds after the newest event that made it."""
-    expires_at: Places | None = None
-    recalled: Places | None = None
-    """Where an event names the facts that its producer had been given; those are not taken from it again."""
-    derived_from: Places | None = None
-    """Where an event names the facts that its own rests on."""
-    most: int = 100
-    """Facts of this derivation kept for one person."""
+    one_of: ClassVar[tuple[str, ...]] = ("value", "says")
+
+    name: Given
     description: str = ""
-    version: int = 1
-    place: str = field(default="", compare=False)
-    """File and line of the declaration, for messages."""
+    events: Annotated[Mapping[str, Making], events_of(Making, Making()), Meta(description="Types that make the fact.")]
+    where: Annotated[Where, WHERE_FORM] = EVERY_EVENT
+    each: Annotated[
+        Places | None, PATH, Meta(description="A list or mapping in the event: every entry makes a fact.")
+    ] = None
+    otherwise: Annotated[
+        tuple[tuple[str, Places], ...],
+        by_name(PATH).then(lambda named: tuple(sorted(named.items()))),
+        Meta(description="The one entry, made of the event itself, where `each` is absent."),
+    ] = ()
+    fact: Annotated[tuple[Template, Template], _FACT, Meta(description="Type and key of the fact.")]
+    source: Annotated[str, choice(SOURCES)] = EVENT_DERIVED
+    made: Annotated[
+        Places | tuple[Field, ...] | None, _VALUE, Meta(description="A path, or fields, each a path or an aggregate.")
+    ] = msgspec.field(default=None, name="value")
+    says: Annotated[
+        Places | None, PATH, Meta(description="A value of which each source's newest statement is kept apart.")
+    ] = None
+    """Because sources may contradict each other."""
+    confidence: Annotated[
+        int | Places | None,
+        either(PATH, Form((int, float), "a number above 0 and at most 1", _confidence, _NUMBER)),
+        Meta(description="A number, or the path at which an event has it."),
+    ] = None
+    """Millionths, or where an event tells it; None: what `CERTAINTY` says."""
+    expires_after: Annotated[int | None, duration(), Meta(description="After the newest event that made the fact.")] = (
+        None
+    )
+    expires_at: Annotated[Places | None, PATH] = None
+    recalled: Annotated[
+        Places | None, PATH, Meta(description="Where an event names facts that are not taken from it again.")
+    ] = None
+    """Those that its producer had been given."""
+    derived_from: Annotated[
+        Places | None, PATH, Meta(description="Where an event names the facts that its own rests on.")
+    ] = None
+    most: Annotated[int, Meta(ge=1, le=FACTS_OF_DERIVATION_MAX, description="Facts kept for one person.")] = 100
+    version: Annotated[int, Meta(ge=1)] = 1
+    place: Given = ""
+
+    def __post_init__(self) -> None:
+        if self.each is not None:
+            # Paths then begin in one entry of the list.
+            for key in ("fact", "made", "says", "confidence", "expires_at", "recalled", "derived_from"):
+                msgspec.structs.force_setattr(self, key, _of_entries(getattr(self, key)))
+
+    @cached_property
+    def type(self) -> Template:
+        """The type of its facts."""
+        return self.fact[0]
+
+    @cached_property
+    def key(self) -> Template:
+        """The key of its facts."""
+        return self.fact[1]
+
+    @cached_property
+    def value(self) -> Places | None:
+        """Path of the value, where a fact's value is one thing."""
+        return self.made if isinstance(self.made, Places) else self.says
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of the value, where it is a mapping, by name."""
+        return self.made if isinstance(self.made, tuple) else ()
+
+    @cached_property
+    def feeds(self) -> tuple[Feed, ...]:
+        """The types of events that make it, by name."""
+        return tuple(
+            Feed(type, Where((*self.where.parts, *made.where.parts)), tuple(sorted(made.constants.items())))
+            for type, made in sorted(self.events.items())
+        )
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that shapes its facts, however it was written."""
+        return content(
+            self, ("place", "description", "events", "where", "fact"),
+            feeds=self.feeds, type=self.type, key=self.key, value=self.value, fields=self.fields, says=bool(self.says),
+        )  # fmt: skip
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What the fields cannot be together."""
+        for type in self.events:
+            if type == "any" or type.startswith(SYSTEM_PREFIX) or type in (FACT_RETRACTED, FACT_RESTORED):
+                yield "events", f"{type!r} makes no facts; name types such as form_submitted"
+        if self.each is not None and not any(isinstance(part, Variable) for part in self.key):
+            yield "fact", f"entries of `each` need a key that varies, e.g. {''.join(map(str, self.key))}:{{id}}"
+        if "otherwise" in written and self.each is None:
+            yield "otherwise", "`otherwise` goes with `each` only; remove it"
+        for key in ("recalled", "derived_from"):
+            if key in written and self.says is None:
+                yield key, f"`{key}` goes with `says` only; remove it"
+        most = CERTAINTY[self.source][1]
+        if isinstance(self.confidence, int) and self.confidence > most:
+            yield "confidence", f"`confidence` is at most {from_fixed(most)} for {self.source}"
+        yield from self._clashes()
+
+    def _clashes(self) -> Problems:
+        """Which constants have no place in the value, or the place of something else."""
+        if self.constants and not self.fields:
+            yield "events", "`set` puts fields into a value that is a mapping; this value is one thing"
+            return
+        names = {field.name for field in self.fields}
+        for name in sorted(names.intersection(self.constants)):
+            yield "events", f"field {name!r} is read from events and set as well; keep one, or name them differently"
+        for field in self.fields:
+            sums = f"{field.name}_by_currency"
+            if field.aggregate == "sum" and field.currency is not None and sums in names.union(self.constants):
+                clash = f"field {sums!r} is what the sum {field.name!r} is told as per currency"
+                yield "value", f"{clash}; name it differently"
 
     @cached_property
     def constants(self) -> tuple[str, ...]:
@@ -157,4 +346,49 @@ class DerivationSet:
     @cached_property
     def fingerprint(self) -> str:
         """A short hash of everything that shapes facts, the same however files and keys were arranged."""
-        return content_hash([content(derivation, ("place", "description")) for derivation in self.derivations])
+        return content_hash([derivation.content for derivation in self.derivations])
+
+
+def _of_entries(value: Any) -> Any:
+    """The same with paths that begin in one entry of a list."""
+    match value:
+        case Places():
+            return replace(value, of_entries=True)
+        case Variable():
+            return replace(value, places=_of_entries(value.places))
+        case Field():
+            return Field(value.name, value.aggregate, *map(_of_entries, (value.of, value.times, value.currency)))
+        case tuple():
+            return tuple(map(_of_entries, value))
+    return value
+
+
+MEMORY = Named(
+    "memory", "derivation", struct(Derivation), "Derivations of facts by name; false leaves out one that ships.",
+    "shoe_size", most=DERIVATIONS_MAX, ships="threadline.capabilities.memory", permanent=PERMANENT,
+)  # fmt: skip
+SECTION = MEMORY.declared
+
+
+def load_derivations(paths: Iterable[str | Path] = ()) -> DerivationSet:
+    """The shipped derivations with what these files, or all ``*.yaml`` and ``*.yml`` in these folders, declare.
+
+    Raises `InvalidDefinition` with every problem in their section ``memory``, one a line.
+    """
+    return _alone(Definitions.load(paths))
+
+
+def read_derivations(texts: Iterable[tuple[str, str]] = ()) -> DerivationSet:
+    """As `load_derivations`, from pairs of a name for messages and the text."""
+    return _alone(Definitions(texts))
+
+
+def _alone(definitions: Definitions) -> DerivationSet:
+    derivations = derivations_of(definitions)
+    definitions.refuse()
+    return derivations
+
+
+def derivations_of(definitions: Definitions) -> DerivationSet:
+    """The shipped derivations with what these definitions declare. Problems are noted in them, not raised."""
+    return DerivationSet(tuple(MEMORY.read(definitions).found.values()))

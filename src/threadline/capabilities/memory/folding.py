@@ -106,7 +106,7 @@ def facts_made(maker: Maker, recorded: Recorded) -> Iterator[tuple[str, str]]:
 def _adder_of_newest(maker: Maker) -> Add:
     """For pieces that keep the newest words of all sources together."""
     lasts, readers, length = maker.lasts, maker.cells, maker.tail
-    is_counted, is_more_told = maker.counted, maker.added
+    is_counted, is_more_told, most = maker.counted, maker.added, len(maker.lasts)
 
     def add(pieces: Pieces, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
         event = recorded.event
@@ -119,7 +119,7 @@ def _adder_of_newest(maker: Maker) -> Add:
                 value = keep(value)
             words.append(value)
         cells = [(aggregate, reader(element, event)) for aggregate, reader in readers] if readers else ()
-        if not is_counted and words.count(None) == len(words) and all(found is None for _, found in cells):
+        if not is_counted and words.count(None) == most and all(found is None for _, found in cells):
             return False
         at, id = event.occurred_at, recorded.id
         if is_more_told and not again:

@@ -11,7 +11,7 @@ from threadline.capabilities.memory.definition import COUNTED, TYPES, Derivation
 from threadline.capabilities.memory.parts import Pieces
 from threadline.capabilities.memory.paths import Element, Getter, Places, keep, renderer
 from threadline.kernel.event import Event
-from threadline.kernel.fixed import SCALE, to_fixed
+from threadline.kernel.fixed import FIXED_MAX, SCALE, to_fixed
 from threadline.kernel.limits import FACT_ENTRIES_MAX, FACT_EVENTS_MAX, FACT_KEY_LENGTH_MAX
 
 
@@ -123,7 +123,7 @@ def _reader(field: Field) -> Callable[[Element, Event], Any]:
         amount = to_fixed(of(element, event))
         if amount is not None and times is not None:
             factor = times(element, event)
-            amount = amount if factor is None else _product(amount, to_fixed(factor))
+            amount = amount if factor is None else _product(amount, factor)
         if amount is None or currency is None:
             return amount
         return amount, read_currency(currency(element, event))
@@ -131,13 +131,22 @@ def _reader(field: Field) -> Callable[[Element, Event], Any]:
     return units
 
 
-def _product(amount: int, factor: int | None) -> int | None:
-    """Both in units of a millionth; half a unit is rounded to even, as `to_fixed` does. None for what is too large."""
-    if factor is None:
-        return None
-    whole, rest = divmod(amount * factor, SCALE)
-    product = whole + (2 * rest > SCALE or (2 * rest == SCALE and whole % 2 == 1))
+def _product(amount: int, factor: Any) -> int | None:
+    """The product in units of a millionth, half a unit rounded to even as `to_fixed` does; None for what is too large
+    or for a factor that is no number."""
+    if type(factor) is int and -_WHOLE_MAX <= factor <= _WHOLE_MAX:
+        product = amount * factor
+    else:
+        units = to_fixed(factor)
+        if units is None:
+            return None
+        whole, rest = divmod(amount * units, SCALE)
+        product = whole + (2 * rest > SCALE or (2 * rest == SCALE and whole % 2 == 1))
     return product if -(2**63) < product < 2**63 else None
+
+
+_WHOLE_MAX = FIXED_MAX // SCALE
+"""The largest whole number that `to_fixed` takes."""
 
 
 def _room_for(most: int) -> int:

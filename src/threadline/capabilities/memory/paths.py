@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -39,18 +39,13 @@ class Places:
 
     def getter(self) -> Getter:
         """A function that follows the paths; it answers None where none leads anywhere."""
-        if all(len(steps) == 1 for steps in self.steps):
-            names = [steps[0] for steps in self.steps]
-            return _getter_of_one(*names) if len(names) == 1 else _getter_of_names(names)
-        paths = tuple(_rooted(steps, self.of_entries) for steps in self.steps)
+        getters = [_getter_of(*_rooted(steps, self.of_entries)) for steps in self.steps]
+        if len(getters) == 1:
+            return getters[0]
 
         def find(element: Element, event: Event) -> Any:
-            for root, steps in paths:
-                value: Any = element if root == "" else event.properties if root == "event" else event.context
-                for step in steps:
-                    value = value.get(step) if type(value) is dict else follow(value, step)
-                    if value is None:
-                        break
+            for getter in getters:
+                value = getter(element, event)
                 if value is not None:
                     return value
             return None
@@ -66,17 +61,21 @@ class Places:
         return first[0], Places(tuple(rest), self.of_entries).getter() if rest else None
 
 
-def _getter_of_one(name: str) -> Getter:
-    return lambda element, event: element.get(name)
+def _getter_of(root: str, steps: tuple[str, ...]) -> Getter:
+    """A function that follows one path from its root."""
+    name, *rest = steps
+    if not rest:
+        if root == "":
+            return lambda element, event: element.get(name)
+        if root == "event":
+            return lambda element, event: event.properties.get(name)
+        return lambda element, event: event.context.get(name)
 
-
-def _getter_of_names(names: Sequence[str]) -> Getter:
     def find(element: Element, event: Event) -> Any:
-        for name in names:
-            value = element.get(name)
-            if value is not None:
-                return value
-        return None
+        value: Any = element if root == "" else event.properties if root == "event" else event.context
+        for step in steps:
+            value = follow(value, step)
+        return value
 
     return find
 

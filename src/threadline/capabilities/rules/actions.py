@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import Path
 from threadline.capabilities.conditions.fields import EVENT, viewed
-from threadline.capabilities.definitions import Place
+from threadline.capabilities.definitions import Noted, Part, Place
+from threadline.capabilities.definitions.declaring import Form, listed
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
 from threadline.capabilities.memory.events import FACT_COMPUTED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
@@ -21,7 +22,7 @@ from threadline.capabilities.streaks.events import OURS as STREAKS
 from threadline.capabilities.webhooks.definition import lane_of
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX, FACT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.kernel.limits import ACTIONS_MAX, EVENT_TYPE_LENGTH_MAX, FACT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
 from threadline.kernel.policy import Effect, Emit, Wish
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import format_time
@@ -285,3 +286,40 @@ def _wrong_names(kind: Kind, given: Params) -> list[tuple[str, str]]:
     if kind.one_of and sum(name in given for name in kind.one_of) != 1:
         found.append(("", f"`{kind.name}` takes either {' or '.join(f'`{name}`' for name in kind.one_of)}"))
     return found
+
+
+def _read_actions(part: Part) -> tuple[Action, ...]:
+    _LISTED.make(part)
+    note = part.noting()
+    found = [read_action(each, (index,), note) for index, each in enumerate(part.value)]
+    stored = [index for index, action in enumerate(found) if action is not None and action.kind.wish is None]
+    if len(stored) > 1:
+        note((stored[1],), "a rule stores one decision; put further parameters into the first")
+    if note.noted:
+        raise Noted
+    return tuple(action for action in found if action is not None)
+
+
+def _schema_of(kind: Kind) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: {} for name in kind.params},
+        "required": [name for name, param in kind.params.items() if param.required],
+        "additionalProperties": kind.open,
+    }
+    if kind.one_of:
+        found["oneOf"] = [{"required": [name]} for name in kind.one_of]
+    return found
+
+
+_ONE = {
+    "type": "object",
+    "properties": {name: _schema_of(KINDS[SYNONYMS.get(name, name)]) for name in (*KINDS, *SYNONYMS)},
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
+_MAPPING = "a mapping with one key, such as {tag: {tag: vip}}"
+_LISTED = listed(Form((dict,), _MAPPING, lambda part: part.value, _ONE), most=ACTIONS_MAX)
+ACTIONS = replace(_LISTED, make=_read_actions)
+"""The actions of a rule, as they are written."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from msgspec.structs import replace
+
 from threadline.capabilities.conditions import Subject
-from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json, set_of_json
 from threadline.capabilities.rules.fusing import Matching, fused
 from threadline.capabilities.rules.index import Index
-from threadline.capabilities.rules.reading import rule_of_json, set_of_json
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import InvalidDefinition
 

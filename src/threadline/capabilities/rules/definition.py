@@ -4,39 +4,79 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.conditions.forms import when
+from threadline.capabilities.definitions.declaring import Given, Named, Problems, listed, parsed, struct, text
 from threadline.capabilities.rules.acting import Acted, act
-from threadline.capabilities.rules.actions import Action
-from threadline.capabilities.rules.body import Body
+from threadline.capabilities.rules.actions import ACTIONS, Action
+from threadline.capabilities.rules.body import Body, ConditionsBody
 from threadline.capabilities.rules.hashing import ENGINE
+from threadline.capabilities.rules.model_reading import MODEL
 from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.limits import (
+    EVENT_TYPE_LENGTH_MAX,
+    RULE_BYTES_MAX,
+    RULE_DESCRIPTION_LENGTH_MAX,
+    RULE_NAME_LENGTH_MAX,
+    RULE_SETS_MAX,
+    RULES_MAX,
+)
 from threadline.kernel.policy import Read
-from threadline.kernel.time import format_time
+from threadline.kernel.time import format_time, parse_time
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 """Names of rules and of sets. They become parts of keys and paths: no dots, no slashes."""
 
 VERSION_MAX = 99_999_999
+PRIORITY_MAX = 1_000_000
+SET_EVENTS_MAX = 200
+_TIME = parsed(parse_time, "a time, such as 2026-03-01T12:00:00Z", examples=["2026-03-01", "2026-03-01T12:00:00Z"])
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One version of a rule."""
+class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One version of a rule: what is asked of an event, and what is done."""
 
-    id: str
-    version: int
-    body: Body
-    name: str = ""
-    description: str = ""
-    priority: int = 0
-    actions: tuple[Action, ...] = ()
-    effective_from: int | None = None
-    effective_until: int | None = None
-    place: str = field(default="", compare=False)
-    """File and line of the declaration, for messages."""
+    one_of: ClassVar[tuple[str, ...]] = ("conditions", "model")
+
+    id: Given
+    version: Annotated[int, Meta(ge=1, le=VERSION_MAX)] = 1
+    name: Annotated[str, Meta(min_length=0, max_length=RULE_NAME_LENGTH_MAX)] = ""
+    description: Annotated[str, Meta(min_length=0, max_length=RULE_DESCRIPTION_LENGTH_MAX)] = ""
+    priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX, description="The highest is asked first.")] = 0
+    conditions: Annotated[Body | None, when(ConditionsBody)] = None
+    model: Annotated[Body | None, MODEL] = None
+    actions: Annotated[tuple[Action, ...], ACTIONS] = ()
+    effective_from: Annotated[int | None, _TIME] = None
+    effective_until: Annotated[int | None, _TIME] = None
+    place: Given = ""
+
+    @cached_property
+    def body(self) -> Body:
+        """What is asked."""
+        body = self.model if self.conditions is None else self.conditions
+        assert body is not None
+        return body
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What the whole cannot be."""
+        since, until = self.effective_from, self.effective_until
+        if since is not None and until is not None and since >= until:
+            yield "effective_until", "`effective_until` is not after `effective_from`"
+        try:
+            size = len(self.canonical)
+        except InvalidValue as error:
+            yield "", str(error)
+        else:
+            if size > RULE_BYTES_MAX:
+                yield "", f"the rule has {size:,} bytes; at most {RULE_BYTES_MAX:,} are allowed, split it in two"
 
     @cached_property
     def is_limited(self) -> bool:
@@ -96,22 +136,41 @@ class Rule:
         return tuple(Read(name, path, f"{self.place}: rule {self.id!r}") for name, path in dict.fromkeys(paths))
 
 
-@dataclass(frozen=True)
-class RuleSet:
+class RuleSet(msgspec.Struct, frozen=True, dict=True):
     """Which rules are asked of which events, in which order and how far."""
 
-    name: str
-    events: tuple[str, ...]
-    rules: tuple[str, ...]
-    """Ids. They are asked by priority, the highest first, then by id."""
-    policy: Literal["all", "first"] = "all"
-    """``first``: no further than to the first that matches."""
-    record: Literal["matched", "all"] = "matched"
-    """``all``: a decision also for each rule that was asked and did not match."""
-    historical: bool = False
-    """Whether back-filled history is decided as well."""
-    description: str = ""
-    place: str = field(default="", compare=False)
+    name: Given
+    events: Annotated[
+        tuple[str, ...],
+        listed(text(most=EVENT_TYPE_LENGTH_MAX), 1, SET_EVENTS_MAX),
+        Meta(description="The event types on which its rules run.", examples=[["payment_received"]]),
+    ]
+    rules: Annotated[
+        tuple[str, ...],
+        listed(text("a rule id of lower-case letters, digits, - and _", NAME.pattern), 1, RULES_MAX),
+        Meta(
+            description="Ids of rules, which run by priority, the highest first, then by id.", examples=[["risk-score"]]
+        ),
+    ]
+    policy: Annotated[
+        Literal["all", "first"], Meta(description="first: no further than to the first that matches.")
+    ] = "all"
+    record: Annotated[
+        Literal["matched", "all"], Meta(description="all: a decision also for each rule that did not match.")
+    ] = "matched"
+    historical: Annotated[bool, Meta(description="Whether back-filled history is decided as well.")] = False
+    description: Annotated[str, Meta(min_length=0, max_length=RULE_DESCRIPTION_LENGTH_MAX)] = ""
+    place: Given = ""
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """What is wrong with single names."""
+        for key, names in (("events", self.events), ("rules", self.rules)):
+            for name in names:
+                if names.count(name) > 1:
+                    yield key, f"`{key}`: {name!r} is listed twice; keep one"
+        for type in self.events:
+            if type.startswith(SYSTEM_PREFIX):
+                yield "events", f"`events`: {type!r} is Threadline's own, and no rule is asked of it"
 
     @cached_property
     def content(self) -> dict[str, Any]:
@@ -125,3 +184,27 @@ class RuleSet:
             "historical": self.historical,
             "description": self.description,
         }
+
+
+RULES = Named(
+    "rules", "rule", struct(Rule), "Rules by id: what is asked of an event, and what is done.", "risk-score",
+    most=RULES_MAX, names=NAME,
+)  # fmt: skip
+SETS = Named(
+    "rule_sets", "rule set", struct(RuleSet), "Sets of rules by name: which are asked of which events.", "checkout",
+    most=RULE_SETS_MAX, names=NAME,
+)  # fmt: skip
+RULES_SECTION, SETS_SECTION = RULES.declared, SETS.declared
+
+
+def rule_of_json(id: str, value: Any, place: str = "rule") -> Rule:
+    """The rule of plain values, as JSON gives them.
+
+    Raises `InvalidDefinition` with every mistake, one a line, each with its place, such as ``rule.actions[0].tag``.
+    """
+    return RULES.read_json(id, value, place)
+
+
+def set_of_json(name: str, value: Any, place: str = "rule_set") -> RuleSet:
+    """The same for a set of rules."""
+    return SETS.read_json(name, value, place)

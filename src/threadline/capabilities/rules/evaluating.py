@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.events.forms import EventId, NativeEvent, PersonRef, checked_id, native_event
@@ -24,13 +24,12 @@ from threadline.capabilities.rules.deciding import (
     decision_id,
     decision_key,
 )
-from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
 from threadline.capabilities.rules.force import rule_at
 from threadline.capabilities.rules.models import ModelBody
 from threadline.capabilities.rules.operations import RuleId, Version
 from threadline.capabilities.rules.projection import word_of
-from threadline.capabilities.rules.reading import rule_of_json
 from threadline.capabilities.rules.sets import SetName
 from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound

@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from threadline.capabilities.rules.definition import Rule
+from threadline.capabilities.rules.definition import Rule, rule_of_json
 from threadline.capabilities.rules.model_reading import DROPPED
-from threadline.capabilities.rules.reading import rule_of_json
 from threadline.kernel.errors import InvalidDefinition
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from threadline.capabilities.conditions import Path
 from threadline.capabilities.conditions.fields import EVENT, wrong_path
-from threadline.capabilities.definitions import Place
+from threadline.capabilities.definitions import Noted, Part, Place
+from threadline.capabilities.definitions.declaring import Form
 from threadline.capabilities.rules.model_engine import wrong_expression
 from threadline.capabilities.rules.models import MILLISECONDS, SECONDS, ModelBody
 from threadline.capabilities.rules.templates import Fail
@@ -195,3 +196,31 @@ def _expressions(content: dict[str, Any]) -> Iterator[tuple[Place, str, bool]]:
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     return ((index, each) for index, each in enumerate(value if type(value) is list else ()) if type(each) is dict)
+
+
+def _model(part: Part) -> ModelBody:
+    note = part.noting()
+    body = read_model(part.value, note)
+    if body is None or note.noted:
+        raise Noted
+    return body
+
+
+MODEL = Form(
+    (dict,),
+    "a mapping with `nodes` and `edges`, as a JDM file has them",
+    _model,
+    {
+        "type": "object",
+        "description": "A decision model as a JDM file has it.",
+        "properties": {
+            "nodes": {"type": "array", "items": {"type": "object"}, "maxItems": MODEL_NODES_MAX},
+            "edges": {"type": "array", "items": {"type": "object"}},
+            "inputs": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": MODEL_INPUTS_MAX},
+            "match": {"type": "string"},
+            **{name: {} for name in DROPPED},
+        },
+        "required": ["nodes", "edges"],
+        "additionalProperties": False,
+    },
+)

@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.rules import versions
-from threadline.capabilities.rules.definition import RuleSet
-from threadline.capabilities.rules.reading import set_of_json
+from threadline.capabilities.rules.definition import RuleSet, set_of_json
 from threadline.capabilities.rules.versions import Needs
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from threadline.capabilities.rules.book import RULE, SET, SHADOWED, Book
 from threadline.capabilities.rules.deciding import POLICY
-from threadline.capabilities.rules.definition import Rule, RuleSet
-from threadline.capabilities.rules.reading import rule_of_json
+from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
 from threadline.kernel.operation import Context

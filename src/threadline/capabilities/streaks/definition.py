@@ -14,6 +14,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.definitions.declaring import (
     Given,
     Named,
+    NotWritten,
     Problems,
     Single,
     choice,
@@ -141,7 +142,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True):
 
     active: Annotated[Source, struct(Active).then(Active.source_of)] = Source(())
     """Which events say that the person was active."""
-    timezone: Given = "UTC"
+    timezone: NotWritten[str] = "UTC"
     """The zone of a person who has named none."""
     day_start: Annotated[int, _TIME_OF_DAY, Meta(description="When a day begins.")] = 0
     """Microseconds after midnight."""
@@ -232,7 +233,7 @@ def read_streaks(definitions: Definitions) -> StreakSet:
     calendar = CALENDAR.read(definitions, shipped, struct(Calendar, shipped))
     declared = STREAKS.read(definitions)
     for amnesty in calendar.amnesty:
-        for name in sorted(set(amnesty.streaks) - set(declared.places)):
+        for name in sorted(set(amnesty.streaks) - declared.places.keys() - declared.found.keys()):
             text = f"an amnesty names streak {name!r}; {suggestion(name, declared.found)}"
             definitions.problems.append(f"{amnesty.place}: {text}")
     return StreakSet(tuple(declared.found.values()), calendar)

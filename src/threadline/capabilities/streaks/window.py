@@ -52,16 +52,15 @@ def add(plan: Plan, columns: Columns, state: State, name: Any, at: int) -> bool:
     ahead = day_offset(zone, at // DAY)
     day, into = divmod(at + (offset(zone, at) if ahead is None else ahead) - plan.day_start, DAY)
     if groups and groups[-1][FIRST_DAY] == day:
-        group, shows = groups[-1], columns.shows
+        group, is_new = groups[-1], False
     else:
         group, is_new = _group(plan, state, named, zone, day, at)
-        shows = is_new or columns.shows
-    if at > group[LAST]:
-        group[LAST] = at
+    shows = is_new or columns.shows
+    # A new group has these instants already, and the one in whose place it may count does not get them.
+    if not is_new and not group[FIRST] <= at <= group[LAST]:
+        group[FIRST] = min(at, group[FIRST])
+        group[LAST] = max(at, group[LAST])
         # Of somebody who stays in one zone no more shows than which days there are.
-        shows = shows or not _stays(state, named)
-    elif at < group[FIRST]:
-        group[FIRST] = at
         shows = shows or not _stays(state, named)
     for place in columns.places:
         shows = shows or not group[place]

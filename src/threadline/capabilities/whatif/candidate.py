@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import msgspec
+
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import Book, Rule, RuleSet, versions
 from threadline.capabilities.rules.deciding import POLICY
+from threadline.capabilities.rules.definition import rule_of_json
 from threadline.capabilities.rules.force import rule_at
-from threadline.capabilities.rules.reading import rule_of_json
 from threadline.capabilities.segments.definition import Segment, read_segments
 from threadline.capabilities.segments.standing import Memberships
 from threadline.capabilities.whatif.judging import RulesJudge
@@ -84,7 +86,7 @@ def written(context: Context[Needs], id: str, version: int | None, content: dict
         if version is None:
             raise InvalidValue("name the `version` of the rule, or give its `content`")
         return rule_at(context, id, version)
-    return replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
+    return msgspec.structs.replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
 
 
 def of_definitions(context: Context[WithCatalogue], current: Candidate, text: str) -> Candidate:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -51,15 +50,6 @@ def unpack_event(entry: LogEntry) -> Recorded:
     """The recorded event of a log entry."""
     body = _body.decode(entry.body)
     return Recorded(body.event, entry.id, entry.thread, entry.sequence, body.recorded_at, body.cause)
-
-
-def unpack_events(entries: Sequence[LogEntry]) -> list[Recorded]:
-    """The recorded events of log entries, decoded in one go."""
-    bodies = _body.decode_lines(b"\n".join([entry.body for entry in entries]))
-    return [
-        Recorded(body.event, id, thread, sequence, body.recorded_at, body.cause)
-        for body, (thread, sequence, _, _, id, _, _) in zip(bodies, entries, strict=True)
-    ]
 
 
 def payload_digest(event: Event) -> int:

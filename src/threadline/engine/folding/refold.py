@@ -9,12 +9,12 @@ from operator import attrgetter
 
 from threadline.engine.folding.catalogue import Catalogue, Folding
 from threadline.engine.folding.history import Ahead, History, in_occurred_order, occurred_order, thread_entries
-from threadline.engine.folding.packing import unpack_event, unpack_events
+from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Fold, State
-from threadline.kernel.store import Store
+from threadline.kernel.store import LogEntry, Store
 
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
@@ -63,10 +63,15 @@ def fold_events(
 ) -> tuple[int, str]:
     """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
     at, id = NOTHING
-    plans = _Steps(folding, only)
+    known: dict[str, tuple[tuple[int, Fold], ...]] = {}
     for recorded in events:
         event = recorded.event
-        steps = plans[event.type]
+        steps = known.get(event.type)
+        if steps is None:
+            steps = folding.plan(event.type).steps
+            if only is not None:
+                steps = tuple(step for step in steps if step[0] in only)
+            known[event.type] = steps
         for index, fold in steps:
             state = fold(states[index], recorded)
             if state is not None:
@@ -76,47 +81,20 @@ def fold_events(
     return at, id
 
 
-class _Steps(dict[str, tuple[tuple[int, Fold], ...]]):
-    """By event type, the folds of some projections and where their states are."""
-
-    def __init__(self, folding: Folding, only: Sequence[int] | None) -> None:
-        super().__init__()
-        self._folding = folding
-        self._only = only
-
-    def __missing__(self, event_type: str) -> tuple[tuple[int, Fold], ...]:
-        steps = self._folding.plan(event_type).steps
-        if self._only is not None:
-            steps = tuple(step for step in steps if step[0] in self._only)
-        self[event_type] = steps
-        return steps
-
-
-def person_events(
-    store: Store,
-    person: Person,
-    extra: Sequence[Recorded] = (),
-    ahead: Ahead | None = None,
-    is_ordered: bool = True,
-) -> Iterable[Recorded]:
-    """A person's events in occurred order, or in any if that is enough: a list, or page by page where there are many.
-
-    ``ahead`` holds their threads, if these have been read. ``extra`` are events that belong to the person and are not
-    in the store yet (they commit together with what is folded from them); the heads in ``person`` may already count
-    them.
-    """
+def person_entries(store: Store, person: Person, ahead: Ahead | None = None) -> list[LogEntry] | None:
+    """A person's log entries in occurred order; None if there are too many to be read at once. ``ahead`` holds the
+    person's threads, if these have been read."""
     if ahead is None:
         ahead = _ahead(store, (person,), person.position)
-    if ahead is not None:
-        entries = list(thread_entries(store, person.heads, ahead))
-        if is_ordered:
-            entries.sort(key=_OCCURRED_ORDER)
-        events = unpack_events(entries)
-        return sorted((*events, *extra), key=occurred_order) if extra else events
-    if not is_ordered:
-        return chain(map(unpack_event, thread_entries(store, person.heads)), extra)
-    stored = in_occurred_order(store, person.heads)
-    return heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order)
+    return None if ahead is None else sorted(thread_entries(store, person.heads, ahead), key=_OCCURRED_ORDER)
+
+
+def person_events(store: Store, person: Person, entries: Sequence[LogEntry] | None) -> Iterator[Recorded]:
+    """A person's events in occurred order, from `person_entries`, or page by page where that gives None.
+
+    Each is unpacked when its turn comes: what is folded at once is still in the processor's caches.
+    """
+    return in_occurred_order(store, person.heads) if entries is None else map(unpack_event, entries)
 
 
 def refold_person(
@@ -126,11 +104,20 @@ def refold_person(
     only: Sequence[int] | None = None,
     extra: Sequence[Recorded] = (),
 ) -> None:
-    """Fold a person again from the log, in place: all projections or ``only`` these; ``extra`` as `person_events`."""
+    """Fold a person again from the log, in place: all projections, or ``only`` these.
+
+    ``extra`` are events that belong to the person and are not in the store yet (they commit together with what is
+    folded from them); the heads in ``person`` may already count them.
+    """
     chosen = range(len(catalogue.projections)) if only is None else only
-    is_ordered = any(catalogue.projections[index].ordered for index in chosen)
     states = catalogue.empty()
-    latest = fold_events(catalogue, person_events(store, person, extra, None, is_ordered), states, only)
+    if any(catalogue.projections[index].ordered for index in chosen):
+        stored = person_events(store, person, person_entries(store, person))
+        events = heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order) if extra else stored
+    else:
+        ahead = _ahead(store, (person,), person.position)
+        events = chain(map(unpack_event, thread_entries(store, person.heads, ahead)), extra)
+    latest = fold_events(catalogue, events, states, only)
     for index in chosen:
         person.states[index] = states[index]
     if only is None:

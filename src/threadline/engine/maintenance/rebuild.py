@@ -5,16 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import pack, unpack
 from threadline.engine.folding.person import PAGE_PEOPLE, PERSON, Person, pack_person, people_of
-from threadline.engine.folding.refold import fold_events, person_events, read_ahead
+from threadline.engine.folding.refold import fold_events, person_entries, person_events, read_ahead
 from threadline.engine.folding.states import States
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
@@ -22,7 +23,7 @@ from threadline.engine.maintenance.indexes import write_changed_rows
 from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State
-from threadline.kernel.store import Batch, Item, Key, Put, Store
+from threadline.kernel.store import Batch, Item, Key, LogEntry, Put, Store
 
 CHUNK_PEOPLE = 500
 Parts = tuple[Store, Catalogue]
@@ -158,11 +159,12 @@ def refold_shard(
         with seldom_collected():
             everybody = [each for each in people_of(store, catalogue, items) if isinstance(each, Person)]
             for person, ahead in read_ahead(store, everybody):
-                events = person_events(store, person, ahead=ahead)
+                entries = person_entries(store, person, ahead)
+                events = person_events(store, person, entries)
                 if onlooker is not None:
                     events = _shown(events, onlooker)
                 item, is_stale = held[person.id], bool(person.stale)
-                fresh = pack_person(person, catalogue) if _fold_anew(catalogue, person, events) else None
+                fresh = pack_person(person, catalogue) if _fold_anew(catalogue, person, entries, events) else None
                 done.append(Compared(item, fresh, person.position, is_stale))
                 people.append((item, person))
             if onlooker is not None:
@@ -170,31 +172,24 @@ def refold_shard(
         yield from done
 
 
-def _shown(events: Iterable[Recorded], onlooker: Onlooker) -> Iterable[Recorded]:
-    if not isinstance(events, list):
-        return _showing(events, onlooker)
-    for recorded in events:
-        if recorded.event.type in onlooker.types:
-            onlooker.note(recorded)
-    return events
-
-
-def _showing(events: Iterable[Recorded], onlooker: Onlooker) -> Iterator[Recorded]:
+def _shown(events: Iterator[Recorded], onlooker: Onlooker) -> Iterator[Recorded]:
     for recorded in events:
         if recorded.event.type in onlooker.types:
             onlooker.note(recorded)
         yield recorded
 
 
-def _fold_anew(catalogue: Catalogue, person: Person, events: Iterable[Recorded]) -> bool:
-    """Replace a person's states by the fold of these, all their events; answers whether that changes anything."""
+def _fold_anew(
+    catalogue: Catalogue, person: Person, entries: Sequence[LogEntry] | None, events: Iterator[Recorded]
+) -> bool:
+    """Replace a person's states by the fold of all their events; answers whether that changes anything."""
     stored, states, differs = person.states, catalogue.empty(), bool(person.stale)
-    if isinstance(events, list) and _ends_with_tail(events, person):
+    if entries is not None and _ends_with_tail(entries, person):
         # What is stored is the snapshot with the tail folded in: if the snapshot is right, so is what follows.
-        before = len(events) - len(person.tail or ())
-        latest = fold_events(catalogue, events[:before], states)
+        latest = fold_events(catalogue, islice(events, len(entries) - len(person.tail or ())), states)
         differs = differs or _differ(states, stored.values)
-        latest = max(latest, fold_events(catalogue, events[before:], states))
+        if person.tail:
+            latest = max(latest, fold_events(catalogue, events, states))
     else:
         latest = fold_events(catalogue, events, states)
         differs = differs or _differ(states, stored.to_pack())
@@ -204,13 +199,13 @@ def _fold_anew(catalogue: Catalogue, person: Person, events: Iterable[Recorded])
     return differs
 
 
-def _ends_with_tail(events: Sequence[Recorded], person: Person) -> bool:
+def _ends_with_tail(entries: Sequence[LogEntry], person: Person) -> bool:
     """Whether the events since the person's snapshot are the last of these, in this order."""
     tail = person.tail
     if tail is None:
         # Whole states have no tail; of a snapshot of another layout only the states know it.
         return not person.snapshot_version
-    return [bytes.fromhex(each.id) for each in events[len(events) - len(tail) :]] == tail
+    return [bytes.fromhex(each.id) for each in entries[len(entries) - len(tail) :]] == tail
 
 
 def _differ(fresh: list[State], stored: list[Any]) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from threadline.engine.two_generation_cache import TwoGenerationCache
-from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Identifier, thread_id
-from threadline.kernel.identity import KIND_FORM, IdentityRules, is_kind
-from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX
+from threadline.kernel.event_limits import check_kind
+from threadline.kernel.identity import IdentityRules
 
 NAMES_REMEMBERED = 30_000
 KINDS_REMEMBERED = 1_000
@@ -55,9 +54,7 @@ class IdentifierResolver:
         return named
 
     def _admit(self, kind: str) -> None:
-        if not is_kind(kind):
-            text = f"{kind[:IDENTIFIER_KIND_LENGTH_MAX]!r} is not an identifier kind: {KIND_FORM}"
-            raise EventRejected("invalid_identifier", text)
+        check_kind(kind)
         if len(self._kinds) >= KINDS_REMEMBERED:  # kinds are free, so that what is remembered has to be bounded
             self._kinds.clear()
         self._kinds.add(kind)

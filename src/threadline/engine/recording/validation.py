@@ -12,7 +12,8 @@ from threadline.engine.recording.identifiers import IdentifierResolver, Resolved
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import CLAMPED, WORKSPACE_FORM, Event, Identifier, event_id, is_workspace, thread_id
-from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
+from threadline.kernel.event_limits import check_identifier_count, check_key, check_type, too_deep
+from threadline.kernel.identity import IdentityRules
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
@@ -141,7 +142,7 @@ class Validator:
         if encoded.count(b"[") + encoded.count(b"{") > limits.JSON_DEPTH_MAX and nested_beyond(
             (event.properties, event.context, event.wire), limits.JSON_DEPTH_MAX + 1
         ):
-            raise EventRejected("too_deep", f"the event is nested more than {limits.JSON_DEPTH_MAX} levels deep")
+            raise too_deep()
         return ValidatedEvent(-1, request, event, id, digest, encoded, resolved.names)
 
     def _identifiers_of(self, workspace: str, identifiers: tuple[Identifier, ...]) -> _Resolved:
@@ -163,21 +164,13 @@ class Validator:
         if not is_workspace(event.workspace):
             # Whoever calls us has chosen it, not the producer of the event: there is no workspace to reject it in.
             raise InvalidValue(f"{event.workspace[:80]!r} cannot name a workspace: {WORKSPACE_FORM}")
-        if not 0 < len(event.type) <= limits.EVENT_TYPE_LENGTH_MAX:
-            raise EventRejected("invalid_type", f"an event type has 1 to {limits.EVENT_TYPE_LENGTH_MAX} characters")
-        if event.type.startswith(SYSTEM_PREFIX) and event.source_type != "internal":
-            raise EventRejected("reserved_type", f"types that begin with {SYSTEM_PREFIX} are Threadline's own")
-        if not 0 < len(event.key) <= limits.LOGGED_KEY_LENGTH_MAX:
-            raise EventRejected(
-                "invalid_key", f"an event needs an idempotency key of 1 to {limits.LOGGED_KEY_LENGTH_MAX} characters"
-            )
+        internal = event.source_type == "internal"
+        check_type(event.type, internal=internal)
+        check_key(event.key, internal=internal)
         if "\0" in event.source:
             # An event's id is made of both, with a NUL between them: so no other source and key have the same.
             raise EventRejected("invalid_value", "the source of an event may hold no NUL")
-        if len(event.identifiers) > limits.IDENTIFIERS_PER_EVENT_MAX:
-            raise EventRejected(
-                "too_many_identifiers", f"an event has at most {limits.IDENTIFIERS_PER_EVENT_MAX} identifiers"
-            )
+        check_identifier_count(len(event.identifiers))
         if not EARLIEST <= event.occurred_at <= LATEST:
             raise EventRejected("invalid_time", "the time is outside the years 1 to 9999")
 

@@ -12,8 +12,6 @@ from threadline.wire.rejection import CODES
 ENGINE_CODES = {
     "conflict": "the same key was used before with another payload; the first one stands",
     "fenced": "another process took over what this event would have settled",
-    "invalid_key": "the idempotency key is missing or too long",
-    "invalid_type": "the event's type is empty or too long",
     "person_too_large": "what is known of the person would no longer fit into one item of the store",
     "position_conflict": "the person is not at the position that was expected",
     "projection_failed": "a projection could not fold the event",

@@ -22,6 +22,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.kernel.errors import Forbidden, InvalidValue, MalformedBody
 from threadline.kernel.event import Event
+from threadline.kernel.event_limits import too_deep
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Operation
 from threadline.surfaces.calling import convert, shown
@@ -35,7 +36,8 @@ from threadline.wire.scan import depth, depth_bound
 
 T = TypeVar("T")
 
-QUERY_FIELDS_MAX = 100
+QUERY_FIELDS_MAX = 2_000
+"""More than the longest list that an operation takes, so that a longer one is refused for its own bound."""
 _NOT_PARAMETERS = frozenset({"access_token"})
 
 
@@ -163,7 +165,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     if not body:
         return {}
     if depth_bound(body) > JSON_DEPTH_MAX and depth(body) > JSON_DEPTH_MAX:
-        raise MalformedBody(f"the body is nested deeper than {JSON_DEPTH_MAX} levels")
+        raise too_deep()
     try:
         value = msgspec.json.decode(body)
     except (ValueError, RecursionError) as error:

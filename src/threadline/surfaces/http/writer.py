@@ -114,9 +114,16 @@ class Writer:
         self._thread.shutdown()
 
     async def _drain(self) -> None:
+        waiting: list[_Waiting] = []
         try:
             while self._waiting:
+                waiting = [*self._waiting]
                 await self._commit(self._take())
+        except Exception as error:
+            # Or whoever is in the queue would wait for ever for a group that cannot be made.
+            log.exception("no group could be made of what waits")
+            self._waiting.clear()
+            _fail([(each, ()) for each in waiting], error)
         finally:
             # Between the look at the queue and this line nothing else runs, so no request is left without a task.
             self._task = None
