@@ -113,9 +113,9 @@ class Journey:
 
     def go(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
         """Go through groups and slots and give out their days, in no particular order."""
-        if not self.stays(named, bare):
-            yield from self._travel(named, bare)
-            return
+        return self._stay(named, bare) if self.stays(named, bare) else self._travel(named, bare)
+
+    def _stay(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
         self.arrive(named)
         for groups in named.values():
             for group in groups:
