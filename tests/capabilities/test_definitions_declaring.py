@@ -26,6 +26,7 @@ from threadline.capabilities.leaderboards.definition import LEADERBOARDS
 from threadline.capabilities.memory.definition import MEMORY, PERMANENT
 from threadline.capabilities.points.definition import POINTS
 from threadline.capabilities.rules.definition import RULES, SETS
+from threadline.capabilities.rules.model_reading import MODEL
 from threadline.capabilities.segments.definition import SEGMENTS
 from threadline.capabilities.streaks.definition import CALENDAR, STREAKS
 from threadline.capabilities.webhooks.definition import DESTINATIONS
@@ -101,6 +102,30 @@ def problems(name: str, value: Any) -> str:
     except InvalidDefinition as error:
         return str(error)
     return ""
+
+
+PAGES = {
+    "calendar": "streaks", "campaigns": "features", "currencies": "features", "destinations": "webhooks",
+    "rule_sets": "rules",
+}  # fmt: skip
+"""Section -> the page that tells of it, where that is named otherwise."""
+
+
+def options(schema: Any) -> set[str]:
+    """The keys that a declaration may have, those inside it included."""
+    if schema == MODEL.schema:
+        return set()  # docs/decision-models.md tells of it
+    found = set(schema.get("properties", ())) if isinstance(schema, dict) else set()
+    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    return found.union(*map(options, inner))
+
+
+@pytest.mark.parametrize("name", sorted(SECTIONS))
+def test_every_option_is_in_its_page(name: str) -> None:
+    page = (DOCS / f"{PAGES.get(name, name)}.md").read_text("utf-8")
+    told = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`\n]+`|```yaml\n.*?```", page, re.DOTALL))))
+    synonyms = {f"{each.title().replace('_', '')}" for each in told}
+    assert options(SECTIONS[name].form.schema) - told - synonyms == set()
 
 
 def test_there_is_something_of_every_section() -> None:
