@@ -54,9 +54,7 @@ def _rows(world: World, urls: dict[str, str]) -> list[Row]:
         seed = f"{world.seed} {name}"
         done = _in_memory(world, url, seed) if url == MEMORY else _through_kills(world, url, seed)
         digests.add(done.digest)
-        note = (
-            f"recording {done.recorded_seconds:.0f} s, the dump {done.dumped_seconds:.0f} s, killed {done.kills} times"
-        )
+        parts = f"recording {done.recorded_seconds:.0f} s, the dump {done.dumped_seconds:.0f} s"
         seconds = done.recorded_seconds + done.dumped_seconds
         what = f"canonical dump of {world.history:,} events, {name}"
         rows.append(Row(what, seconds, "s", goal=Goal("ours", most=SECONDS_MAX), note=f"{parts}; {done.kills} kills"))
