@@ -6,7 +6,8 @@ from typing import Any
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.memory.definition import derivations_of
-from threadline.capabilities.memory.operations import derivations_operation, lineage_operation
+from threadline.capabilities.memory.operations.derivations import derivations_operation
+from threadline.capabilities.memory.operations.lineage import lineage_operation
 from threadline.capabilities.memory.projection import projection
 
 

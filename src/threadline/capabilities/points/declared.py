@@ -6,9 +6,9 @@ from typing import Any
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.points.definition import read_points
+from threadline.capabilities.points.operations.tables import history_operation, tables_operation
 from threadline.capabilities.points.policy import points_policy
 from threadline.capabilities.points.projection import points_projection
-from threadline.capabilities.points.telling import history_operation, tables_operation
 
 
 def declare(definitions: Definitions) -> list[Any]:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points, Rule, Table
-from threadline.capabilities.points.operations import PointsDay, Reads, points_view
+from threadline.capabilities.points.operations.balance import PointsDay, Reads, points_view
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import EARLIEST, format_duration
 

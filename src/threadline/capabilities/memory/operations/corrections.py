@@ -12,7 +12,14 @@ from threadline.capabilities.events.forms import EventId, PersonRef, Time, check
 from threadline.capabilities.events.wishes import WISHES, RequestKey, derived_key, place_and_key, wish
 from threadline.capabilities.memory.definition import AGENT_INFERRED, SYSTEM_COMPUTED, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
-from threadline.capabilities.memory.operations import FactKey, FactType, FactView, fact_view, found_fact, memory_of
+from threadline.capabilities.memory.operations.facts import (
+    FactKey,
+    FactType,
+    FactView,
+    fact_view,
+    found_fact,
+    memory_of,
+)
 from threadline.capabilities.memory.paths import keep
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded

@@ -1,0 +1,1 @@
+"""What can be asked about events: recorded, read, followed, corrected, and what the catalogue has."""

@@ -1,0 +1,60 @@
+"""The events of a workspace in the order in which they commit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import EventView, event_view
+from threadline.capabilities.events.parameters import Page
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithLog
+
+_LOOKED_AT_MAX = 10_000
+"""Log entries looked at for one page: the feed is of all workspaces, a page of one."""
+
+
+class FeedParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """From where to follow the workspace's events."""
+
+    cursor: Annotated[
+        str, Meta(description="The `next` of the previous page; empty for the beginning.", max_length=200)
+    ] = ""
+
+
+class FeedPage(msgspec.Struct, kw_only=True):
+    """Committed events in the order of commits. Keep ``next`` and ask again: nothing is ever skipped or told twice."""
+
+    events: list[EventView]
+    next: str
+    more: Annotated[bool, Meta(description="Whether there may be more right now.")]
+
+
+def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
+    engine, cursor = context.engine, params.cursor
+    found: list[EventView] = []
+    looked_at, more = 0, True
+    while more and len(found) < params.limit and looked_at < _LOOKED_AT_MAX:
+        page = engine.log.feed(cursor, params.limit - len(found))
+        more = len(page) == params.limit - len(found)
+        for each in page:
+            cursor = each.cursor
+            recorded = engine.log.unpack(each.entry)
+            if recorded.event.workspace == context.workspace:
+                found.append(event_view(recorded))
+        looked_at += len(page)
+    return FeedPage(events=found, next=cursor, more=more)
+
+
+FEED = Operation(
+    name="feed",
+    summary="Follow every event of the workspace in the order of commits.",
+    params=FeedParams,
+    result=FeedPage,
+    run=_feed,
+    method="GET",
+    path="/v1/feed",
+    example=FeedParams(limit=100),
+)

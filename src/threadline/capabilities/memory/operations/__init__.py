@@ -1,0 +1,1 @@
+"""What can be asked about memory: facts, variables, lineage, derivations, and corrections."""

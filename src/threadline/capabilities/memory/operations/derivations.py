@@ -1,0 +1,69 @@
+"""The declared derivations."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.memory.definition import DerivationSet
+from threadline.kernel.operation import Operation
+from threadline.kernel.time import format_duration
+
+
+class DerivationsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class DerivationView(msgspec.Struct, kw_only=True):
+    """How events make facts of one kind."""
+
+    name: str
+    description: str
+    events: list[str]
+    fact: Annotated[str, Meta(description="Type and key; braces stand where an event puts something in.")]
+    source: str
+    fields: Annotated[dict[str, str], Meta(description="Fields of the value and how each is made.")]
+    expires_after: str | None
+    most: int
+    version: int
+
+
+class DerivationsResult(msgspec.Struct, kw_only=True):
+    """Every derivation in force, by name."""
+
+    fingerprint: Annotated[str, Meta(description="Changes with anything that shapes facts.")]
+    derivations: list[DerivationView]
+
+
+def derivations_operation(derivations: DerivationSet) -> Operation:
+    """The operation that tells these derivations."""
+    shown = [
+        DerivationView(
+            name=each.name, description=each.description, events=[feed.type for feed in each.feeds],
+            fact=f"{_shape(each.type)}/{_shape(each.key)}", source=each.source,
+            fields={f.name: f.aggregate for f in each.fields} | dict.fromkeys(each.constants, "constant"),
+            expires_after=None if each.expires_after is None else format_duration(each.expires_after), most=each.most,
+            version=each.version,
+        )
+        for each in derivations.derivations
+    ]  # fmt: skip
+    result = DerivationsResult(fingerprint=derivations.fingerprint, derivations=shown)
+    return Operation(
+        name="memory_definitions",
+        summary="List the derivations in force and which facts each makes.",
+        params=DerivationsParams,
+        result=DerivationsResult,
+        run=lambda context, params: result,
+        method="GET",
+        path="/v1/memory",
+        example=DerivationsParams(),
+    )
+
+
+def _shape(template: Any) -> str:
+    return "".join(
+        part if isinstance(part, str) else "{" + "|".join(".".join(steps) for steps in part.places.steps) + "}"
+        for part in template
+    )

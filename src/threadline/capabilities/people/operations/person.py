@@ -1,0 +1,172 @@
+"""One person: profile, identifiers, timers and the newest events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import EventView, Instant, PersonRef, event_view, instant, write_cursor
+from threadline.capabilities.events.instants import person_as_of
+from threadline.capabilities.events.parameters import AsOf, Next
+from threadline.capabilities.features.operations import FeatureView, feature_views
+from threadline.kernel.event import thread_id
+from threadline.kernel.limits import FUTURE_MAX_SECONDS
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithCatalogue, WithReader
+from threadline.kernel.time import SECOND
+
+
+class PersonParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+    """Whom to show, and at which instant."""
+
+    id: PersonRef
+    timeline: Annotated[int, Meta(description="How many of the newest events to show.", ge=0, le=100)] = 20
+
+
+class IdentifierUse(msgspec.Struct, kw_only=True):
+    """An identifier and when it was in use."""
+
+    kind: str
+    value: str
+    linked: Annotated[
+        bool, Meta(description="False: it came with events but does not name this person, e.g. one set aside.")
+    ]
+    first_used_at: Instant | None = None
+    last_used_at: Instant | None = None
+
+
+class TimerView(msgspec.Struct, kw_only=True):
+    """Something that will happen by time alone."""
+
+    policy: str
+    key: str
+    due_at: Instant
+
+
+class Timeline(msgspec.Struct, kw_only=True):
+    """The newest events, newest first; ``next`` is a cursor for the operation `events`."""
+
+    events: list[EventView]
+    next: Next = ""
+
+
+class PersonView(msgspec.Struct, kw_only=True):
+    """Everything known of a person, all of it at one position."""
+
+    id: str
+    workspace: str
+    position: Annotated[
+        int, Meta(description="How many events the person has today. Everything here is true at this position.")
+    ]
+    as_of: Annotated[
+        Instant | None,
+        Meta(description="The instant that was asked for; null for the present."),
+    ] = None
+    created_at: Instant
+    lead_id: Annotated[
+        str,
+        Meta(description="The same in every workspace, from identifiers of kinds declared shared; empty without one."),
+    ] = ""
+    identifiers: list[IdentifierUse]
+    traits: dict[str, Any]
+    tags: list[str]
+    groups: Annotated[dict[str, Any], Meta(description="Group id -> the group's traits.")]
+    activity: dict[str, Any]
+    features: dict[str, FeatureView]
+    timers: list[TimerView]
+    timeline: Timeline
+    views: Annotated[dict[str, Any], Meta(description="What further projections say, by their names.")]
+
+
+_SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
+
+
+class Reads(WithReader, WithCatalogue, Protocol):
+    """What reading people needs of the engine."""
+
+
+def _person(context: Context[Reads], params: PersonParams) -> PersonView:
+    engine = context.engine
+    # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
+    asked = person_as_of(context, params.id, params.as_of)
+    person, as_of, views = asked.person, asked.as_of, asked.views()
+    newest = _newest(engine, person, params.timeline, as_of) if params.timeline else []
+    profile = views.get("profile", {"traits": {}, "tags": [], "groups": {}})
+    uses = views.get("identifiers", {})
+    own = list(person.identifiers.values())
+    if asked.past is not None and as_of is not None and any(str(each) not in uses for each in own):
+        # What was linked later was nobody's then.
+        own = asked.past.linked(person, as_of)
+    return PersonView(
+        id=person.id,
+        workspace=person.workspace,
+        position=person.position,
+        as_of=None if as_of is None else asked.shown_at,
+        created_at=instant(person.created_at),
+        lead_id=lead_id(engine.catalogue.rules, own),
+        identifiers=_uses(engine.catalogue.rules, own, uses),
+        traits=profile["traits"],
+        tags=profile["tags"],
+        groups=profile["groups"],
+        activity=views.get("activity", {}),
+        features=feature_views(views.get("features", {})),
+        timers=_timers(person.timers) if as_of is None else [],
+        timeline=Timeline(
+            events=[event_view(each) for each in newest],
+            next=write_cursor(newest[-1]) if len(newest) == params.timeline and newest else "",
+        ),
+        views={name: view for name, view in views.items() if name not in _SHOWN_APART},
+    )
+
+
+def _newest(engine: WithReader, person: Person, limit: int, as_of: int | None) -> list[Any]:
+    """The newest events, or those that were the newest of what was known at an instant.
+
+    Both hold what lies ahead and has been told, which is in no view yet.
+    """
+    stop = None if as_of is None else as_of + FUTURE_MAX_SECONDS * SECOND + 1
+    told = engine.reader.all_events(person, stop=stop, reverse=True, size=limit)
+    return list(islice((each for each in told if as_of is None or each.known_at <= as_of), limit))
+
+
+def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:
+    """What names this human across workspaces: the hash of the strongest identifier of a shared kind, or ""."""
+    shared = [i for i in identifiers if rules.kind(i.kind).shared]
+    if not shared:
+        return ""
+    return thread_id("", min(shared, key=rules.rank))
+
+
+def _uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]) -> list[IdentifierUse]:
+    own = sorted(linked_ones, key=rules.rank)
+    found = [IdentifierUse(kind=i.kind, value=i.value, linked=True, **uses.get(str(i), {})) for i in own]
+    linked = {str(i) for i in own}
+    for name, use in uses.items():
+        if name not in linked:
+            kind, _, value = name.partition(":")
+            found.append(IdentifierUse(kind=kind, value=value, linked=False, **use))
+    return found
+
+
+def _timers(timers: dict[str, int]) -> list[TimerView]:
+    found = []
+    for name, due_at in sorted(timers.items(), key=lambda each: (each[1], each[0])):
+        _, policy, key = name.split("/", 2)
+        found.append(TimerView(policy=policy, key=key, due_at=instant(due_at)))
+    return found
+
+
+PERSON = Operation(
+    name="person",
+    summary="Show everything known about a person, at one position.",
+    params=PersonParams,
+    result=PersonView,
+    run=_person,
+    method="GET",
+    path="/v1/people/{id}",
+    example=PersonParams(id="user_id:42"),
+)

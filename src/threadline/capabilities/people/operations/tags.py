@@ -1,0 +1,86 @@
+"""Tags that an operator puts on a person or takes off."""
+
+from __future__ import annotations
+
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import PersonRef
+from threadline.capabilities.events.wishes import RequestKey, place_and_key, wish
+from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Event, Receipt
+from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import Person, WithLog, WithReader, WithRecorder
+
+Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
+
+
+class TagParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which tags to put on a person and which to take off."""
+
+    id: PersonRef
+    add: Annotated[list[Tag], Meta(max_length=100)] = []
+    remove: Annotated[list[Tag], Meta(max_length=100)] = []
+    request: RequestKey = ""
+
+
+class TagResult(msgspec.Struct, kw_only=True):
+    """The tags now, and a receipt for each event that this took: none for a tag that stood as wished."""
+
+    person: str
+    tags: list[str]
+    receipts: list[Receipt]
+
+
+class Needs(WithReader, WithLog, WithRecorder, Protocol):
+    """What is needed here of the engine."""
+
+
+def _tag(context: Context[Needs], params: TagParams) -> TagResult:
+    if both := set(params.add) & set(params.remove):
+        raise InvalidValue(f"{min(both)!r} cannot be both added and removed")
+    for tag in (*params.add, *params.remove):
+        # A longer one could be told but would be kept by no projection.
+        if len(tag.encode("utf-8", "surrogatepass")) > IDENTIFIER_LENGTH_MAX:
+            raise InvalidValue(f"a tag has at most {IDENTIFIER_LENGTH_MAX} bytes of UTF-8")
+    engine = context.engine
+    person = engine.reader.person(context.workspace, params.id)
+    tags = _tags(context, person)
+    # With a request of its own a wish is told as it is, so that its repetition meets the same events. Without one,
+    # what stands as wished needs no event, and the position makes a later wish of the same words another one.
+    wishes = [(TAG_ADDED, tag) for tag in dict.fromkeys(params.add) if params.request or tag not in tags]
+    wishes += [(TAG_REMOVED, tag) for tag in dict.fromkeys(params.remove) if params.request or tag in tags]
+    events = [_tag_event(context, person, kind, tag, params.request) for kind, tag in wishes]
+    receipts = engine.recorder.record(events, known=True) if events else []
+    person = engine.reader.person(context.workspace, person.id)
+    return TagResult(person=person.id, tags=_tags(context, person), receipts=receipts)
+
+
+def _tags(context: Context[Needs], person: Person) -> list[str]:
+    views = context.engine.reader.views(person, context.engine.recorder.now(), names=["profile"])
+    tags: list[str] = views["profile"]["tags"]
+    return tags
+
+
+def _tag_event(context: Context[Needs], person: Person, kind: str, tag: str, request: str) -> Event:
+    parts = (kind, tag, request or f"at {person.position}")
+    identifier, key = place_and_key(context, person, *parts, named=request)
+    return wish(context, identifier, kind, {"tag": tag}, key)
+
+
+TAG = Operation(
+    name="tag",
+    summary="Add tags to a person, and remove tags.",
+    params=TagParams,
+    result=TagResult,
+    run=_tag,
+    method="POST",
+    path="/v1/people/{id}/tags",
+    scope="write",
+    example=TagParams(id="user_id:42", add=["vip"]),
+    refused=lambda result: bool(result.receipts) and all(each.status == "rejected" for each in result.receipts),
+)

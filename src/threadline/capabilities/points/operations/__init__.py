@@ -1,0 +1,1 @@
+"""What can be asked about points: balance, ledger, spending, corrections, and the tables in force."""
