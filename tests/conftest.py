@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -52,6 +53,30 @@ def pytest_report_header() -> str:
 def seed() -> int:
     """The run's seed, for tests that draw their own random numbers."""
     return int(os.environ["THREADLINE_TEST_SEED"])
+
+
+class _Failures(logging.Handler):
+    """Keeps the messages about policies that failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
+        self.messages.append(record.getMessage())
+
+
+@pytest.fixture(autouse=True)
+def _no_policy_fails(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A policy that fails refuses no event, so that without this no test would notice."""
+    failures = _Failures()
+    log = logging.getLogger("threadline.policies")
+    log.addHandler(failures)
+    yield
+    log.removeHandler(failures)
+    if request.node.get_closest_marker("policies_fail") is None:
+        assert failures.messages == []
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -16,7 +16,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier, Recorded
-from threadline.kernel.policy import Emit, Policy, PolicyView, Read, Wish
+from threadline.kernel.policy import POLICY_FAILED, Emit, Policy, PolicyView, Read, Wish
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE
 from threadline.stores.memory import MemoryStore
@@ -94,6 +94,7 @@ def live(random: Random, count: int) -> None:
             receipt for receipt in life.on.recorder.record(call) if receipt.status not in ("accepted", "duplicate")
         ]
         assert not refused, refused
+        assert not life.on.recorder.policy_failures
     life.until(life.now + 40 * DAY)
 
 
@@ -170,6 +171,7 @@ def test_a_policy_is_asked_about_a_late_event_and_one_that_lies_ahead(late: int)
     assert types == ["bought", "bought"]
 
 
+@pytest.mark.policies_fail
 def test_a_policy_that_reads_more_than_it_says_is_found_out() -> None:
     def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         return [Emit(type="noted", key="noted", occurred_at=recorded.recorded_at)]
@@ -177,8 +179,7 @@ def test_a_policy_that_reads_more_than_it_says_is_found_out() -> None:
     policy = Policy(name="p", handles=None, react=react, reads=(Read("counted"),))
     values = asked_always([counted(), policy], lambda recorded: False)
     on = Engine(MemoryStore(), Catalogue(values, RULES), lambda: scenarios.NOW)
-    (refused,) = on.recorder.record(
-        [Event(type="seen", identifiers=(Identifier("user_id", "u"),), occurred_at=1, key="1")]
-    )
-    assert refused.status == "rejected"
-    assert "p need not be asked" in refused.message
+    on.recorder.record([Event(type="seen", identifiers=(Identifier("user_id", "u"),), occurred_at=1, key="1")])
+    types = frozenset({POLICY_FAILED})
+    (failed,) = on.reader.events(on.reader.person("default", "user_id:u"), types=types)
+    assert "p need not be asked" in failed.event.properties["error"]

@@ -191,6 +191,10 @@ def test_metrics_tell_a_token_of_its_own_workspace_only(engine: Engine, keys: Ke
         for secret in (keys.admin, keys.stranger, "tk-operator"):
             assert "\nevents_waiting 0\n" in told(secret)[1]
 
+        engine.recorder.policy_failures["other", "streaks"] = 4
+        failed = '\npolicy_failures_total{workspace="other",policy="streaks"} 4\n'
+        assert [failed in told(secret)[1] for secret in (keys.admin, keys.stranger, "tk-operator")] == [False, True, True]
+
 
 def test_events_recorded_by_a_token_have_its_name_as_source(client: TestClient, keys: Keys, engine: Engine) -> None:
     event = {"type": "click", "identifiers": {"user_id": "1"}, "key": "k"}
@@ -272,7 +276,7 @@ def test_every_way_in_counts_its_events(
 
 @pytest.mark.parametrize("value", [0.0, 123_456_789.0, 1_767_225_600.125, 2.0**60, 0.1])
 def test_a_gauge_has_all_its_digits(value: float) -> None:
-    line = Metrics().text({"some": ("Something.", value)}, None).splitlines()[-1]
+    line = Metrics({}).text({"some": ("Something.", value)}, None).splitlines()[-1]
     name, _, told = line.partition(" ")
     assert (name, float(told)) == ("some", value)
     assert told.isdigit() == value.is_integer()

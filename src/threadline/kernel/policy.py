@@ -60,6 +60,10 @@ Wish = Emit | Effect | Timer | CancelTimer
 TIMER_FIRED = "threadline.timer_fired"
 """Type of the event a due timer puts in the thread; properties: policy, key, data."""
 
+POLICY_FAILED = "threadline.policy_failed"
+"""Type of the event that says a policy raised about the event that is its cause; properties: policy, event_type,
+error."""
+
 
 _BY_POLICY = "policy:"
 
@@ -170,6 +174,10 @@ class Policy:
     `react` sees the event, and its person as `PolicyView` after the event was folded. It is pure: the ids of its wishes
     derive from the cause.
 
+    If it raises, or wishes for what it may not, all its wishes for this event are dropped and an event of the type
+    `POLICY_FAILED` says so; the event itself and what other policies wish for stand. If it raises about its own timer,
+    the timer stays and fires again later.
+
     A policy that names its types, by `handles` or by a `Shared` that heeds them, is asked about each of their events.
     One that names none is asked about events of the types in `also`, and about others only if they have touched a
     projection that it `reads`: the fold did not return None, or is done again from the log. (While events lie ahead of
@@ -187,6 +195,11 @@ class Policy:
     react: Callable[[Recorded, PolicyView], Sequence[Wish]]
     also: frozenset[str] = frozenset()
     """If `handles` is None: types about whose events it is asked whatever they touch, Threadline's own among them."""
+    emits: frozenset[str] | None = None
+    """The types of the events that it may emit; None if they cannot be listed, because users write them into rules. To
+    emit another type is a failure of the policy."""
+    sends: frozenset[str] | None = None
+    """The kinds of the effects that it may wish for; None if they cannot be listed."""
     reads: tuple[Read, ...] = ()
     """The parts of views and states that it depends on. If it names no types these must be all of them; with none it is
     asked about every event."""

@@ -17,20 +17,37 @@ from threadline.engine.folding.refold import refold_person
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.change import FULL_EVENT_BYTES, Change
-from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, UnrecordableEvents
+from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.plans import EventPlan, Plans
 from threadline.engine.recording.validation import Isolation, RecordRequest, ValidatedEvent
 from threadline.engine.recording.working_set import WorkingSet
-from threadline.engine.scheduled import effect_id
+from threadline.engine.scheduled import effect_id, timer_put
+from threadline.kernel.errors import StoreDamaged, Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import BATCH_WRITES_MAX, EVENT_TYPE_LENGTH_MAX
-from threadline.kernel.policy import Effect, Emit, Policy, Wish, source_of
+from threadline.kernel.policy import (
+    POLICY_FAILED,
+    TIMER_FIRED,
+    CancelTimer,
+    Effect,
+    Emit,
+    Policy,
+    Timer,
+    Wish,
+    source_of,
+)
 from threadline.kernel.projection import Look, State
 from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Store
 
 LARGE_EVENT_BYTES = 16 * 1_024
 """An event of more bytes has the snapshot written: it may make a person too large, and is then refused itself."""
+
+NOT_THE_POLICYS = (Unavailable, StoreDamaged, ConcurrencyConflict, UnrecordableEvents, MemoryError)
+"""What may be raised while a policy reads and has another cause: the call fails or is tried again."""
+
+Prepared = ValidatedEvent | Put | Timer | CancelTimer
+"""A wish that can be granted without fail: an event, an effect, a timer."""
 
 
 class Attempt:
@@ -126,13 +143,18 @@ class Attempt:
 
     def emit(self, person: Person, thread: str, event: Event, cause: str) -> Recorded:
         """Append an event that Threadline itself makes."""
+        return self._append_own(person, thread, self._own(event, cause))
+
+    def _own(self, event: Event, cause: str) -> ValidatedEvent:
         id = event_id(event.workspace, event.source, event.key)
         if id in self.ids or not 0 < len(event.type) <= EVENT_TYPE_LENGTH_MAX:
             raise ValueError(f"{event.source} emits {event.type[:80]!r} under a key that it has used, or too long")
-        self.ids.add(id)
         request = RecordRequest(event, cause)
-        one = ValidatedEvent(-1, request, event, id, payload_digest(event), encode_event(event), ())
-        return self.append(person, thread, one, self.plans.of(person.workspace, event.type))
+        return ValidatedEvent(-1, request, event, id, payload_digest(event), encode_event(event), ())
+
+    def _append_own(self, person: Person, thread: str, one: ValidatedEvent) -> Recorded:
+        self.ids.add(one.id)
+        return self.append(person, thread, one, self.plans.of(person.workspace, one.event.type))
 
     def history(self, person: Person) -> StoredHistory:
         """The person's events: those in the store and those of this attempt."""
@@ -169,27 +191,54 @@ class Attempt:
         """How many more writes fit into the batch that the person's events are in."""
         return self._open[person.id].free
 
-    def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
-        """Carry a wish into the person's change; the recorded event if it was for one."""
+    def prepare(
+        self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
+    ) -> list[tuple[Wish, Prepared]]:
+        """Each wish with the form of it that `grant` takes. Raises for what the policy may not wish for, and for what
+        no store can hold."""
+        found = emission.checked(policy, wishes)
+        return [(wish, self._prepared(person, cause, policy.name, wish)) for wish in found]
+
+    def _prepared(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Prepared:
         if isinstance(wish, Emit):
             event = emission.event_of(person, cause.thread, source_of(policy), cause.id, wish, self.now)
-            return self.emit(person, cause.thread, event, cause.id)
-        writes: Iterable[Put | Delete]
+            return self._own(event, cause.id)
         if isinstance(wish, Effect):
             id = effect_id(policy, cause.id, wish.key)
-            if id in self.ids:
-                raise ValueError(f"policy {policy} wishes for two effects under the key {wish.key!r}")
-            self.ids.add(id)
-            writes = [emission.effect_put(self.catalogue, person, cause, policy, wish, id)]
+            return emission.effect_put(self.catalogue, person, cause, policy, wish, id)
+        if isinstance(wish, Timer) and wish.data:
+            timer_put(person.workspace, cause.thread, policy, wish)
+        return wish
+
+    def grant(self, person: Person, cause: Recorded, policy: str, prepared: Prepared) -> Recorded | None:
+        """Carry a wish into the person's change; the recorded event if it was for one."""
+        if isinstance(prepared, ValidatedEvent):
+            return self._append_own(person, cause.thread, prepared)
+        writes: Iterable[Put | Delete]
+        if isinstance(prepared, Put):
+            writes = (prepared,)
         else:
-            writes = emission.timer_writes(person, cause.thread, policy, wish)
+            writes = emission.timer_writes(person, cause.thread, policy, prepared)
         for write in writes:
             self.change(person, 1).writes[write.key] = write
         return None
 
+    def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
+        """What says that a policy has raised about an event; re-raises what is no fault of the policy."""
+        if isinstance(error, NOT_THE_POLICYS):
+            raise error
+        failure = emission.failure(policy.name, cause, error, self.now)
+        if cause.event.type == TIMER_FIRED:
+            # It is this policy's alone. Recorded it would be used up; refused it stays, and fires once the policy can.
+            raise UnrecordableEvents([], "policy_failed", emission.failure_message(failure)) from error
+        self.change(person).failures.append((cause.id, failure, error))
+        # A policy that fails about failures would go on for ever; the log line says so.
+        return None if cause.event.type == POLICY_FAILED else failure
+
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
         """Put in the thread that a cascade was cut at its limit, and by whom."""
-        self.grant(person, cause, policy, emission.cut(policy, self.now))
+        cut = emission.cut(policy, self.now)
+        self.grant(person, cause, policy, self._prepared(person, cause, policy, cut))
 
     def look(self, index: int) -> Look:
         """How a projection is looked at: whole."""

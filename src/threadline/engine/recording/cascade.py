@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
@@ -38,8 +38,18 @@ class Stage(Protocol):
         """How many more writes fit into the batch that the event is in."""
         ...
 
-    def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
+    def prepare(
+        self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
+    ) -> Sequence[tuple[Wish, Any]]:
+        """Each wish with the form of it that `grant` takes. Raises for what the policy may not wish for."""
+        ...
+
+    def grant(self, person: Person, cause: Recorded, policy: str, prepared: Any) -> Recorded | None:
         """Carry a wish out; the event if it was for one that somebody may react to."""
+        ...
+
+    def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
+        """What says that a policy has raised about an event; re-raises what is no fault of the policy."""
         ...
 
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
@@ -51,7 +61,7 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
     """Let policies react to an event and to what they add.
 
     What comes of one cause are at most `CASCADE_EVENTS_MAX` wishes, in no more writes than room is kept for; that
-    there was more is said by an event.
+    there was more is said by an event. A policy that raises loses its wishes for the event at hand and nothing else.
     """
     queue = [first]
     added, writes = 0, 2  # of the event that says so
@@ -66,9 +76,17 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
         known = stage.known(person, recorded)
         known.room_left = room
         for policy, touched in policies:
-            if not policy.is_asked(recorded, known, touched):
-                continue
-            for wish in policy.react(recorded, known):
+            # All wishes of a policy are prepared before one is granted: a policy that fails half-way has none granted.
+            try:
+                if not policy.is_asked(recorded, known, touched) or not (wishes := policy.react(recorded, known)):
+                    continue
+                ready = stage.prepare(person, recorded, policy, wishes)
+            except Exception as error:  # noqa: BLE001 — the stage re-raises what is not the policy's
+                failure = stage.fail(person, recorded, policy, error)
+                if failure is None:
+                    continue
+                ready = stage.prepare(person, recorded, policy, (failure,))
+            for wish, prepared in ready:
                 if stage.idle(person, policy.name, wish):
                     continue
                 writes += emission.writes_of(stage.catalogue, wish)
@@ -76,7 +94,7 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
                     stage.cut(person, recorded, policy.name)
                     return
                 added += 1
-                emitted = stage.grant(person, recorded, policy.name, wish)
+                emitted = stage.grant(person, recorded, policy.name, prepared)
                 if emitted is not None:
                     queue.append(emitted)
 

@@ -10,19 +10,52 @@ from threadline.engine.folding.packing import time_key
 from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.policy import CancelTimer, Effect, Emit, Timer, Wish
+from threadline.kernel.event_limits import check_type
+from threadline.kernel.policy import POLICY_FAILED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.store import Delete, Key, Put
+from threadline.kernel.time import EARLIEST, LATEST
 
 _LANE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 CASCADE_CUT = "threadline.cascade_cut"
 """Type of the event that says a policy wished for more events than one cause may have."""
 
+FAILURE_LENGTH_MAX = 500
+"""Characters of an error that the event about it has at most."""
+
 
 def writes_of(catalogue: Catalogue, wish: Wish) -> int:
     """How many writes a wish may take, as a store counts them; index rows of states apart, which are few."""
     # A timer that is set anew is two: the one that was there goes.
     return 2 + len(catalogue.plan(wish.type).marks) if isinstance(wish, Emit) else 1 + isinstance(wish, Timer)
+
+
+def checked(policy: Policy, wishes: Iterable[Wish]) -> list[Wish]:
+    """The wishes of a policy for one cause. Raises for what it may not wish for: another type than it declares, a key
+    twice, a time that no log takes."""
+    found = list(wishes)
+    keys: set[tuple[type, str]] = set()
+    for wish in found:
+        if isinstance(wish, Emit):
+            check_type(wish.type, internal=True)
+            if policy.emits is not None and wish.type != POLICY_FAILED and wish.type not in policy.emits:
+                raise ValueError(f"emits {wish.type!r}, which is not declared in its `emits`")
+            if not EARLIEST <= wish.occurred_at <= LATEST:
+                raise ValueError(f"emits {wish.type!r} at a time outside the years 1 to 9999")
+        elif isinstance(wish, Effect):
+            if policy.sends is not None and wish.kind not in policy.sends:
+                raise ValueError(f"wishes for the effect {wish.kind!r}, which is not declared in its `sends`")
+        elif isinstance(wish, CancelTimer):
+            continue
+        elif not isinstance(wish, Timer):
+            raise TypeError(f"wishes for a {type(wish).__name__}")
+        if not isinstance(wish, Emit) and type(wish.due_at) is not int:
+            raise TypeError(f"{wish.key!r} is due at {wish.due_at!r}, which is no number of microseconds")
+        if not isinstance(wish, Timer):
+            if (type(wish), wish.key) in keys:
+                raise ValueError(f"wishes twice under the key {wish.key!r}")
+            keys.add((type(wish), wish.key))
+    return found
 
 
 # --- events -----------------------------------------------------------------------------------
@@ -46,6 +79,28 @@ def event_of(person: Person, thread: str, source: str, cause: str, wish: Emit, n
 def cut(policy: str, now: int) -> Emit:
     """What says that a cascade was cut at its limit, and by whom."""
     return Emit(type=CASCADE_CUT, key="cut", occurred_at=now, properties={"policy": policy})
+
+
+def failure(policy: str, cause: Recorded, error: Exception, now: int) -> Emit:
+    """What says that a policy has raised about an event. All its other wishes for this cause were dropped."""
+    properties = {"policy": policy, "event_type": cause.event.type, "error": _text_of(error)}
+    return Emit(type=POLICY_FAILED, key="failed", occurred_at=now, properties=properties)
+
+
+def failure_message(failed: Emit) -> str:
+    """A failure in one line."""
+    policy, type, error = (failed.properties[name] for name in ("policy", "event_type", "error"))
+    return f"policy {policy!r} raised {error} on {type}"
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        text = repr(error)
+    except Exception:  # noqa: BLE001 — an error that cannot be shown must not refuse the event after all
+        text = type(error).__name__
+    # An address in memory is another one in every process; a lone surrogate cannot be written.
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text).encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= FAILURE_LENGTH_MAX else text[: FAILURE_LENGTH_MAX - 1] + "…"
 
 
 # --- effects ----------------------------------------------------------------------------------

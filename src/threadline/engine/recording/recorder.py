@@ -7,6 +7,7 @@ after the other (`work.py`), and the commit. What another process has changed me
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -18,9 +19,10 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.reader_priority import ReaderPriority
 from threadline.engine.reading.sources import Sources
-from threadline.engine.recording import rejected_log
+from threadline.engine.recording import emission, rejected_log
 from threadline.engine.recording.assignment import assign
 from threadline.engine.recording.attempt import Attempt
+from threadline.engine.recording.change import Change
 from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.contention import ContentionTracker
 from threadline.engine.recording.fresh import fresh_among
@@ -51,6 +53,8 @@ ATTEMPTS_MAX = 64
 """Attempts at a call whose people another process keeps changing, before the caller is told to retry."""
 CALL_EVENTS_MAX = 1_000
 PAUSE_SECONDS_MAX = 0.1
+
+log = logging.getLogger("threadline.policies")
 
 
 class _Call:
@@ -106,6 +110,8 @@ class Recorder:
         self._plans = Plans(catalogue, self.shared)
         self._cache = PeopleCache()
         self._contention = ContentionTracker(store, self._cache)
+        self.policy_failures: dict[tuple[str, ...], int] = {}
+        """(workspace, policy) -> how often it has raised about an event that this process recorded."""
         self.watchers: list[Callable[[Sequence[Batch] | None], None]] = []
         """Called with the batches of each commit before the next one is made; with None if it is unknown which went
         through."""
@@ -404,10 +410,27 @@ class Recorder:
                 self.recorded_until = max(self.recorded_until, attempt.now + 1)
                 outcomes = self.store.commit(batches)
             done = [batch for batch, refusal in zip(batches, outcomes, strict=True) if refusal is None]
+            for (change, _), refusal in zip(attempt.sealed, outcomes, strict=False):
+                if change.failures and refusal is None:
+                    self._note_failures(change)
         finally:
             for watcher in self.watchers:
                 watcher(done)
         return outcomes
+
+    def _note_failures(self, change: Change) -> None:
+        """Count and log the policies that raised in a change that is committed."""
+        for cause, failure, error in change.failures:
+            policy = failure.properties["policy"]
+            key = (next(iter(change.people.values())).workspace, policy)
+            self.policy_failures[key] = self.policy_failures.get(key, 0) + 1
+            # The trace of the first: one for every event would drown the log.
+            log.error(
+                "policy_failed: %s, event %s",
+                emission.failure_message(failure),
+                cause,
+                exc_info=error if self.policy_failures[key] == 1 else None,
+            )
 
     def clear_caches(self) -> None:
         """Forget every cached person: something else has written to the store."""

@@ -15,9 +15,20 @@ from threadline.engine.folding.states import States
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
 from threadline.engine.simulation.variant import Folded, Side
+from threadline.kernel.errors import StoreDamaged, Unavailable
 from threadline.kernel.event import Identifier, Recorded, event_id
 from threadline.kernel.limits import BATCH_WRITES_MAX
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Policy, PolicyView, Timer, Wish, source_of
+from threadline.kernel.policy import (
+    POLICY_FAILED,
+    TIMER_FIRED,
+    CancelTimer,
+    Emit,
+    Policy,
+    PolicyView,
+    Timer,
+    Wish,
+    source_of,
+)
 from threadline.kernel.projection import Edge, Look, State
 from threadline.kernel.simulation import Decisions
 
@@ -140,6 +151,21 @@ class Life:
     def free(self, person: Person) -> int:
         """No batch is committed here, so that none can be full."""
         return BATCH_WRITES_MAX
+
+    def prepare(
+        self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
+    ) -> list[tuple[Wish, Wish]]:
+        """As they are: nothing is stored here. Two judges may wish under one key; nobody else may twice."""
+        found = wishes if policy is self._judges else emission.checked(policy, wishes)
+        return [(wish, wish) for wish in found]
+
+    def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
+        """As in the thread; but what a judge raises ends the life, because the comparison is about judges."""
+        if isinstance(error, (Parted, Unavailable, StoreDamaged, MemoryError)) or policy is self._judges:
+            raise error
+        if cause.event.type == POLICY_FAILED:
+            return None
+        return emission.failure(policy.name, cause, error, self._now)
 
     def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
         """Carry a wish into this life. What would be sent goes nowhere: there is no outbox here."""

@@ -57,7 +57,7 @@ class Application:
     ) -> None:
         self.engine = engine
         self._limits = limits
-        self.metrics = Metrics()
+        self.metrics = Metrics(engine.recorder.policy_failures)
         self.writer = Writer(
             engine,
             commit_events_max=settings.commit_events_max,

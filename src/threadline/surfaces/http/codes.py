@@ -13,6 +13,7 @@ ENGINE_CODES = {
     "conflict": "the same key was used before with another payload; the first one stands",
     "fenced": "another process took over what this event would have settled",
     "person_too_large": "what is known of the person would no longer fit into one item of the store",
+    "policy_failed": "a policy raised about its own timer, which stays and fires again later",
     "position_conflict": "the person is not at the position that was expected",
     "projection_failed": "a projection could not fold the event",
     "schema_violation": "the event's properties do not fit the schema that is declared for its type",

@@ -63,7 +63,11 @@ class Histogram:
 class Metrics:
     """All that the server counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy_failures: dict[tuple[str, ...], int]) -> None:
+        self.policy_failures = Counter(
+            "policy_failures_total", "Events about which a policy raised.", ("workspace", "policy")
+        )
+        self.policy_failures.values = policy_failures
         self.events = Counter(
             "events_ingested_total", "Events that came in, by what became of them.", ("workspace", "source", "outcome")
         )
@@ -81,13 +85,14 @@ class Metrics:
                 self.events.add((workspace, source, outcome), count)
 
     def text(self, gauges: Mapping[str, tuple[str, float]], workspace: str | None) -> str:
-        """The page, with the events of one workspace or, for None, of all.
+        """The page, with what is counted by workspace for one of them or, for None, for all.
 
         ``gauges`` are values of this moment: name -> (meaning, value).
         """
         lines = []
-        for metric in (self.events, self.append, self.requests, self.request_seconds):
-            samples = metric.lines(workspace) if metric is self.events else metric.lines()
+        by_workspace = (self.events, self.policy_failures)
+        for metric in (*by_workspace, self.append, self.requests, self.request_seconds):
+            samples = metric.lines(workspace) if metric in by_workspace else metric.lines()
             lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *samples]
         for name, (meaning, value) in gauges.items():
             lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", f"{name} {_number(value)}"]
