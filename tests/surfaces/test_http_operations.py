@@ -193,7 +193,8 @@ def test_metrics_tell_a_token_of_its_own_workspace_only(engine: Engine, keys: Ke
 
         engine.recorder.policy_failures["other", "streaks"] = 4
         failed = '\npolicy_failures_total{workspace="other",policy="streaks"} 4\n'
-        assert [failed in told(secret)[1] for secret in (keys.admin, keys.stranger, "tk-operator")] == [False, True, True]
+        tokens = (keys.admin, keys.stranger, "tk-operator")
+        assert [failed in told(secret)[1] for secret in tokens] == [False, True, True]
 
 
 def test_events_recorded_by_a_token_have_its_name_as_source(client: TestClient, keys: Keys, engine: Engine) -> None:
