@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -52,9 +52,10 @@ AHEAD = (HOUR, 20 * HOUR)
 class Life:
     """An engine whose clock is moved by hand, and a dispatcher that is never late."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Iterable[object] | None = None) -> None:
         self.now = scenarios.NOW - 60 * DAY
-        self.on = Engine(MemoryStore(), Catalogue(asked_always(VALUES, self.is_due), RULES), lambda: self.now)
+        watched = asked_always(VALUES, self.is_due) if values is None else values
+        self.on = Engine(MemoryStore(), Catalogue(watched, RULES), lambda: self.now)
         self._dispatcher = Dispatcher(self.on, {}, "test")
 
     def is_due(self, recorded: Recorded) -> bool:

@@ -1,4 +1,16 @@
-"""The law of asking: a policy that is asked although it need not be has nothing to say.
+"""The laws of every policy: what it answers, and when it is asked.
+
+    problems: list[str] = []
+    engine = Engine(store, Catalogue(watched(values, problems), rules), clock)
+    engine.recorder.record(events)
+    assert problems == []
+
+Each of `LAWS` is checked on every event about which a policy is asked: the policy is pure and repeatable, never raises,
+uses each key once for a cause, and emits only what it declares. Record events of the policy's own types, plausible ones
+and hostile ones (`threadline.testing.scenarios`). An engine records an event although a policy raises about it, so look
+at ``problems`` and not at receipts.
+
+The law of asking: a policy that is asked although it need not be has nothing to say.
 
     engine = Engine(store, Catalogue(asked_always(values, is_due), rules), clock)
 
@@ -11,11 +23,118 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Policy, PolicyView, Timer, Wish
+from threadline.kernel.policy import CancelTimer, Effect, Emit, Policy, PolicyView, Timer, Wish
 from threadline.kernel.projection import Fold, Projection, State
+
+
+class Asking(NamedTuple):
+    """A policy, an event, and the person right after it."""
+
+    policy: Policy
+    recorded: Recorded
+    known: PolicyView
+    projections: tuple[str, ...]
+    """The names of all projections, for who compares states."""
+
+    def wishes(self) -> list[Wish]:
+        """What the policy wishes for."""
+        return list(self.policy.react(self.recorded, self.known))
+
+
+Law = Callable[[Asking], None]
+
+
+def a_policy_never_raises(asking: Asking) -> None:
+    """A payload can hold anything; what does not fit is ignored."""
+    try:
+        asking.wishes()
+    except Exception as error:
+        raise AssertionError(f"raises {error!r}") from error
+
+
+def asked_again_it_wishes_for_the_same(asking: Asking) -> None:
+    """Wishes follow from the event and the person: no clock, no chance, no memory of its own."""
+    first, second = asking.wishes(), asking.wishes()
+    assert first == second, f"wishes for {first}, and asked again for {second}"
+
+
+def asking_changes_nothing(asking: Asking) -> None:
+    """The event is in the log and the states are the engine's own: a policy looks at both."""
+
+    def seen() -> tuple[bytes, ...]:
+        states = (asking.known.get(name) for name in asking.projections)
+        return (msgspec.json.encode(asking.recorded), *map(msgspec.msgpack.encode, states))
+
+    before = seen()
+    asking.wishes()
+    names = ("the event", *asking.projections)
+    changed = [name for name, one, other in zip(names, before, seen(), strict=True) if one != other]
+    assert not changed, f"changes {changed}"
+
+
+def keys_are_unique_within_a_cause(asking: Asking) -> None:
+    """The id of an event or an effect is a function of policy, cause and key."""
+    keys = [(type(wish).__name__, wish.key) for wish in asking.wishes() if isinstance(wish, Emit | Effect)]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    assert not twice, f"uses twice: {twice}"
+
+
+def only_what_is_declared_is_emitted(asking: Asking) -> None:
+    """`emits` and `sends` are complete: what-if and readers of the catalogue go by them."""
+    policy = asking.policy
+    for wish in asking.wishes():
+        if isinstance(wish, Emit):
+            assert policy.emits is None or wish.type in policy.emits, f"emits {wish.type!r}, which it does not declare"
+        elif isinstance(wish, Effect):
+            assert policy.sends is None or wish.kind in policy.sends, f"sends {wish.kind!r}, which it does not declare"
+
+
+def wishes_can_be_stored(asking: Asking) -> None:
+    """The log holds JSON and states hold MessagePack."""
+    for wish in asking.wishes():
+        data = None if isinstance(wish, CancelTimer) else wish.properties if isinstance(wish, Emit) else wish.data
+        for encode in (msgspec.json.encode, msgspec.msgpack.encode):
+            try:
+                encode(data)
+            except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                raise AssertionError(f"wishes for {wish.key!r} with {error}") from error
+
+
+LAWS: tuple[Law, ...] = (
+    a_policy_never_raises,
+    asked_again_it_wishes_for_the_same,
+    asking_changes_nothing,
+    keys_are_unique_within_a_cause,
+    only_what_is_declared_is_emitted,
+    wishes_can_be_stored,
+)
+
+
+def watched(values: Iterable[object], problems: list[str], laws: Sequence[Law] = LAWS) -> list[object]:
+    """The same values, with policies that are held to the laws whenever they are asked; ``problems`` takes what breaks
+    one."""
+    found = list(values)
+    projections = tuple(each.name for each in found if isinstance(each, Projection))
+
+    def policy(plain: Policy) -> Policy:
+        def watching(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
+            asking = Asking(plain, recorded, known, projections)
+            for law in laws:
+                try:
+                    law(asking)
+                except AssertionError as error:
+                    problems.append(f"{plain.name} on {recorded.event.type}: {law.__name__}: {error}")
+                    break
+            return plain.react(recorded, known)
+
+        return replace(plain, react=watching)
+
+    return [policy(each) if isinstance(each, Policy) else each for each in found]
 
 
 def asked_always(values: Iterable[object], is_due: Callable[[Recorded], bool]) -> list[object]:

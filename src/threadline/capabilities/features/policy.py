@@ -38,6 +38,8 @@ def ignored_policy(ignored_after: int = 7 * DAY) -> Policy:
         name=CAMPAIGN_IGNORED,
         handles=frozenset({CAMPAIGN_DELIVERED, CAMPAIGN_ENGAGED, TIMER_FIRED, SPLIT}),
         react=partial(_react, ignored_after),
+        emits=frozenset({CAMPAIGN_IGNORED}),
+        sends=frozenset(),
     )
 
 

@@ -43,6 +43,8 @@ def boards_policy(boards: Boards) -> Policy | None:
         name=NAME,
         handles=None,
         also=_ALWAYS,
+        emits=frozenset({LEADERBOARD_SCORED}),
+        sends=frozenset(),
         reads=tuple(Read(board.path[0], board.path[1:], board.place) for board in watched),
         react=partial(_react, watched),
     )

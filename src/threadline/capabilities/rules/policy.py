@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from threadline.capabilities.rules.actions import NOTIFICATION, WEBHOOK
 from threadline.capabilities.rules.book import Book, make_book
 from threadline.capabilities.rules.deciding import POLICY, decide
 from threadline.capabilities.rules.shadowing import shadow_wishes
@@ -18,6 +19,7 @@ def rules_policy(declared: Book) -> Policy:
         name=POLICY,
         handles=None,
         react=_react,
+        sends=frozenset({NOTIFICATION, WEBHOOK}),
         reads=tuple(read for rule in declared.rules.values() for read in rule.reads),
         shared=Shared(
             name=POLICY,

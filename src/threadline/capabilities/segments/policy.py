@@ -31,6 +31,8 @@ def segments_policy(segments: Sequence[Segment]) -> Policy:
         handles=None,
         react=reaction.react,
         also=_ALL | {TIMER_FIRED},
+        emits=frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT}),
+        sends=frozenset(),
         reads=tuple(read for segment in segments for read in segment.reads) or (Read(SEGMENTS.name),),
         unsettled=lambda recorded, known: bool(reaction.others(recorded, known)),
     )

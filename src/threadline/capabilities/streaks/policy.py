@@ -38,7 +38,15 @@ def policy(streaks: StreakSet) -> Policy:
     """The policy of these streaks."""
     watched = tuple(Watched(streaks, streak) for streak in streaks.streaks if streak.milestones)
     react = partial(_react, Reader(Plan(streaks)), watched)
-    return Policy(name=NAME, handles=None, also=_LENGTHENING, reads=(Read(NAME),), react=react)
+    return Policy(
+        name=NAME,
+        handles=None,
+        react=react,
+        also=_LENGTHENING,
+        emits=frozenset({STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED}),
+        sends=frozenset(),
+        reads=(Read(NAME),),
+    )
 
 
 def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
