@@ -105,13 +105,16 @@ class Part:
         return called(self.whole.what, self.at) if self.whole.what else ""
 
     def leaves(self) -> Iterator[Part]:
-        """The scalars in it."""
-        steps = range(len(self.value)) if isinstance(self.value, list) else self.value
-        if not isinstance(self.value, (dict, list)):
-            yield self
-            return
-        for step in steps:
-            yield from self.inner(step).leaves()
+        """The scalars in it, in order."""
+        # Without recursion: JSON may be nested more deeply than Python calls.
+        waiting = [self]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part.value, (dict, list)):
+                steps = range(len(part.value)) if isinstance(part.value, list) else part.value
+                waiting += [part.inner(step) for step in reversed(steps)]
+            else:
+                yield part
 
 
 class Noting:
