@@ -17,7 +17,7 @@ from threadline.capabilities.features.definition import read_features
 from threadline.capabilities.memory.definition import derivations_of
 from threadline.capabilities.memory.projection import facts_of, make_makers
 from threadline.capabilities.rules.deciding import decide
-from threadline.capabilities.rules.loading import read_book
+from threadline.capabilities.rules.declared import read_book
 from threadline.capabilities.segments.definition import read_segments
 from threadline.capabilities.streaks.definition import read_streaks
 from threadline.kernel.event import Event, Recorded

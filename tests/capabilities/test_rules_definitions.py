@@ -14,8 +14,8 @@ from tests.capabilities.asked import Asked
 from threadline.capabilities.definitions import Definitions, schema
 from threadline.capabilities.people.definition import rules
 from threadline.capabilities.rules.actions import KINDS, SYNONYMS
+from threadline.capabilities.rules.declared import read_book
 from threadline.capabilities.rules.definition import RULES_SECTION, SETS_SECTION, rule_of_json, set_of_json
-from threadline.capabilities.rules.loading import read_book
 from threadline.engine.definition_history import DefinitionHistory
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover

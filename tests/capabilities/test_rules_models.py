@@ -18,9 +18,9 @@ import threadline
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import model_reading
+from threadline.capabilities.rules.declared import read_book
 from threadline.capabilities.rules.definition import rule_of_json
 from threadline.capabilities.rules.hashing import plain_step
-from threadline.capabilities.rules.loading import read_book
 from threadline.capabilities.rules.model_import import rule_of_file
 from threadline.capabilities.rules.models import ModelBody
 from threadline.kernel.canonical import canonical_json

@@ -46,13 +46,15 @@ def problem(requirement: Requirement, **properties: Any) -> str:
 PLACED = "event schema 'page': "
 REMOTE = "a schema refers to its own parts only, such as `$ref: '#/$defs/money'`; nothing is fetched"
 LINEAR = "look-around and back-references are not taken, nor what compiles to more than a megabyte"
-UNTOLD = "cannot be the type of an event; it has 1 to 200 characters and does not begin with threadline."
+UNTOLD = (
+    "is not a valid event schema name; a type of events has 1 to 200 characters and does not begin with threadline."
+)
 TYPED = "is not a type; choose from array, boolean, integer, null, number, object, string"
 
 # Each case: what is written under `event_schemas`, and the whole message.
 MISTAKES: dict[str, tuple[str, str]] = {
-    "a schema that is none": ("  page: [n]", f"2: {PLACED}a schema must be a mapping, such as `{{required: [total]}}`"),
-    "a schema of nothing": ("  page:", f"2: {PLACED}a schema must be a mapping, such as `{{required: [total]}}`"),
+    "a schema that is none": ("  page: [n]", "2: event schema 'page' must be a mapping, such as `{required: [total]}`"),
+    "a schema of nothing": ("  page:", "2: event schema 'page' must be a mapping, such as `{required: [total]}`"),
     "a type of Threadline's own": ("  threadline.merged: {}", f"2: 'threadline.merged' {UNTOLD}"),
     "a type without a name": ("  '': {}", f"2: '' {UNTOLD}"),
     "a keyword with a slip": (
@@ -168,7 +170,7 @@ def test_several_mistakes_are_told_together() -> None:
 
 def test_a_type_has_one_schema_in_all_files() -> None:
     text = "event_schemas: {page: {}}"
-    with pytest.raises(InvalidDefinition, match=r"b.yaml:1: the schema of 'page' is already declared at a.yaml:1"):
+    with pytest.raises(InvalidDefinition, match=r"b.yaml:1: event schema 'page' is already declared at a.yaml:1"):
         declared(text, text)
     assert declared(text, "event_schemas: {click: {}}").keys() == {"page", "click"}
 
@@ -223,7 +225,7 @@ def test_a_schema_may_be_large_but_not_without_bound() -> None:
     names = ", ".join(f"n{n}: {{}}" for n in range(SCHEMA_NODES_MAX))
     deep = "{not: " * (SCHEMA_DEPTH_MAX + 1) + "{}" + "}" * (SCHEMA_DEPTH_MAX + 1)
     for text in (f"{{properties: {{{names}}}}}", deep):
-        with pytest.raises(InvalidDefinition, match=r"larger or more deeply nested than any schema of events may be"):
+        with pytest.raises(InvalidDefinition, match=r"larger or more deeply nested than any may be"):
             of_properties(text)
 
 
@@ -244,7 +246,7 @@ def test_references_multiply_within_a_bound() -> None:
 
 def test_there_are_only_so_many() -> None:
     many = "\n".join(f"  type{n}: {{}}" for n in range(EVENT_SCHEMAS_MAX + 1))
-    with pytest.raises(InvalidDefinition, match="1001 event schemas are declared, at most 1000 are allowed"):
+    with pytest.raises(InvalidDefinition, match="1,001 event schemas are declared, at most 1,000 are allowed"):
         declared(f"event_schemas:\n{many}")
 
 
@@ -254,8 +256,8 @@ def test_without_the_driver_a_schema_is_refused_and_nothing_else_is(monkeypatch:
     assert declared("event_schemas: {}", "{}") == {}
     with pytest.raises(InvalidDefinition) as caught:
         declared("\nevent_schemas:\n  page: {}\n  click: {}")
-    expected = "`event_schemas` needs jsonschema-rs; install the extra: pip install 'threadline[schemas]'"
-    assert str(caught.value) == f"a.yaml:2: {expected}"
+    needed = "needs jsonschema-rs; install the extra: pip install 'threadline[schemas]'"
+    assert str(caught.value) == f"a.yaml:3: event schema 'page' {needed}\na.yaml:4: event schema 'click' {needed}"
 
 
 # --- what is told of an event -------------------------------------------------------------------------

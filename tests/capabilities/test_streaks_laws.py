@@ -185,22 +185,6 @@ def test_the_auditor_says_the_same(text: str, hours: int, history: list[Event], 
     assert counted == {day: len(events) for day, events in audited.days(plain, now, day_start).items()}
 
 
-@pytest.mark.parametrize(("naming", "reads_max"), [(1, 0), (1_000, 0), (3, 8)])
-def test_late_events_are_seldom_a_reason_to_read_the_log(naming: int, reads_max: int) -> None:
-    """Of a person who stays at home none is where all or no events name the zone, and few are where some do."""
-    random = Random(1)
-    told = [
-        msgspec.structs.replace(event, context={} if (number + 1) % naming else {"timezone": "Asia/Kathmandu"})
-        for number, event in enumerate(journeys(random, 200))
-    ]
-    state, reads = SHIPPED.empty(), 0
-    assert SHIPPED.in_place is not None
-    for recorded in scenarios.recorded(told):
-        reads += not SHIPPED.in_place(state, recorded)
-        state = SHIPPED.after(state, recorded)
-    assert reads <= reads_max
-
-
 @given(numbers=st.lists(st.integers(-20, 80), max_size=60), probe=st.integers(-25, 85), width=st.integers(0, 40))
 def test_a_set_of_days_is_a_set(numbers: list[int], probe: int, width: int) -> None:
     kept: days.Ranges = []

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.points.events import POINTS_EARNED
 from threadline.capabilities.streaks import read_streaks
 from threadline.capabilities.streaks.civil import date_of
 from threadline.capabilities.streaks.dating import day_records
@@ -146,6 +147,15 @@ def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) ->
         if answer["today"] >= day >= format_time(asked.now - 300 * DAY)[:10]
     }
     assert {day["date"]: day["events"] for day in answer["days"]} == {day: len(es) for day, es in expected.items()}
+    earned: Counter[str] = Counter()
+    for line in lived.log(lived.person(name)):
+        if line.event.type == POINTS_EARNED:
+            earned[line.cause] += line.event.properties["points"]
+    for day in answer["days"]:
+        events = expected[day["date"]]
+        assert day["points"] == sum(earned[event["id"]] for event in events), day
+        if len(lived.zones) == 1:  # else an event of another day may lie in the same quarter of an hour
+            assert day["first_event"] == min((event["occurred_at"], event["id"]) for event in events)[1], day
     shown = asked.ask("streaks", id=who)["streaks"]["daily"]
     assert _audited(shown) == audited.streaks(log, asked.now, **calendar)
     for _ in range(3):

@@ -38,14 +38,13 @@ def test_whoever_is_read_at_any_moment_is_who_a_new_reader_finds(random: Random)
     names = [projection.name for projection in engine.catalogue.projections]
     refs = sorted({str(name) for event in events for name in event.identifiers})
     while events:
-        call, events = events[: random.randrange(1, 6)], events[6:]
-        engine.recorder.record(call)
+        count = random.randrange(1, 6)
+        engine.recorder.record(events[:count])
+        events = events[count:]
         for _ in range(random.randrange(4)):
             ref, now = random.choice(refs), NOW - random.choice((0, HOUR, 40 * DAY))
             chosen = tuple(random.sample(names, random.randrange(1, 4))) if random.random() < 0.5 else None
-            assert views(engine.reader, ref, now, chosen) == views(
-                PersonReader(engine.store, engine.catalogue), ref, now, chosen
-            )
+            assert views(engine.reader, ref, now, chosen) == views(anew(engine), ref, now, chosen)
 
 
 def long_life() -> Engine:

@@ -13,7 +13,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import InvalidValue, StoreFull, Unavailable
 from threadline.kernel.event import Event, Identifier, Receipt
-from threadline.surfaces.http.writer import LARGE_BYTES, SHARE_EVENTS, Writer
+from threadline.surfaces.http.writer import LARGE_BYTES, SHARE_EVENTS, SHARE_EVENTS_MIN, SHARE_SECONDS, Writer
 
 
 def event(key: str, user: str = "1") -> Event:
@@ -30,6 +30,8 @@ class Recording:
         self.gate = threading.Event()
         self.gate.set()
         self.errors: dict[str, Exception] = {}
+        self.cpu_seconds = 0.0
+        """What all groups have taken of the processor, as the writer is told: nothing, or else a test says so."""
 
     def checked(self, keys: Sequence[str], user: str = "1") -> list[Checked]:
         return self.engine.recorder.check([event(key, user) for key in keys])
@@ -48,7 +50,12 @@ class Recording:
 
 
 def writer(engine: Recording, commit_events_max: int = 300, queue_events_max: int = 1_000) -> Writer:
-    return Writer(engine, commit_events_max=commit_events_max, queue_events_max=queue_events_max)  # type: ignore[arg-type]  # it records
+    return Writer(
+        engine,  # type: ignore[arg-type]  # it records
+        commit_events_max=commit_events_max,
+        queue_events_max=queue_events_max,
+        cpu_seconds=lambda: engine.cpu_seconds,
+    )
 
 
 async def started(
@@ -94,6 +101,24 @@ def test_a_large_request_takes_turns_with_small_ones(engine: Engine) -> None:
         assert all(len(group) <= 10 for group in recording.groups)
         place = next(i for i, group in enumerate(recording.groups) if "small" in group)
         assert place < len(recording.groups) - 1, "the small one did not wait for all of the large one"
+        await made.close()
+
+    asyncio.run(run())
+
+
+def test_a_person_whose_events_are_laborious_has_a_smaller_share_of_the_next_group(engine: Engine) -> None:
+    class Laborious(Recording):
+        def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
+            self.cpu_seconds += len(checked) * SHARE_SECONDS
+            return super().record_checked(checked)
+
+    async def run() -> None:
+        recording = Laborious(engine)
+        made = writer(recording)
+        receipts = await made.record(recording.checked([f"k{i}" for i in range(2 * SHARE_EVENTS)]))
+        assert {each.status for each in receipts} == {"accepted"}
+        assert len(recording.groups[0]) == SHARE_EVENTS
+        assert {len(group) for group in recording.groups[1:]} == {SHARE_EVENTS_MIN}
         await made.close()
 
     asyncio.run(run())

@@ -33,7 +33,7 @@ def test_a_rule_lives_its_life_over_http(engine: Engine) -> None:
         assert (answer.status_code, answer.json()["state"]) == (200, "draft")
         wrong = client.post("/v1/rules/score/versions", json={"rule": {**RULE, "prority": 1}}, headers=tokens["admin"])
         assert wrong.status_code == 400
-        assert "rule.prority: a rule: unknown key 'prority'; did you mean 'priority'?" in wrong.text
+        assert "rule.prority: unknown key 'prority'; did you mean 'priority'?" in wrong.text
         refused = client.post("/v1/rules/score/activate", json={"version": 1}, headers=tokens["admin"])
         assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
         assert client.post("/v1/rules/score/tested", json={"version": 1}, headers=tokens["admin"]).status_code == 200

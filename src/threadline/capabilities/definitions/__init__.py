@@ -4,8 +4,8 @@ What it promises: every node knows its file and line; each capability reads the 
 says what is wrong where it stands; a section that nobody reads is told as unknown, with the nearest name that is known.
 """
 
-from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document, Keys
-from threadline.capabilities.definitions.files import Definitions, Found
+from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document
+from threadline.capabilities.definitions.files import Definitions
 from threadline.capabilities.definitions.plain import Noted, Part, Place, Plain, shown_place
 from threadline.capabilities.definitions.schema import schema
 
@@ -13,8 +13,6 @@ __all__ = [
     "PROBLEMS_MAX",
     "Definitions",
     "Document",
-    "Found",
-    "Keys",
     "Noted",
     "Part",
     "Place",

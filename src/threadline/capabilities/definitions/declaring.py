@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.definitions.files import Definitions
-from threadline.capabilities.definitions.plain import Json, Noted, Part, Place, Plain, called
+from threadline.capabilities.definitions.plain import DEPTH_MAX, NODES_MAX, Json, Noted, Part, Place, Plain, called
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.section import Section
 from threadline.kernel.suggestion import nearest, suggestion
@@ -40,6 +40,8 @@ Problems = Iterator[tuple[str | Place, str]]
 """What ``problems(written)`` of a `Struct` gives: each with its key, or place, inside the definition."""
 
 DURATION_PATTERN = "^([0-9]{1,9}(us|ms|s|m|h|d|w|y))+$"
+DECIMAL = {"type": ["number", "string"], "exclusiveMinimum": 0, "pattern": r"^[+]?[0-9._]+([eE][+-]?[0-9]+)?$"}
+"""JSON Schema of a decimal above 0, written as a number or as a text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +169,7 @@ def decimal(most: Decimal, example: str) -> Form[Decimal]:
             raise InvalidValue(f"must be {wanted}")
         return number
 
-    return Form((int, float, str), wanted, make, {"type": ["number", "string"], "examples": [example]}, shown=str)
+    return Form((int, float, str), wanted, make, {**DECIMAL, "examples": [example]}, shown=str)
 
 
 def parsed(parse: Callable[[str], T | None], wanted: str, kinds: tuple[type, ...] = (str,), **schema: Any) -> Form[T]:
@@ -485,6 +487,10 @@ class Named(Generic[T]):
     """A good name."""
     most: int | None = None
     names: re.Pattern[str] = NAME
+    named: str = ""
+    """What names may be, where they are not of lower-case letters."""
+    nodes_max: int = NODES_MAX
+    depth_max: int = DEPTH_MAX
     ships: str = ""
     """The package whose ``shipped.yaml`` declares some; false leaves one of them out."""
     permanent: tuple[str, ...] = ()
@@ -521,7 +527,7 @@ class Named(Generic[T]):
 
     def _wrong_name(self, name: str) -> str:
         others = "digits, - and _" if "_-" in self.names.pattern else "digits and _"
-        hint = f"use lower-case letters, {others}, such as {self.example}"
+        hint = self.named or f"use lower-case letters, {others}, such as {self.example}"
         return f"{name[:80]!r} is not a valid {self.what} name; {hint}"
 
     @property
@@ -563,8 +569,9 @@ class Named(Generic[T]):
                     declared.found.pop(name, None)
                     declared.left_out.add(name)
                 else:
+                    plain = Plain(document, what, name, key, self.nodes_max, self.depth_max)
                     try:
-                        declared.found[name] = self.form.read(Plain(document, what, name, key).part(value))
+                        declared.found[name] = self.form.read(plain.part(value))
                     except Noted:
                         declared.found.pop(name, None)
 

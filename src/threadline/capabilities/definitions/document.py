@@ -114,38 +114,6 @@ class Document:
         number = isinstance(value, (int, float)) and (":" in written or _OCTAL.match(written))
         return _reads(written, str(value)) if number else ""
 
-    def text(self, node: yaml.Node, what: str) -> str:
-        """A non-empty text; anything else is a problem and gives an empty one."""
-        value = self.literal(node)
-        if isinstance(value, str) and value:
-            return value
-        self.fail(node, f"{what} must be text")
-        return ""
-
-    def text_in(self, keys: Keys, name: str, what: str, otherwise: str = "") -> str:
-        """The same for a key of a mapping; ``otherwise`` if it is not there."""
-        return self.text(keys[name][1], f"{what}: `{name}`") if name in keys else otherwise
-
-    def whole(self, node: yaml.Node, what: str) -> int:
-        """A whole number of at least 1; anything else is a problem and gives 1."""
-        value = self.literal(node)
-        if type(value) is int and value >= 1:
-            return value
-        self.fail(node, f"{what} must be a whole number of at least 1")
-        return 1
-
-    def whole_in(self, keys: Keys, name: str, what: str, otherwise: int) -> int:
-        """The same for a key of a mapping; ``otherwise`` if it is not there."""
-        return self.whole(keys[name][1], f"{what}: `{name}`") if name in keys else otherwise
-
-    def positive(self, node: yaml.Node, what: str) -> float:
-        """A number above 0; anything else is a problem and gives 1."""
-        value = self.literal(node)
-        if type(value) in (int, float) and 0 < value < 1e12:
-            return float(value)
-        self.fail(node, f"{what} must be a number above 0")
-        return 1.0
-
 
 def _reads(written: str, value: str) -> str:
     return f"YAML reads {written} as {value}; write {value}, or put '{written}' in quotes"

@@ -162,7 +162,7 @@ class Plain:
         self._nodes[at] = node
         if len(self._nodes) > self._nodes_max or len(at) > self._depth_max:
             if not self._document.problems:
-                self._document.fail(node, f"this is larger or more deeply nested than any {self.what} may be")
+                self._document.fail(node, f"{self.what} is larger or more deeply nested than any may be")
             return None
         if isinstance(node, yaml.ScalarNode):
             return self._document.literal(node)
@@ -184,13 +184,10 @@ class Plain:
             self._around.pop()
 
     def nearest(self, at: Place) -> yaml.Node:
-        """The node at a place, or the one around it; of a mapping or a list the key that it stands under."""
+        """The key of what stands at a place, or of what stands around it; of an item of a list the item."""
         while at not in self._nodes:
             at = at[:-1]
-        node = self._nodes[at]
-        if isinstance(node, yaml.ScalarNode) and at:
-            return node
-        return self._keys.get(at, node) if at else self._key or node
+        return self._keys.get(at, self._nodes[at]) if at else self._key or self._nodes[at]
 
     def place(self, at: Place) -> str:
         """See `Whole`."""

@@ -19,6 +19,7 @@ from threadline.capabilities.conditions import EVERY_EVENT, Path, Where
 from threadline.capabilities.conditions.forms import WHERE_FORM
 from threadline.capabilities.definitions import Definitions, Part
 from threadline.capabilities.definitions.declaring import (
+    DECIMAL,
     Declarations,
     Form,
     Given,
@@ -384,7 +385,7 @@ FEATURES = Named(
 )  # fmt: skip
 
 _CURRENCY = parsed(
-    lambda code: code if read_currency(code) == code else None,
+    lambda code: code if code and read_currency(code) == code else None,
     "the code of a currency in capitals, such as USD",
     pattern=f"^[A-Z]{{1,{CURRENCY_LENGTH_MAX}}}$",
     examples=["USD"],
@@ -406,7 +407,7 @@ _RATE = parsed(
     _rate,
     'a decimal above 0, such as "1.08": how much of `total_in` one is',
     (str, int, float),
-    type=["string", "number"],
+    **DECIMAL,
     examples=["1.08"],
 )
 

@@ -26,11 +26,13 @@ from threadline.kernel.time import format_time
 _TAGS, _GROUPS = "tag", "group"
 """Tables of the people with a tag, of a group."""
 
+_PROFILE_MAX = {"traits": TRAITS_PER_PERSON_MAX, "tags": TAGS_PER_PERSON_MAX, "groups": GROUPS_PER_PERSON_MAX}
+
 Marks = dict[str, list[Any]]
 """Name -> [occurred_at, event id, value] of the newest word on it; a null value is a removal that is remembered."""
 
 
-def _newest(marks: Marks, name: str, recorded: Recorded, value: Any, most: int) -> bool:
+def _newest(marks: Marks, name: str, recorded: Recorded, value: Any) -> bool:
     """Keep the newest word on a name; answers whether its value is another one now."""
     at, id = recorded.event.occurred_at, recorded.id
     kept = marks.get(name)
@@ -40,8 +42,6 @@ def _newest(marks: Marks, name: str, recorded: Recorded, value: Any, most: int) 
         marks[name] = [at, id, value]
         return not _is_same(kept[2], value)
     marks[name] = [at, id, value]
-    if len(marks) > most:
-        del marks[max(marks)]
     return True
 
 
@@ -60,19 +60,23 @@ def _is_name(text: str) -> bool:
 
 def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Marks] | None:
     event = recorded.event
-    touched = False
-    if event.type == IDENTIFY:
-        for name, value in event.properties.items():
-            touched |= _newest(state["traits"], name, recorded, value, TRAITS_PER_PERSON_MAX)
-    elif event.type == GROUP:
+    part, said = "traits", event.properties
+    if event.type == GROUP:
+        part, said = "groups", {}
         if _is_name(event.object_ref):
-            value = None if event.properties.get("left") is True else event.properties
-            touched = _newest(state["groups"], event.object_ref, recorded, value, GROUPS_PER_PERSON_MAX)
-    else:
+            said = {event.object_ref: None if event.properties.get("left") is True else event.properties}
+    elif event.type != IDENTIFY:
+        part, said = "tags", {}
         tag = event.properties.get("tag")
         if isinstance(tag, str) and _is_name(tag):
-            value = True if event.type == TAG_ADDED else None
-            touched = _newest(state["tags"], tag, recorded, value, TAGS_PER_PERSON_MAX)
+            said = {tag: True if event.type == TAG_ADDED else None}
+    marks, touched = state[part], False
+    for name, value in said.items():
+        touched |= _newest(marks, name, recorded, value)
+    if len(marks) > _PROFILE_MAX[part]:
+        # Once for all names of an event: it may bring hundreds.
+        for name in sorted(marks)[_PROFILE_MAX[part] :]:
+            del marks[name]
     return state if touched else None
 
 
@@ -93,9 +97,6 @@ def _profile_rows(state: dict[str, Marks], workspace: str, person: str) -> Itera
         yield Row(_TAGS, f"{workspace}/{tag}", person)
     for group in _present(state["groups"]):
         yield Row(_GROUPS, f"{workspace}/{group}", person)
-
-
-_PROFILE_MAX = {"traits": TRAITS_PER_PERSON_MAX, "tags": TAGS_PER_PERSON_MAX, "groups": GROUPS_PER_PERSON_MAX}
 
 
 def _profile_merge(one: dict[str, Marks], other: dict[str, Marks]) -> dict[str, Marks]:

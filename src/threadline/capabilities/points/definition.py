@@ -47,12 +47,13 @@ _PATH = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[^.\s]{1,64}){1,4}")
 _NUMBER = parsed(
     lambda path: number_path(path) if _PATH.fullmatch(path) else None,
     "the path of a number like streaks.daily.current",
+    pattern=f"^{_PATH.pattern}$",
     examples=["streaks.daily.current"],
 )
 _TYPE = text(most=EVENT_TYPE_LENGTH_MAX)
 _AMOUNT = whole(1, POINTS_MAX)
 _VERSION = either(text(most=64), whole(None).then(str))
-_INSTANT = parsed(parse_time, "an instant, such as 2026-03-01T00:00:00Z")
+_INSTANT = parsed(parse_time, "an instant, such as 2026-03-01T00:00:00Z", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.rules.loading import read_book
+from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.definition import RULES, SETS, Rule
 from threadline.capabilities.rules.policy import rules_policy
+from threadline.capabilities.webhooks.definition import SECTION as DESTINATIONS
+from threadline.kernel.suggestion import suggestion
+
+WEBHOOK_CALL = "call_webhook"
+"""The action that names a destination."""
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -14,3 +22,28 @@ def declare(definitions: Definitions) -> list[Any]:
     book = read_book(definitions)
     definitions.refuse()
     return [rules_policy(book)]
+
+
+def read_book(definitions: Definitions) -> Book:
+    """The declared rules and sets. Problems are noted, not raised."""
+    rules, sets = RULES.read(definitions), SETS.read(definitions)
+    for each in sets.found.values():
+        for id in each.rules:
+            if id not in rules.places:
+                known = suggestion(id, rules.places) if rules.places else "none is declared"
+                text = f"rule set {each.name!r} names the rule {id!r}, which is not declared; {known}"
+                definitions.problems.append(f"{each.place}: {text}")
+    for rule in rules.found.values():
+        _check_destinations(definitions, rule)
+    return Book(rules.found.values(), sets.found.values())
+
+
+def _check_destinations(definitions: Definitions, rule: Rule) -> None:
+    """Where destinations are declared, a rule that names another one has a mistake in it."""
+    sections = [found.value for found in definitions.section(DESTINATIONS.name)]
+    known = {key.value for each in sections if isinstance(each, yaml.MappingNode) for key, _ in each.value}
+    for action in rule.actions if known else ():
+        called = action.params.get("destination") if action.kind.name == WEBHOOK_CALL else None
+        if called is not None and not called.holes and called.plain not in known:
+            text = f"rule {rule.id!r} calls {called.plain!r}, which is no declared destination"
+            definitions.problems.append(f"{rule.place}: {text}; {suggestion(called.plain, known)}")

@@ -38,7 +38,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 VERSION_MAX = 99_999_999
 PRIORITY_MAX = 1_000_000
 SET_EVENTS_MAX = 200
-_TIME = parsed(parse_time, "a time, such as 2026-03-01T12:00:00Z", examples=["2026-03-01", "2026-03-01T12:00:00Z"])
+_TIMES = ["2026-03-01", "2026-03-01T12:00:00Z"]
+_TIME = parsed(parse_time, f"a time, such as {_TIMES[1]}", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}", examples=_TIMES)
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -33,7 +33,7 @@ class Course(NamedTuple):
     alive: bool
     """Whether the last run does."""
     held: int
-    """Freezes held now."""
+    """How many freezes there are now."""
     ends: int | None
     """The period whose end ends the run that is alive, if nothing more happens; None if none is alive."""
 
@@ -54,7 +54,7 @@ class _Freezes:
         return other
 
     def spend(self, period: int) -> bool:
-        """Spend one on a missed period; whether one was held."""
+        """Spend one on a missed period; whether there was one."""
         self.grant(period)
         self.held -= 1
         return self.held >= 0

@@ -24,6 +24,7 @@ from threadline.capabilities.streaks.state import (
 )
 from threadline.capabilities.streaks.whereabouts import Dated, Journey, zone_named
 from threadline.kernel.event import Recorded
+from threadline.kernel.time import HOUR
 
 _NEVER = 1 << 32
 """A block before which everything lies: nothing is settled."""
@@ -114,19 +115,23 @@ def days_of(plan: Plan, journey: Journey, events: Iterable[Recorded]) -> dict[st
     trial: State = {HEAD: [_NEVER, changes, [], [], 0], NAMED: {}}
     for recorded in counting:
         fold(plan, trial, recorded)
-    journey, window = dated_window(plan, trial)
-    held_back = {dated.first: dated.day for dated in window if dated.held_back}
-    placed = ((recorded.id, *_place(plan, trial, journey, recorded)) for recorded in counting)
-    return {id: held_back.get(first, day) for id, first, day in placed}
+    _, window = dated_window(plan, trial)
+    slots = {dated.first: dated.day for dated in window if dated.into >= 0}
+    held_back = {dated.first: dated.day for dated in window if dated.into < 0 and dated.held_back}
+    return {recorded.id: _day(plan, trial, slots, held_back, recorded) for recorded in counting}
 
 
-def _place(plan: Plan, trial: State, journey: Journey, recorded: Recorded) -> tuple[int, int]:
-    """The first instant of what an event counts together with, and the local day that it lies on."""
+def _day(plan: Plan, trial: State, slots: dict[int, int], held_back: dict[int, int], recorded: Recorded) -> int:
     event = recorded.event
     at, zone = event.occurred_at, zone_named(event.context.get("timezone"))
-    slot = at - (at - plan.day_start) % QUARTER
     if zone is None and not is_alone(recorded):
-        return slot, local_day(journey.zone_at(slot + QUARTER - 1), at, plan.day_start)
+        into = at - plan.day_start
+        # On a day with many quarters only hours are distinguished.
+        quarter, hour = at - into % QUARTER, at - into % HOUR
+        return slots[quarter] if quarter in slots else slots[hour]
     day = local_day(zone or plan.calendar.timezone, at, plan.day_start)
-    groups = trial[NAMED].get(zone, ())
-    return next((group[FIRST] for group in groups if group[FIRST_DAY] == day), at), day
+    if is_alone(recorded):
+        return day
+    firsts = {name: each[FIRST] for name, groups in trial[NAMED].items() for each in groups if each[FIRST_DAY] == day}
+    # The events of zones that are not distinguished count with the last one that is.
+    return held_back.get(firsts[zone if zone in firsts else max(firsts)], day)

@@ -1,4 +1,4 @@
-"""What events tell of streaks themselves: freezes and amnesty that were granted, milestones and hops that were told."""
+"""Events about streaks themselves: freezes and amnesty that were granted, milestones and hops that were reported."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAK_MILESTONES_MAX
 
 FREEZES, UNDATED, AMNESTY, MILESTONES, HOPS = "freezes", "undated", "amnesty", "milestones", "hops"
 """Parts of the state. All but the last are by streak, ``""`` for all: granted freezes as [day, how many, …] in order of
-days; those of events that named no zone, by instants; a set of days; the newest day on which each length was told. The
-last is when zone hopping was told last."""
+days; those of events that named no zone, by instants; a set of days; the newest day on which each length was
+reported. The last is when zone hopping was last reported."""
 
 GRANTS_MAX = 200
 """Days, and instants, with granted freezes that are remembered of a streak, the newest of each."""
@@ -59,7 +59,7 @@ def _add_freezes(streaks: StreakSet, state: State, event: Event) -> None:
     zone, when, name = zone_named(event.context.get("timezone")), event.occurred_at, UNDATED
     if zone is not None:
         when, name = local_day(zone, when, streaks.calendar.day_start), FREEZES
-    # Which zone was in force then is told when it is read, so that nothing here depends on what else is known.
+    # The zone that was in force then is found at reading, so that nothing here depends on other events.
     granted = state.get(name)
     if granted is None:
         granted = state[name] = {}
@@ -92,7 +92,7 @@ def _add_milestone(state: State, event: Event) -> None:
     milestones = state.get(MILESTONES)
     if milestones is None:
         milestones = state[MILESTONES] = {}
-    told = milestones.setdefault(streak, {})
-    told[str(length)] = max(number, told.get(str(length), number))
-    if len(told) > STREAK_MILESTONES_MAX:
-        del told[min(told)]
+    lengths = milestones.setdefault(streak, {})
+    lengths[str(length)] = max(number, lengths.get(str(length), number))
+    if len(lengths) > STREAK_MILESTONES_MAX:
+        del lengths[min(lengths)]

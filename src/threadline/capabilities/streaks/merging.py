@@ -75,8 +75,8 @@ def merge(plan: Plan, one: State, other: State) -> State | None:
 
 
 def _merge_heads(plan: Plan, one: State, other: State) -> list[Any] | None:
-    """Where the two were as one person before the window of the one whose window begins first; None if that cannot be
-    told."""
+    """Where the two were as one person before the window of the one whose window begins first; None if only the
+    events show that."""
     heads = one[HEAD], other[HEAD]
     block = min(head[BLOCK] for head in heads)
     unnamed = int(any(head[UNNAMED] for head in heads))
@@ -189,7 +189,7 @@ def _merge_levels(one: list[days.Ranges], other: list[days.Ranges]) -> list[days
     return merged
 
 
-# --- what others have told ----------------------------------------------------------------------
+# --- grants and reports -------------------------------------------------------------------------
 
 
 def _merge_grants(one: Entries, other: Entries) -> Entries:

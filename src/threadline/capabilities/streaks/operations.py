@@ -19,10 +19,12 @@ from threadline.capabilities.streaks.plan import Plan, is_alone
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
+from threadline.capabilities.streaks.whereabouts import Journey
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithReader
-from threadline.kernel.time import DAY
+from threadline.kernel.time import DAY, HOUR
 
 DAYS_USUAL = 30
 DAYS_MAX = 400
@@ -44,7 +46,7 @@ class RunView(msgspec.Struct, kw_only=True):
 
 
 class MilestoneView(msgspec.Struct, kw_only=True):
-    """A milestone that was told, for the last time."""
+    """A milestone, when it was last reported."""
 
     length: int
     day: Day
@@ -175,7 +177,7 @@ def _points(plan: Plan, engine: WithReader, person: Person, state: State, since:
         if is_trusted(each.event)
     ]
     days: dict[str, int] = {}
-    if earned and (len(journey.changes) > 2 or any(is_alone(each) for each in earned)):
+    if earned and (len(journey.changes) > 2 or any(_may_lie_elsewhere(journey, each) for each in earned)):
         days = days_of(plan, journey, engine.reader.all_events(person, start=start, stop=stop))
     points: dict[int, int] = {}
     for each in earned:
@@ -185,6 +187,13 @@ def _points(plan: Plan, engine: WithReader, person: Person, state: State, since:
             day = local_day(journey.zone_at(at), at, calendar.day_start)
         points[day] = points.get(day, 0) + (amount_of(each.event) or 0)
     return points
+
+
+def _may_lie_elsewhere(journey: Journey, earned: Recorded) -> bool:
+    """Whether the event that earned these points may count for another day than the one of their own instant."""
+    at = earned.event.occurred_at
+    is_ahead = at >= earned.recorded_at
+    return is_alone(earned) or is_ahead or any(abs(at - first) < HOUR for first in journey.changes[1:2])
 
 
 def operations(streaks: StreakSet) -> list[Operation]:

@@ -1,4 +1,4 @@
-"""The projection ``streaks``: days on which the person was active, kept for life, and what streaks make of them."""
+"""The projection ``streaks``: days of a life on which the person was active, and what streaks make of them."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def projection(streaks: StreakSet) -> Projection:
 
 
 def _timeless(state: State) -> dict[str, Any]:
-    """A state without what was told once, when it was noticed: that depends on arrival by intent."""
+    """A state without what is reported once, when it is noticed: that depends on arrival by intent."""
     return {name: part for name, part in state.items() if name not in (MILESTONES, HOPS)}

@@ -8,7 +8,7 @@
                slots of ``width`` quarters of an hour
     "d625"     [day, first instant, events, …]: records of 32 local days before the window
     "t0"       sets of days or periods of a tally before the window, see `days`
-    "freezes", "undated", "amnesty", "milestones", "hops": what events tell of streaks themselves, see `told`
+    "freezes", "undated", "amnesty", "milestones", "hops": events about streaks themselves, see `grants`
 
 Counts are those of activity and of each other source of events that streaks count; of a group those in its first hours
 follow, where a streak has a grace. An event that becomes known more than `LATE` after it occurred is settled at once.
@@ -37,12 +37,12 @@ WINDOW_DAYS = 36
 
 QUARTER = 15 * MINUTE
 SLOTS_MAX = 24
-"""Quarters of an hour of one day that are told apart; of a day with more, hours are."""
+"""Quarters of an hour distinguished on one day; on a day with more, hours are."""
 ZONES_PER_DAY_MAX = 4
-"""Zones in which one local day is told apart, those with the smallest names. Other events of it go with the last."""
+"""Zones distinguished on one local day, those with the smallest names. Events of other zones go with the last."""
 
 DAYS_PER_PART = 32
 RECORDED_PARTS_MAX = 13
-"""Parts of 32 days for which records are kept: more than 400 days up to the newest. The sets reach back for life."""
+"""Parts of 32 days that have records: more than 400 days up to the newest. The sets reach back for life."""
 RECORD_SIZE = 3
 """A day's record is [day, first event, events]; records of a part follow each other in the order of days."""

@@ -140,9 +140,9 @@ class Reader:
         declared = (
             (each.first, each.last) for each in self.calendar.amnesty if not each.streaks or streak.name in each.streaks
         )
-        told = (pairs(forgiven.get(name, [])) for name in ("", streak.name))
+        granted = (pairs(forgiven.get(name, [])) for name in ("", streak.name))
         leaps = ((day, day) for day in (*life.journey.leaps, *self._left_out(life.journey.changes)))
-        excused = union(declared, *told, leaps)
+        excused = union(declared, *granted, leaps)
         return excused if streak.cadence == "day" else self._excused_periods(streak, excused)
 
     def _left_out(self, changes: Sequence[Any]) -> Iterator[int]:
@@ -219,5 +219,5 @@ class Reader:
         }
 
     def _milestones(self, streak: Streak, state: State) -> list[dict[str, Any]]:
-        told = state.get(MILESTONES, {}).get(streak.name, {})
-        return [{"length": int(length), "day": date_of(told[length])} for length in sorted(told, key=int)]
+        lengths = state.get(MILESTONES, {}).get(streak.name, {})
+        return [{"length": int(length), "day": date_of(lengths[length])} for length in sorted(lengths, key=int)]

@@ -6,9 +6,10 @@ hours after a change of zone no event counts for a third day within 24 hours. It
 before it counted for, because somebody who stays at home cannot touch three days in that time either.
 
 This depends on the order in which events occurred, and an event may come late. So days are given out when somebody
-looks. Of the events of the window, see `state`, no more is kept than that takes: of those of one local day in one zone
-the first and the last, and of those that name no zone the quarters of an hour. Only who changes zones back and forth on
-one day could tell the difference, and a person whose events alternate between zones costs little more than another.
+looks. Of the events of the window, see `state`, no more is stored than that takes: the first and the last of those of
+one local day in one zone, and the quarters of an hour of those that name no zone. Only somebody with three or more
+zones within a day or two sees a difference, and a person whose events alternate between zones costs little more than
+others.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Dated(NamedTuple):
     """The instant of the first of them."""
     counts: Sequence[int]
     into: int = -1
-    """How far into the day a slot is, microseconds; -1 for a group, which knows itself, and for what is held back."""
+    """How far into its own day a slot is, microseconds; -1 for a group."""
     held_back: bool = False
     """Whether they are held back from a third day."""
 
@@ -112,9 +113,9 @@ class Journey:
 
     def go(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
         """Go through groups and slots and give out their days, in no particular order."""
-        if not self.stays(named, bare):
-            yield from self._travel(named, bare)
-            return
+        return self._stay(named, bare) if self.stays(named, bare) else self._travel(named, bare)
+
+    def _stay(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
         self.arrive(named)
         for groups in named.values():
             for group in groups:
@@ -144,7 +145,10 @@ class Journey:
         for _, at, zone, slot, group in stops:
             if zone:
                 if zone != here:
-                    self._name(zone, at)
+                    if here is not None:
+                        self._note_leap(here, zone, at)
+                    changes += (zone, at)
+                    del changes[: -2 * CHANGES_MAX]
                     here = zone
                 own = group[FIRST_DAY]
             else:
@@ -169,7 +173,7 @@ class Journey:
             else:
                 touch(recent, day, at)
             if not zone:
-                yield Dated(day, instant, group[1], into if day == own else -1, day != own)
+                yield Dated(day, instant, group[1], into, day != own)
             elif id(group) not in firsts:
                 firsts[id(group)] = day
             else:
@@ -186,16 +190,10 @@ class Journey:
                 at = day * DAY + (slot + width) * QUARTER + self.day_start - 1
                 yield day // BLOCK_DAYS, at, day, slot, entry[place + 1 : place + 1 + self.sources]
 
-    def _name(self, zone: str, at: int) -> None:
-        """Go to another zone."""
-        if self.changes:
-            self._note_leap(self.changes[-2], zone, at)
-        self.changes += (zone, at)
-        del self.changes[: -2 * CHANGES_MAX]
-
     def _note_leap(self, before: str, after: str, at: int) -> None:
         # Whoever flies from Los Angeles to Auckland has most of a date less in their life: the one before they land.
-        if offset(after, at) - offset(before, at) < LEAP_FROM:
+        ahead, own = day_offset(after, at // DAY), day_offset(before, at // DAY)
+        if (offset(after, at) if ahead is None else ahead) - (offset(before, at) if own is None else own) < LEAP_FROM:
             return
         day = local_day(after, at, self.day_start) - 1
         far = all(abs(day - other) >= LEAP_EVERY_DAYS for other in self.leaps)

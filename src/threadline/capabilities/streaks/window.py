@@ -127,8 +127,7 @@ def _stays(state: State, named: dict[str, list[Group]]) -> bool:
 
 
 def _crowd(named: dict[str, list[Group]], zone: str, day: int, new: Group) -> Group:
-    """The group in whose place a new one counts: itself, unless the day is told apart in enough zones with smaller
-    names."""
+    """The group in whose place a new one counts: itself, unless enough zones with smaller names have the day."""
     found: dict[str, Group] = {}
     for name, groups in named.items():
         place = bisect_left(groups, day, key=_day_of)
@@ -145,7 +144,7 @@ def _crowd(named: dict[str, list[Group]], zone: str, day: int, new: Group) -> Gr
 
 
 def join_crowds(named: dict[str, list[Group]]) -> None:
-    """Join the groups of each day that has them in more zones than are told apart."""
+    """Join the groups of each day that has them in more zones than are distinguished."""
     if len(named) > ZONES_PER_DAY_MAX:
         every = [group for groups in named.values() for group in groups]
         for day in {group[FIRST_DAY] for group in every}:
@@ -170,7 +169,7 @@ def _count_slot(entry: Group, slot: int, columns: Iterable[int], sources: int) -
 
 
 def widen(entry: Group, size: int) -> None:
-    """Tell hours apart instead of quarters."""
+    """Distinguish hours instead of quarters."""
     merged: dict[int, list[int]] = {}
     for place in range(2, len(entry), size):
         hour = merged.setdefault(entry[place] - entry[place] % 4, [0] * (size - 1))

@@ -40,6 +40,8 @@ TAIL_EVENTS_MAX = 16
 """Readers fold the tail, so it is short."""
 TAIL_EVENT_BYTES = 250
 """One event of tail for so many bytes of states: the larger a snapshot, the seldomer it is written."""
+TAIL_INTERIM_MAX = 100
+"""The tail may be longer between two commits of one call."""
 PAGE_PEOPLE = 200
 _READINGS_MAX = 64
 """Readings of a head and its snapshot, where a commit comes between the two on a store without a common snapshot."""
@@ -207,12 +209,16 @@ def thread_key(thread: str) -> Key:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def person_writes(person: Person, catalogue: Catalogue) -> list[Put]:
-    """What a commit writes of a person, whose version it raises: a head, with a snapshot where one is due, or all."""
+def person_writes(person: Person, catalogue: Catalogue, *, interim: bool = False) -> list[Put]:
+    """What a commit writes of a person, whose version it raises: a head, with a snapshot where one is due, or all.
+
+    ``interim``: the same call goes on with this person in another commit, and then writes the snapshot.
+    """
     key, version = person_key(person.id), person.version
     person.version += 1
     tail = person.tail
-    if tail is not None and len(tail) <= tail_max(person.size) and person.provisional is None:
+    most = TAIL_INTERIM_MAX if interim else tail_max(person.size)
+    if tail is not None and len(tail) <= most and person.provisional is None:
         return [Put(key, _pack_head(person), version)]
     packed = pack(person.states.to_pack())
     person.size, states = len(packed), msgspec.Raw(packed)

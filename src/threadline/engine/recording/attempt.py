@@ -209,7 +209,7 @@ class Attempt:
         """The person's open change with room for so many more writes; a full one is sealed first."""
         change = self._open.get(person.id)
         if change is not None and change.free < room:
-            self.seal(change)
+            self.seal(change, interim=True)
             change = None
         if change is None:
             change = self._open[person.id] = Change(person)
@@ -241,11 +241,13 @@ class Attempt:
                 self._open[id] = one
         return one
 
-    def seal(self, change: Change) -> None:
-        """Make a batch of a change: nothing is added to it any more. Raises `UnrecordableEvents` for what no batch can
-        hold."""
+    def seal(self, change: Change, *, interim: bool = False) -> None:
+        """Make a batch of a change: nothing is added to it any more. ``interim``: another one of the same people comes.
+
+        Raises `UnrecordableEvents` for what no batch can hold.
+        """
         try:
-            batch = change.seal(self.catalogue)
+            batch = change.seal(self.catalogue, interim=interim)
         except Exception as error:
             raise UnrecordableEvents(
                 change.requests, "projection_failed", f"{type(error).__name__}: {error}"

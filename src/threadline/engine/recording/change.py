@@ -98,7 +98,8 @@ class Change:
         changed: list[Put | Delete] = [Put(k, v) for k, v in after.items() if self.rows_before.get(k) != v]
         self.rows_to_write = changed + [Delete(k) for k in self.rows_before if k not in after]
 
-    def seal(self, catalogue: Catalogue) -> Batch:
+    def seal(self, catalogue: Catalogue, *, interim: bool = False) -> Batch:
         """The batch: events, changed rows, and what is written of each person under the version expected."""
-        states = [put for person in self.people.values() for put in person_writes(person, catalogue)]
+        people = self.people.values()
+        states = [put for person in people for put in person_writes(person, catalogue, interim=interim)]
         return Batch(self.entries, [*states, *self.writes.values(), *self.checks.values(), *self.rows_to_write])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from operator import itemgetter
 
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
@@ -45,6 +44,9 @@ _INDEX_THREAD = """INSERT OR IGNORE INTO place (thread, occurred_at, sequence, t
 
 _THREAD_AT_SEQUENCE = itemgetter(0, 2, 1)
 
+ABSENT_MAX = 10_000
+"""Ids that are remembered not to be in the log, so that a commit need not look for them once more."""
+
 
 class EventLog:
     """The log of one open file. The caller brings the connection, begins and ends transactions, and has one writer.
@@ -59,8 +61,8 @@ class EventLog:
         self._behind = True
         """Whether the log may have more than the tail: from `append` to `published`."""
         self._following = threading.Lock()
-        self._absent: tuple[int, AbstractSet[str]] = (-1, frozenset())
-        """Ids that were not in the log up to a position, as it was asked for last."""
+        self._absent: tuple[int, set[str]] = (-1, set())
+        """Ids that were asked for and are not in the log up to a position."""
 
     def start(self, ask: Ask) -> None:
         """Read what the index on disk does not have yet."""
@@ -94,7 +96,11 @@ class EventLog:
         rows, view = self._look(ask, list(fat(_SEEN, packed)), before)
         found = {row[0].hex(): row[1] for row in rows}
         found.update((id.hex(), place[1]) for (id,) in packed if (place := view.find(id)))
-        self._absent = before.last, {id for id in ids if id not in found}
+        position, absent = self._absent
+        if position != before.last or len(absent) > ABSENT_MAX:
+            absent = set()
+            self._absent = before.last, absent
+        absent.update([id for id in ids if id not in found])
         return found
 
     def spans(self, ask: Ask, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:

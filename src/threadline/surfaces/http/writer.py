@@ -26,6 +26,9 @@ log = logging.getLogger("threadline.http")
 SHARE_EVENTS = 20
 """Events of one person in one group: whoever else comes waits for so many of them at most. In smaller groups the cost
 of each commit would outweigh that of its events."""
+SHARE_EVENTS_MIN, SHARE_SECONDS = 4, 0.005
+"""The share is smaller after a group whose events took so long that a whole share of them would take longer than this,
+in CPU: whatever makes a person's events laborious, who comes next waits about as long as for ordinary ones."""
 LARGE_BYTES = 4 * 1_024
 """A larger event counts as several against its person's share, one for each further so many bytes."""
 
@@ -57,15 +60,19 @@ class Writer:
         commit_events_max: int,
         queue_events_max: int,
         observe: Callable[[float], None] = lambda seconds: None,
+        cpu_seconds: Callable[[], float] = time.thread_time,
     ) -> None:
         self._engine = engine
         self._commit_events_max = commit_events_max
         self._queue_events_max = queue_events_max
         self._observe = observe
+        self._cpu_seconds = cpu_seconds
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "threadline-writer")
         self._rejecting = asyncio.Lock()
+        self._share = SHARE_EVENTS
+        """Of each person in the next group."""
         self.queued = 0
         """Events that wait for their commit or are in it."""
 
@@ -155,7 +162,7 @@ class Writer:
             if isinstance(one, ValidatedEvent):
                 person = self._engine.recorder.likely_person(one)
                 share = shares.get(person, 0)
-                if share >= SHARE_EVENTS:
+                if share >= self._share:
                     return checked[start:at]
                 shares[person] = share + 1 + len(one.encoded) // LARGE_BYTES
         return checked[start:stop]
@@ -188,9 +195,13 @@ class Writer:
             await self._commit([piece])
 
     def _record(self, pieces: list[_Piece]) -> list[Receipt]:
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), self._cpu_seconds()
         receipts = self._engine.recorder.record_checked([one for _, part in pieces for one in part])
         self._observe(time.perf_counter() - began)
+        share = 2 * self._share  # of a smaller group most is the cost of a commit: it says little of its events
+        if len(receipts) >= SHARE_EVENTS_MIN:
+            share = int(SHARE_SECONDS * len(receipts) / max(self._cpu_seconds() - cpu_began, 1e-9))
+        self._share = max(SHARE_EVENTS_MIN, min(SHARE_EVENTS, share))
         return receipts
 
 
