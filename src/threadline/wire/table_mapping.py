@@ -94,6 +94,9 @@ def parse_mapping(declared: Any) -> TableMapping:
     rules, all_columns = _properties(fields.get("properties", {}))
     type_, time = _type(fields["type"]), _time(fields["time"])
     timezone = _timezone(fields["timezone"]) if "timezone" in fields else None
+    columns = [type_.column, time.column, *kinds.values(), *(rule.column for rule in rules.values())]
+    if timezone is not None:
+        columns.append(timezone.column)
     return TableMapping(
         type=type_,
         time=time,
@@ -102,15 +105,7 @@ def parse_mapping(declared: Any) -> TableMapping:
         properties=rules,
         all_columns=all_columns,
         key=_key(fields.get("key", [])),
-        named_columns=frozenset(
-            {
-                type_.column,
-                time.column,
-                timezone.column if timezone else "",
-                *kinds.values(),
-                *(rule.column for rule in rules.values()),
-            }
-        ),  # fmt: skip
+        named_columns=frozenset(column for column in columns if column),
     )
 
 
@@ -157,9 +152,7 @@ def _time(declared: Any) -> TimeRule:
 def _timezone(declared: Any) -> PropertyRule:
     rule = _property(declared, "timezone")
     if rule.reading != "plain" or (not rule.column and rule.constant not in zone_names()):
-        raise InvalidDefinition(
-            "`timezone` must name a column, or be a `value` that is an IANA name such as Europe/Berlin"
-        )
+        raise InvalidDefinition("`timezone` must name a column, or have a `value` such as Europe/Berlin")
     return rule
 
 
