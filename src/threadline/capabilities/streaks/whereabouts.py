@@ -128,21 +128,13 @@ class Journey:
             yield Dated(own, instant, counts, into)
 
     def _travel(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> Iterator[Dated]:
-        # Blocks one after the other: so they are gone through when they are settled, each for itself.
-        stops: list[tuple[int, int, str, int, Any]] = []
-        for zone, groups in named.items():
-            for group in groups:
-                block = group[FIRST_DAY] // BLOCK_DAYS
-                stops += ((block, group[FIRST], zone, 0, group), (block, group[LAST], zone, 0, group))
-        stops += [(block, at, "", slot, (day, counts)) for block, at, day, slot, counts in self._slots(bare)]
-        stops.sort(key=itemgetter(0, 1, 2, 3))
         firsts: dict[int, int] = {}
         """By identity of a group: the day for which its first event counts."""
         here, day_start, changes, recent = self.zone, self.day_start, self.changes, self.recent
         known: tuple[str | None, int] = (None, 0)
         ahead: int | None = 0
         # All in one loop, for whoever changes zones all the time has many stops.
-        for _, at, zone, slot, group in stops:
+        for _, at, zone, slot, group in self._stops(named, bare):
             if zone:
                 if zone != here:
                     if here is not None:
@@ -180,6 +172,20 @@ class Journey:
                 # It counts for its own day if its first or its last event does.
                 held_back = own != day and own != firsts[id(group)]
                 yield Dated(day if held_back else own, group[FIRST], group[COUNTS:], -1, held_back)
+
+    def _stops(
+        self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]
+    ) -> list[tuple[int, int, str, int, Any]]:
+        """(block, instant, zone or none, slot, group or day of a slot with its counts), in order."""
+        # Blocks one after the other: so they are gone through when they are settled, each for itself.
+        stops: list[tuple[int, int, str, int, Any]] = []
+        for zone, groups in named.items():
+            for group in groups:
+                block = group[FIRST_DAY] // BLOCK_DAYS
+                stops += ((block, group[FIRST], zone, 0, group), (block, group[LAST], zone, 0, group))
+        stops += [(block, at, "", slot, (day, counts)) for block, at, day, slot, counts in self._slots(bare)]
+        stops.sort(key=itemgetter(0, 1, 2, 3))
+        return stops
 
     def _slots(self, bare: Sequence[Group]) -> Iterator[tuple[int, int, int, int, list[int]]]:
         """(block, instant, day of UTC, slot, counts) of each slot. A zone that is named in the slot holds for it."""

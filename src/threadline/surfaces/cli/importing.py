@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -132,17 +131,9 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
     summary = Summary(skipped=checkpoint.rows if checkpoint else 0, earlier=checkpoint)
     if checkpoint is not None and checkpoint.done:
         return summary
-    with (
-        closing(open_rows(plan.path, plan.delimiter)) as file,
-        ThreadPoolExecutor(1, "threadline-import") as ahead,
-        seldom_collected(),
-    ):
-        batches = _batches(engine, plan, file, summary.skipped)
+    with closing(open_rows(plan.path, plan.delimiter)) as file, seldom_collected():
         written_at = time.monotonic()
-        # The next batch is read while the store writes this one.
-        coming = ahead.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = ahead.submit(next, batches, None)
+        for batch in _batches(engine, plan, file, summary.skipped):
             _record(engine, batch, summary)
             if time.monotonic() - written_at >= CHECKPOINT_SECONDS:
                 _write(engine, key, plan, summary, done=False)
