@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import PersonRef, Time, time_param
-from threadline.capabilities.rules.operations import RuleId, Version
+from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.whatif import candidate as sides
 from threadline.capabilities.whatif.candidate import Candidate
 from threadline.capabilities.whatif.comparison import Counts, Tally
