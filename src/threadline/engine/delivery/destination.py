@@ -11,7 +11,7 @@ from threadline.engine.delivery.backoff import Resting
 from threadline.engine.delivery.circuit import Circuit, change_standing, standing_of
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox, left_of
-from threadline.engine.delivery.retry import is_too_old
+from threadline.engine.delivery.retry_schedule import is_too_old
 from threadline.engine.folding.packing import time_key
 from threadline.engine.scheduled import OUTBOX, lane_partition, waiting
 from threadline.kernel.errors import Unavailable

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.dead_letters import parked_put
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
-from threadline.engine.delivery.retry import RETRY_SECONDS_FIRST, Retry, fate_of
+from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST, Retry, fate_of
 from threadline.engine.folding.packing import pack, time_key
 from threadline.engine.recording.rejected_log import as_text, writable
 from threadline.engine.recording.validation import RecordRequest
