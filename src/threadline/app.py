@@ -24,8 +24,9 @@ from threadline.kernel.operation import Operation
 from threadline.kernel.sender import Sender
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
+from threadline.senders.allowed_addresses import read_networks
 from threadline.senders.console import ConsoleSender
-from threadline.senders.http_call import HttpCaller, read_networks
+from threadline.senders.http_call import HttpCaller
 from threadline.senders.webhook import Target, WebhookSender, read_secret
 from threadline.settings import (
     SETTINGS_SECTION,
