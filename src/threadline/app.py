@@ -288,7 +288,7 @@ def _with_cache(store: Store, settings: Settings, readonly: bool) -> Store:
         return store
     try:
         _need("redis", "cache", "Redis", "redis")
-        from threadline.stores.redis.cached import CachedStore, redis_connections
+        from threadline.stores.redis.cached_store import CachedStore, redis_connections
 
         return CachedStore(
             store,
