@@ -24,8 +24,9 @@ from threadline.kernel.operation import Operation
 from threadline.kernel.sender import Sender
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
+from threadline.senders.allowed_addresses import read_networks
 from threadline.senders.console import ConsoleSender
-from threadline.senders.http_call import HttpCaller, read_networks
+from threadline.senders.http_call import HttpCaller
 from threadline.senders.webhook import Target, WebhookSender, read_secret
 from threadline.settings import (
     SETTINGS_SECTION,
@@ -287,7 +288,7 @@ def _with_cache(store: Store, settings: Settings, readonly: bool) -> Store:
         return store
     try:
         _need("redis", "cache", "Redis", "redis")
-        from threadline.stores.redis.cached import CachedStore, redis_connections
+        from threadline.stores.redis.cached_store import CachedStore, redis_connections
 
         return CachedStore(
             store,

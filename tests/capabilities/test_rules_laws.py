@@ -16,9 +16,9 @@ from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.rules import Book, decide
 from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.capabilities.rules.hashing import decision_hash, is_shortened, plain_step
+from threadline.capabilities.rules.operations.verification import breaches
 from threadline.capabilities.rules.policy import rules_policy
 from threadline.capabilities.rules.projection import TABLE
-from threadline.capabilities.rules.verifying import breaches
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.dump import dump

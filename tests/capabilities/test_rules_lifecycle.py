@@ -8,7 +8,7 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.lifecycle_stage import SCORE, activate, asked_with_set, decided, log, rule, write
-from threadline.capabilities.rules import versions
+from threadline.capabilities.rules import repository
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Conflict, InvalidDefinition, NotFound
@@ -296,7 +296,7 @@ def test_two_who_change_a_rule_at_once_both_get_a_turn(monkeypatch: pytest.Monke
     other = Asked()
     other.engine = Engine(asked.engine.store, asked.engine.catalogue, lambda: asked.now)
     once = [True]
-    held = versions.held
+    held = repository.held
 
     def overtaken(context: Any, id: str) -> Any:
         found = held(context, id)
@@ -305,7 +305,7 @@ def test_two_who_change_a_rule_at_once_both_get_a_turn(monkeypatch: pytest.Monke
             other.ask("rule_activate", id="score", version=1, untested=True)
         return found
 
-    monkeypatch.setattr(versions, "held", overtaken)
+    monkeypatch.setattr(repository, "held", overtaken)
     asked.ask("rule_activate", id="score", version=2, untested=True)
     assert log(asked)[2:] == [(1, "active"), (1, "retired"), (2, "active")]
     assert decided(asked, 86) == [("Rejected", 2)]
@@ -316,9 +316,9 @@ def test_a_change_leaves_all_other_rules_as_they_were_compiled() -> None:
     activate(asked)
     asked.ask("rule_write", id="other", rule=rule(5))
     asked.ask("rule_activate", id="other", version=1, untested=True)
-    before = versions.book_of(_context(asked))
+    before = repository.book_of(_context(asked))
     activate(asked, 90)
-    after = versions.book_of(_context(asked))
+    after = repository.book_of(_context(asked))
     assert after.rules["other"] is before.rules["other"]
     assert (before.rules["score"].version, after.rules["score"].version) == (1, 2)
 
@@ -330,7 +330,7 @@ def test_a_rule_that_cannot_be_read_any_more_stops_nothing() -> None:
     assert asked.engine.store.commit([Batch(writes=[broken])]) == [None]
     asked.engine.shared.change("default", "rules", [])
     assert decided(asked) == [("Rejected", 1)]
-    assert "unknown operator 'newer'" in versions.book_of(_context(asked)).problems["rule/broken"]
+    assert "unknown operator 'newer'" in repository.book_of(_context(asked)).problems["rule/broken"]
 
 
 def _context(asked: Asked) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
-from threadline.capabilities.whatif.tally import Tally
+from threadline.capabilities.whatif.comparison import Tally
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time

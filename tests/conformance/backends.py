@@ -11,7 +11,7 @@ from tests.servers import dynamodb, postgres
 from tests.servers import redis as redis_servers
 from threadline.kernel.store import Store
 from threadline.stores.memory import MemoryStore
-from threadline.stores.redis.cached import CachedStore, redis_connections
+from threadline.stores.redis.cached_store import CachedStore, redis_connections
 from threadline.stores.redis.epochs import OPEN
 from threadline.stores.sqlite.store import SqliteStore
 

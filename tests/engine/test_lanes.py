@@ -14,7 +14,7 @@ from tests.engine.test_dispatch import NOW, Box, Clock, left, tell, types
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.circuit import standing_of
 from threadline.engine.delivery.dispatcher import Dispatcher
-from threadline.engine.delivery.outbox import RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
+from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.scheduled import OUTBOX, PARKED

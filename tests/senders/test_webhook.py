@@ -24,7 +24,8 @@ from threadline.kernel.sender import EFFECT_RETRIED as RETRIED
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import SECOND
 from threadline.senders import http_call
-from threadline.senders.http_call import HttpCaller, read_networks
+from threadline.senders.allowed_addresses import read_networks
+from threadline.senders.http_call import HttpCaller
 from threadline.senders.webhook import Target, WebhookSender, read_secret, signatures, written
 
 NOW = 1_800_000_000 * SECOND

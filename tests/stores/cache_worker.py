@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from threadline.kernel.store import Batch, Item, Key, Put
-from threadline.stores.redis.cached import CachedStore, redis_connections
+from threadline.stores.redis.cached_store import CachedStore, redis_connections
 
 KEYS = 5
 LEASE, RETRY, TIMEOUT = 0.3, 0.2, 0.1

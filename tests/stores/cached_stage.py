@@ -12,7 +12,7 @@ from tests.servers import redis as servers
 from tests.servers.redis import RedisProcess
 from threadline.kernel.store import Batch, Item, Key, Put, Refusal, Store
 from threadline.stores.memory import MemoryStore
-from threadline.stores.redis.cached import CachedStore, redis_connections
+from threadline.stores.redis.cached_store import CachedStore, redis_connections
 from threadline.stores.redis.epochs import EPOCH, OPEN
 
 LEASE, RETRY = 0.1, 0.1

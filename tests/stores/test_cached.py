@@ -30,7 +30,7 @@ from tests.stores.cached_stage import (
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Batch, Delete, Key, Put, Store
 from threadline.stores.memory import MemoryStore
-from threadline.stores.redis.cached import PAGE_BYTES_MAX, CachedStore, redis_connections
+from threadline.stores.redis.cached_store import PAGE_BYTES_MAX, CachedStore, redis_connections
 from threadline.stores.redis.epochs import MARGIN
 from threadline.testing.store_cases import put
 from threadline.testing.store_laws import StoreLaws

@@ -28,10 +28,10 @@ from tests.stores.cached_stage import (
     write,
 )
 from threadline.kernel.errors import InvalidSetting
-from threadline.stores.redis.cache import RedisCache
-from threadline.stores.redis.cached import CachedStore, redis_connections
+from threadline.stores.redis.cached_store import CachedStore, redis_connections
 from threadline.stores.redis.client import RedisUnreachable
 from threadline.stores.redis.epochs import CLOSED, MARGIN
+from threadline.stores.redis.invalidation import RedisCache
 
 __all__ = ["one", "redis", "store", "two"]
 

@@ -57,7 +57,8 @@ def test_verify_finds_lists_that_are_amiss_and_refold_writes_them_anew(store: Pa
 def test_verify_finds_what_was_tampered_with(store: Path, call) -> None:  # type: ignore[no-untyped-def]
     with threadline.open(store) as tl:
         person = tl.engine.reader.person("default", "user_id:42")
-        from threadline.engine.folding.person import pack_person, person_key
+        from threadline.engine.folding.person import person_key
+        from threadline.engine.folding.person_packing import pack_person
         from threadline.kernel.store import Batch, Put
 
         index = tl.engine.catalogue.index["activity"]

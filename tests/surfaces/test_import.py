@@ -27,8 +27,8 @@ from tests.surfaces.import_stage import (
 )
 from threadline.kernel.time import parse_time
 from threadline.surfaces.cli import importing
+from threadline.surfaces.cli.import_files import BadRow, open_rows
 from threadline.surfaces.cli.importing import BATCH_ROWS, import_file
-from threadline.surfaces.cli.rows import BadRow, open_rows
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import ipaddress
 import socket
 import ssl
 import time
@@ -13,22 +12,12 @@ from http.client import HTTPException, HTTPResponse
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
-from threadline.kernel.errors import InvalidSetting
-from threadline.kernel.lists import comma_separated
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from threadline.senders.allowed_addresses import Network, Refused, check_address
 
 ANSWER_BYTES_MAX = 2_000
 """What is read of the body of an answer."""
 _INTERIM = frozenset(range(100, 200)) - {HTTPStatus.SWITCHING_PROTOCOLS}
 """Answers that another one follows."""
-_EVERYWHERE: tuple[Network, ...] = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
-class Refused(Exception):
-    """We do not send there."""
 
 
 class Failed(Exception):
@@ -42,30 +31,6 @@ class Answer(NamedTuple):
     retry_after: str
     body: bytes
     """Its beginning, of an answer that is not a success."""
-
-
-def read_networks(text: str) -> tuple[Network, ...]:
-    """The networks of a list separated by commas; ``*`` is every one. Raises `InvalidSetting`."""
-    found: list[Network] = []
-    for part in comma_separated(text):
-        try:
-            found += _EVERYWHERE if part == "*" else (ipaddress.ip_network(part),)
-        except ValueError as error:
-            raise InvalidSetting(f"webhook_private_addresses: {error}; write it like 10.1.0.0/16") from None
-    return tuple(found)
-
-
-def is_public(address: Address) -> bool:
-    """Whether an address is one of the internet's: none of this machine, of a private network, a group or of no use."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public(inner)
-        if address.is_site_local:
-            return False
-    return address.is_global and not (address.is_multicast or address.is_reserved)
 
 
 class HttpCaller:
@@ -117,17 +82,8 @@ class HttpCaller:
             raise Failed(f"the name {host} cannot be looked up: {error}") from None
         # One bad address is enough: whoever answers for a name must not choose what is reached through it.
         for _, _, _, _, place in found:
-            self._check(str(place[0]))
+            check_address(str(place[0]), self._networks)
         return [(family, place) for family, _, _, _, place in found]
-
-    def _check(self, text: str) -> None:
-        try:
-            address = ipaddress.ip_address(text.partition("%")[0])
-        except ValueError:
-            raise Refused(f"{text[:64]} is not an address") from None
-        inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-        if not is_public(address) and not any((inner or address) in network for network in self._networks):
-            raise Refused(f"{address} is not public; the setting webhook_private_addresses would allow it")
 
     def _connected(self, addresses: Sequence[tuple[socket.AddressFamily, Any]], deadline: float) -> socket.socket:
         last: OSError = TimeoutError("the name has no address")
@@ -137,7 +93,7 @@ class HttpCaller:
                 connection.settimeout(_left(deadline))
                 connection.connect(place)
                 # What was looked at and what is spoken to are the same by construction; this holds it to that.
-                self._check(str(connection.getpeername()[0]))
+                check_address(str(connection.getpeername()[0]), self._networks)
             except OSError as error:
                 connection.close()
                 last = error

@@ -16,8 +16,9 @@ from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, Outcome
 from threadline.kernel.time import SECOND, Clock, from_datetime
+from threadline.senders.allowed_addresses import Refused
 from threadline.senders.hosts import Hosts
-from threadline.senders.http_call import Answer, Failed, HttpCaller, Refused
+from threadline.senders.http_call import Answer, Failed, HttpCaller
 
 TYPE = "rule_matched"
 """What the body says happened."""

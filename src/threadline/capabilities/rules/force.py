@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.rules.versions import Reads, all_turns, book_of, compiled, written
+from threadline.capabilities.rules.repository import Reads, all_turns, book_of, compiled, written
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context

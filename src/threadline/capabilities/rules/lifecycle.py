@@ -1,178 +1,34 @@
-"""The life of a rule by operations: written as a draft, tested, activated, retired."""
+"""Which state a version of a rule may go to: draft, tested, active, retired."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Literal
 
-import msgspec
-from msgspec import Meta
+from threadline.kernel.errors import Conflict
 
-from threadline.capabilities.rules import versions
-from threadline.capabilities.rules.operations import RuleId, Version
-from threadline.capabilities.rules.versions import Head, State
-from threadline.capabilities.whatif.gate import refuse_untried
-from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithSimulations
+State = Literal["draft", "tested", "active", "retired"]
 
-Note = Annotated[str, Meta(description="Why, in the words of the caller; kept in the log.", max_length=1_000)]
-
-EXAMPLE_RULE = {
-    "name": "Risk scoring",
-    "priority": 50,
-    "conditions": {"field": "event.properties.score", "greater_than": 80},
-    "actions": [{"store_decision": {"result": "reject", "reason": "score ${event.properties.score} > 80"}}],
+TRANSITIONS: dict[State, frozenset[State]] = {
+    "draft": frozenset({"tested", "active", "retired"}),
+    "tested": frozenset({"active", "retired"}),
+    "active": frozenset({"retired"}),
+    "retired": frozenset({"active"}),
 }
+"""From which state a version may go to which. A retired version may become active: that is how a change is undone."""
 
 
-class WriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a rule is to say."""
-
-    id: RuleId
-    rule: Annotated[
-        dict[str, Any], Meta(description="Its content, as in the definitions, without `version`. See docs/rules.md.")
-    ]
-    expected: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        Meta(description="The newest version that you know of, 0 for none; refused if another is the newest."),
-    ] = None
+def refuse_transition(id: str, version: int, now: State, to: State, *, untested: bool) -> None:
+    """Raise `Conflict` where a version may not go to a state; a draft becomes active only if it may be ``untested``."""
+    if to not in TRANSITIONS[now]:
+        raise Conflict(f"version {version} of rule {id!r} is {now} and cannot become {to}")
+    if to == "active" and now == "draft" and not untested:
+        raise Conflict(
+            f"version {version} of rule {id!r} is a draft that nobody has tested",
+            hint="Mark it as tested first, or activate it with `untested`.",
+        )
 
 
-class WriteResult(msgspec.Struct, kw_only=True):
-    """The version that says it."""
-
-    id: str
-    version: int
-    created: Annotated[bool, Meta(description="False: the newest version already has this content.")]
-    state: State
-    hash: str
-
-
-class Needs(versions.Needs, WithSimulations, Protocol):
-    """What is needed here of the engine."""
-
-
-def _write(context: Context[Needs], params: WriteParams) -> WriteResult:
-    version, made, created = versions.write(context, params.id, params.rule, params.expected)
-    head, _ = versions.held(context, params.id)
-    return WriteResult(
-        id=params.id, version=version, created=created, state=head.states[version - 1], hash=made.hash
-    )  # fmt: skip
-
-
-WRITE = Operation(
-    name="rule_write",
-    summary="Write a rule, or a new version of it, as a draft. A version never changes.",
-    params=WriteParams,
-    result=WriteResult,
-    run=_write,
-    method="POST",
-    path="/v1/rules/{id}/versions",
-    scope="admin",
-    example=WriteParams(id="risk-score", rule=EXAMPLE_RULE),
-)
-
-
-class MoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which version."""
-
-    id: RuleId
-    version: Version
-    note: Note = ""
-
-
-class ActivateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which version is to be the active one."""
-
-    id: RuleId
-    version: Version
-    note: Note = ""
-    untested: Annotated[bool, Meta(description="Activate a draft that nobody has tested.")] = False
-    changed_max: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(
-            description="Refuse unless a saved what-if of exactly this version, against the one that is active, had no "
-            "errors and changed no larger share of its answers than this."
-        ),
-    ] = None
-
-
-class RetireParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which version is to count no more."""
-
-    id: RuleId
-    version: Annotated[Version | None, Meta(description="The active one if it is left out.")] = None
-    note: Note = ""
-
-
-class MoveResult(msgspec.Struct, kw_only=True):
-    """The state of the rule after it."""
-
-    id: str
-    version: int
-    state: State
-    active: Annotated[int, Meta(description="The active version; 0 if there is none.")]
-
-
-def _moved(
-    context: Context[Needs], params: MoveParams | ActivateParams | RetireParams, version: int, to: State, **how: Any
-) -> MoveResult:
-    head = versions.move(context, params.id, version, to, params.note, **how)
-    return MoveResult(id=params.id, version=version, state=head.states[version - 1], active=head.active)
-
-
-def _activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
-    bounds = [
-        each for each in (params.changed_max, context.engine.simulations.activation_changed_max) if each is not None
-    ]
-
-    def gate(head: Head) -> None:
-        if bounds:
-            hash = versions.written(context, params.id, params.version).hash
-            refuse_untried(context, params.id, params.version, hash, head.active, min(bounds))
-
-    return _moved(context, params, params.version, "active", untested=params.untested, gate=gate)
-
-
-def _retire(context: Context[Needs], params: RetireParams) -> MoveResult:
-    version = params.version or versions.held(context, params.id).head.active
-    if not version:
-        raise NotFound(f"no version of rule {params.id!r} is active")
-    return _moved(context, params, version, "retired")
-
-
-TESTED = Operation(
-    name="rule_tested",
-    summary="Mark a version as tested, so that it can be activated.",
-    params=MoveParams,
-    result=MoveResult,
-    run=lambda context, params: _moved(context, params, params.version, "tested"),
-    method="POST",
-    path="/v1/rules/{id}/tested",
-    scope="admin",
-    example=MoveParams(id="risk-score", version=4, note="tried on the history of March"),
-)
-
-ACTIVATE = Operation(
-    name="rule_activate",
-    summary="Activate a version of a rule; the one active before is retired in the same commit.",
-    params=ActivateParams,
-    result=MoveResult,
-    run=_activate,
-    method="POST",
-    path="/v1/rules/{id}/activate",
-    scope="admin",
-    example=ActivateParams(id="risk-score", version=4),
-)
-
-RETIRE = Operation(
-    name="rule_retire",
-    summary="Retire a version of a rule, so that it no longer counts.",
-    params=RetireParams,
-    result=MoveResult,
-    run=_retire,
-    method="POST",
-    path="/v1/rules/{id}/retire",
-    scope="admin",
-    example=RetireParams(id="risk-score", note="replaced by the scoring model"),
-)
+def refuse_shadow(id: str, version: int, now: State) -> None:
+    """Raise `Conflict` where a version may not be asked of live events beside the active one."""
+    if now != "tested":
+        raise Conflict(f"version {version} of rule {id!r} is {now}; only a tested version can be a shadow")

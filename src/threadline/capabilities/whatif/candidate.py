@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.rules import Book, Rule, RuleSet, versions
+from threadline.capabilities.rules import Book, Rule, RuleSet, repository
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import rule_of_json
 from threadline.capabilities.rules.force import rule_at
@@ -44,14 +44,14 @@ class Candidate:
     title: str
 
 
-class Needs(versions.Reads, WithCatalogue, Protocol):
+class Needs(repository.Reads, WithCatalogue, Protocol):
     """What is needed here of the engine."""
 
 
 def in_force(context: Context[Needs]) -> Candidate:
     """What decides live, now."""
     catalogue = context.engine.catalogue
-    return Candidate(catalogue, versions.book_of(context), _segments(_definitions(catalogue)), "in force")
+    return Candidate(catalogue, repository.book_of(context), _segments(_definitions(catalogue)), "in force")
 
 
 def _definitions(catalogue: Catalogue) -> Definitions | None:

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.whatif.comparison import Counts
 from threadline.capabilities.whatif.diffing import differences
 from threadline.capabilities.whatif.saving import About
-from threadline.capabilities.whatif.tally import Counts
 from threadline.capabilities.whatif.trying import Trying
 
 State = Literal["running", "done", "cancelled", "failed"]

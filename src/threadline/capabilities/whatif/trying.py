@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import PersonRef, Time, time_param
-from threadline.capabilities.rules.operations import RuleId, Version
+from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.whatif import candidate as sides
 from threadline.capabilities.whatif.candidate import Candidate
+from threadline.capabilities.whatif.comparison import Counts, Tally
 from threadline.capabilities.whatif.judging import told
 from threadline.capabilities.whatif.replaying import emitted, replayed
-from threadline.capabilities.whatif.tally import Counts, Tally
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import (

@@ -1,8 +1,8 @@
-"""How lanes stand: each destination has its queue, which flows, is left alone for a while, or is stopped."""
+"""The circuit breaker of each destination: its queue flows, is left alone for a while, or is stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,9 +11,9 @@ from threadline.engine.scheduled import OUTBOX, due_of, lane_partition
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import CircuitState, LaneState
-from threadline.kernel.sender import Lane
+from threadline.kernel.sender import Lane, Outcome, rest_seconds
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
-from threadline.kernel.time import Clock
+from threadline.kernel.time import SECOND, Clock
 
 LANE = "lane"
 """Table: how each lane stands, in one partition."""
@@ -25,6 +25,40 @@ class Held(NamedTuple):
 
     standing: CircuitState
     version: int
+
+
+class Circuit:
+    """Decides from outcomes when a destination is left alone, and when it is called again.
+
+    Not thread-safe: each worker counts the failures that it has seen itself.
+    """
+
+    def __init__(self, lane: Lane, clock: Clock) -> None:
+        self._lane = lane
+        self._clock = clock
+        self._failures = 0
+        """In a row."""
+
+    def after(self, before: CircuitState, outcomes: Sequence[Outcome]) -> CircuitState:
+        """The state after these outcomes."""
+        after = before
+        for outcome in outcomes:
+            if outcome.destination == "gone":
+                return CircuitState(stopped_at=self._clock(), why=outcome.parked)
+            if outcome.destination == "failing":
+                self._failures += 1
+                # One failure is enough after a rest.
+                if self._lane.failures_max and (before.rests or self._failures >= self._lane.failures_max):
+                    after = self._rested(before)
+            elif not outcome.parked:
+                self._failures = 0
+                after = CircuitState()
+        return after
+
+    def _rested(self, before: CircuitState) -> CircuitState:
+        self._failures = 0
+        until = self._clock() + rest_seconds(before.rests) * SECOND
+        return CircuitState(rests=before.rests + 1, rest_until=until)
 
 
 def standing_of(store: Store, name: str) -> Held:

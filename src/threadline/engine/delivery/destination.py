@@ -8,16 +8,15 @@ from collections.abc import Mapping, Sequence
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.backoff import Resting
-from threadline.engine.delivery.circuit import change_standing, standing_of
+from threadline.engine.delivery.circuit import Circuit, change_standing, standing_of
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox, left_of
+from threadline.engine.delivery.retry_schedule import is_too_old
 from threadline.engine.folding.packing import time_key
 from threadline.engine.scheduled import OUTBOX, lane_partition, waiting
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.outbox import CircuitState
-from threadline.kernel.sender import EFFECT_PARKED, Lane, Outcome, Sender, rest_seconds
+from threadline.kernel.sender import EFFECT_PARKED, Lane, Outcome, Sender
 from threadline.kernel.store import Check, Item, beyond
-from threadline.kernel.time import SECOND
 
 FAILED_SECONDS = 10.0
 
@@ -38,7 +37,7 @@ class LaneWork:
         self._resting = Resting(engine.store, engine.clock)
         self._looked_at = ""
         """While the place is left alone: up to where it was looked for what has grown too old."""
-        self._failures = 0
+        self._circuit = Circuit(lane, engine.clock)
         self._thread: threading.Thread | None = None
 
     def start(self, stopping: threading.Event) -> None:
@@ -88,7 +87,7 @@ class LaneWork:
             sent = self._outbox.send(due[start : start + at_once], check)
             settled += sent.settled
             self._rest(sent.unable)
-            standing = self._judged(held.standing, sent.outcomes)
+            standing = self._circuit.after(held.standing, sent.outcomes)
             if standing != held.standing:
                 # If it is refused, somebody else has changed it, and that is read before anything else is sent.
                 change_standing(self._engine.store, self._lane.name, standing, held.version, check)
@@ -113,13 +112,12 @@ class LaneWork:
 
         What was tried is due later than what never was: the oldest need not stand in front.
         """
-        give_up = self._lane.give_up_seconds
-        if give_up is None:
+        if self._lane.give_up_seconds is None:
             return []
         stop = time_key(now + 1)
         items = self._engine.store.query(*self._where, start=self._looked_at, stop=stop, limit=self._page)
         self._looked_at = beyond(items[-1].key.sort) if len(items) == self._page else ""
-        return [item for item in items if now - waiting(item).since > give_up * SECOND]
+        return [item for item in items if is_too_old(self._lane, waiting(item), now)]
 
     def _park(self, items: Sequence[Item], check: Check, why: str) -> int:
         outcome = Outcome(type=EFFECT_PARKED, parked=why)
@@ -130,24 +128,3 @@ class LaneWork:
     def _rest(self, items: Sequence[Item]) -> None:
         for item in items:
             self._resting.rest(item)
-
-    def _judged(self, before: CircuitState, outcomes: Sequence[Outcome]) -> CircuitState:
-        """How the lane stands after these outcomes."""
-        after = before
-        for outcome in outcomes:
-            if outcome.destination == "gone":
-                return CircuitState(stopped_at=self._engine.clock(), why=outcome.parked)
-            if outcome.destination == "failing":
-                self._failures += 1
-                # One failure is enough after a rest.
-                if self._lane.failures_max and (before.rests or self._failures >= self._lane.failures_max):
-                    after = self._rested(before)
-            elif not outcome.parked:
-                self._failures = 0
-                after = CircuitState()
-        return after
-
-    def _rested(self, before: CircuitState) -> CircuitState:
-        self._failures = 0
-        until = self._engine.clock() + rest_seconds(before.rests) * SECOND
-        return CircuitState(rests=before.rests + 1, rest_until=until)

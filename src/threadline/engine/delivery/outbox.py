@@ -6,13 +6,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.dead_letters import parked_put
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
+from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST, Retry, fate_of
 from threadline.engine.folding.packing import pack, time_key
 from threadline.engine.recording.rejected_log import as_text, writable
 from threadline.engine.recording.validation import RecordRequest
@@ -22,11 +22,7 @@ from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
-from threadline.kernel.time import SECOND, format_time
-
-RETRY_SECONDS_FIRST = 5.0
-RETRY_SECONDS_MAX = 3_600.0
-_DOUBLINGS_MAX = 20
+from threadline.kernel.time import format_time
 
 log = logging.getLogger("threadline.work")
 
@@ -134,21 +130,15 @@ class Outbox:
 
     def _fate(self, one: PendingEffect, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
         """The type of the event, what is told beside the outcome, and what is written."""
-        why = outcome.parked
-        at = now
+        if outcome.retry_after_seconds is None and not outcome.parked:
+            return outcome.type, {}, ()
         tried = one._replace(attempts=one.attempts + 1)
-        if not why:
-            if outcome.retry_after_seconds is None:
-                return outcome.type, {}, ()
-            at += int(wait_seconds(self.lane, one.id, one.attempts - one.began, outcome.retry_after_seconds) * SECOND)
-            give_up = self.lane.give_up_seconds
-            if give_up is not None and at - one.since > give_up * SECOND:
-                why = f"given up on after {one.attempts + 1 - one.began} attempts"
-        if why:
-            return EFFECT_PARKED, {"why": why}, (parked_put(tried, self.lane.name, why, outcome.properties, now),)
-        key = one.item.key._replace(sort=f"{time_key(at)}.{one.id}")
-        told = {"retry_at": format_time(at)}
-        return EFFECT_RETRIED, told, (Put(key, pack_waiting(tried), 0),)
+        fate = fate_of(self.lane, one, outcome, now)
+        if not isinstance(fate, Retry):
+            dead_letter = parked_put(tried, self.lane.name, fate.why, outcome.properties, now)
+            return EFFECT_PARKED, {"why": fate.why}, (dead_letter,)
+        key = one.item.key._replace(sort=f"{time_key(fate.at)}.{one.id}")
+        return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_waiting(tried), 0),)
 
 
 def _writable(outcome: Outcome) -> Outcome:
@@ -164,15 +154,3 @@ def _writable(outcome: Outcome) -> Outcome:
     return replace(
         outcome, type=writable(outcome.type), parked=writable(outcome.parked), properties={"told": as_text(outcome)}
     )
-
-
-def wait_seconds(lane: Lane, id: str, attempts: int, least: float) -> float:
-    """How long an effect waits that has failed: longer and longer.
-
-    In lanes it is between the half and the whole of that, by a hash of effect and attempt, so that what failed together
-    does not come back together.
-    """
-    wait: float = min(RETRY_SECONDS_FIRST * 2.0 ** min(attempts, _DOUBLINGS_MAX), RETRY_SECONDS_MAX)
-    if lane.name:
-        wait *= 0.5 + crc32(f"{id}/{attempts}".encode()) / 2**33
-    return max(least, wait)

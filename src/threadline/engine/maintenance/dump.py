@@ -8,7 +8,8 @@ from typing import Any
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import in_occurred_order
 from threadline.engine.folding.packing import unpack
-from threadline.engine.folding.person import Person, pages_of_people
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.folding.refold import catch_up, fold_events
 from threadline.engine.folding.states import States
 from threadline.engine.scheduled import OUTBOX, TIMER

@@ -8,7 +8,8 @@ from itertools import islice
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.index_rows import index_rows
-from threadline.engine.folding.person import PERSON, THREAD, Person, people_of, person_writes
+from threadline.engine.folding.person import PERSON, THREAD, Person
+from threadline.engine.folding.person_packing import people_of, person_writes
 from threadline.engine.folding.refold import catch_up
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX

@@ -13,7 +13,8 @@ import msgspec
 from threadline.engine.definition_history import CONTENT, DECLARED
 from threadline.engine.delivery.leases import LEASE
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.person import PERSON, SNAPSHOT, pages_of_people, snapshot_key
+from threadline.engine.folding.person import PERSON, SNAPSHOT, snapshot_key
+from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.maintenance.dump import dump_lines
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people

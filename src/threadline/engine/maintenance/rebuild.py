@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import pack, unpack
-from threadline.engine.folding.person import PAGE_PEOPLE, PERSON, Person, pack_person, people_of
+from threadline.engine.folding.person import PERSON, Person
+from threadline.engine.folding.person_packing import PAGE_PEOPLE, pack_person, people_of
 from threadline.engine.folding.refold import fold_events, person_entries, person_events, read_ahead
 from threadline.engine.folding.states import States
 from threadline.engine.gc_deferred import seldom_collected

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.person import Person, assembled, person_key, snapshot_key, thread_key
+from threadline.engine.folding.person import Person, person_key, snapshot_key, thread_key
+from threadline.engine.folding.person_packing import assembled
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.event import Recorded

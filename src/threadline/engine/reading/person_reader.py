@@ -11,7 +11,8 @@ from threadline.engine.folding.as_of import states_at, view_at
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory, occurred_order, ties_sorted
 from threadline.engine.folding.packing import unpack_event
-from threadline.engine.folding.person import PERSON, Person, own, people_of
+from threadline.engine.folding.person import PERSON, Person, own
+from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.person_view import AsKnownPersonView, FoldedPersonView
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.gc_deferred import seldom_collected

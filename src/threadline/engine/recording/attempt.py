@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.folding import as_of as instants
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory
+from threadline.engine.folding.late_arrival import take_in
 from threadline.engine.folding.packing import body_of, encode_event, payload_digest
 from threadline.engine.folding.person import VALUE_BYTES_MAX, Person
 from threadline.engine.folding.person_view import ReactingPersonView
@@ -122,7 +122,7 @@ class Attempt:
         latest = (at, recorded.id)
         if latest < person.latest or at > self.now or person.provisional is not None or states.outdated:
             # Late, or ahead of the clock.
-            if not instants.take_in(self, person, recorded, plan.steps, self.now, self._refolded):
+            if not take_in(self, person, recorded, plan.steps, self.now, self._refolded):
                 person.tail = None
             self._touched[recorded.id] = states.touched
         else:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.engine.folding.history import thread_events
-from threadline.engine.folding.person import Person, alias_writes, person_key, thread_key
+from threadline.engine.folding.person import Person, person_key, thread_key
+from threadline.engine.folding.person_packing import alias_writes
 from threadline.engine.folding.refold import fold_events, refold_person
 from threadline.engine.folding.states import States
 from threadline.engine.recording.attempt import Attempt

@@ -1,17 +1,16 @@
 """The recorder: events in, receipts out, everything durable or nothing.
 
-One call goes through six steps: validation (`validation.py`), sorting out what the log has already (here), warming the
-working set (`working_set.py`), assignment to groups that have nobody in common (`assignment.py`), work on one group
-after the other (`work.py`), and the commit. What another process has changed meanwhile is tried again.
+One call goes through six steps: validation (`validation.py`), sorting out what the log has already
+(`duplicates.py`), warming the working set (`working_set.py`), assignment to groups that have nobody in common
+(`assignment.py`), work on one group after the other (`work.py`), and the commit. What another process has changed
+meanwhile is tried again (`retry.py`).
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import random
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -25,16 +24,16 @@ from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.change import Change
 from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.contention import ContentionTracker
-from threadline.engine.recording.fresh import fresh_among
+from threadline.engine.recording.duplicates import fresh_among, sort_out
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.plans import Plans
+from threadline.engine.recording.retry import Retries, isolate
 from threadline.engine.recording.validation import (
     Checked,
     Isolation,
     RecordRequest,
     ValidatedEvent,
     Validator,
-    unmet,
 )
 from threadline.engine.recording.work import fold_only, work
 from threadline.engine.recording.working_set import WorkingSet
@@ -49,10 +48,7 @@ T = TypeVar("T")
 
 FENCED = "fenced"
 """Code of a request whose own conditions (a lease, a timer still there) no longer hold; not an event to keep."""
-ATTEMPTS_MAX = 64
-"""Attempts at a call whose people another process keeps changing, before the caller is told to retry."""
 CALL_EVENTS_MAX = 1_000
-PAUSE_SECONDS_MAX = 0.1
 
 log = logging.getLogger("threadline.policies")
 
@@ -199,17 +195,13 @@ class Recorder:
                 return self._record(call)
 
     def _record(self, call: _Call) -> list[Receipt]:
-        attempts = progress = 0
+        retries = Retries()
         events = call.events
         while events:
-            call.receipts.update(self._attempt(call, events, certain=attempts + progress > 0))
+            call.receipts.update(self._attempt(call, events, certain=retries.begun))
             events = call.unsettled()
             if events:
-                # An attempt that settled something was not lost to other writers.
-                attempts, progress = (0 if call.settled > progress else attempts + 1), call.settled
-                if attempts == ATTEMPTS_MAX:
-                    raise Unavailable("other writers keep changing the same people; send the events again")
-                _pause(attempts)
+                retries.again(call.settled)
         if call.refused:
             now = self.clock()
             unfit = {i: error for i, error in call.refused.items() if error.code != FENCED}
@@ -264,40 +256,10 @@ class Recorder:
     def _sort_out(
         self, attempt: Attempt, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool = True
     ) -> list[ValidatedEvent]:
-        """The events that are not in the log yet; duplicates and conflicts get their receipts here."""
         # Also for duplicates: a crash may have committed the event without its source row.
         for put in self.sources.missing({(one.event.workspace, one.event.source) for one in events}):
             attempt.commit_apart([put])
-        known = self.store.seen([one.id for one in events], certain=certain)
-        unfit = self._unfit(events, known, certain=certain) if self.catalogue.requirements else {}
-        first: dict[str, int] = dict(known)
-        fresh = []
-        for one in events:
-            if one.position in unfit and one.id not in first:
-                call.refused[one.position] = unfit[one.position]
-                continue
-            digest = first.setdefault(one.id, one.digest)
-            if digest == one.digest and one.id not in known and one.id not in attempt.ids:
-                attempt.ids.add(one.id)
-                fresh.append(one)
-            else:
-                same = digest == one.digest
-                attempt.receipts[one.position] = Receipt(status="duplicate" if same else "conflict", id=one.id)
-                if not same:
-                    writes = rejected_log.conflict_writes(self.store, one.event, one.id, one.digest, attempt.now)
-                    attempt.commit_apart(writes)
-        return fresh
-
-    def _unfit(
-        self, events: Sequence[ValidatedEvent], known: dict[str, int], *, certain: bool
-    ) -> dict[int, EventRejected]:
-        """By position, why new events do not meet the requirements of their type. Adds to ``known`` what is known
-        after all."""
-        new = [one for one in events if one.id not in known]
-        unfit = unmet(new, self.catalogue.requirements)
-        if unfit and not certain:
-            known.update(self.store.seen([one.id for one in new if one.position in unfit]))
-        return unfit
+        return sort_out(attempt, events, call.refused, certain=certain)
 
     def _worked(
         self, attempt: Attempt, groups: Sequence[Sequence[ValidatedEvent]], call: _Call, *, certain: bool
@@ -312,7 +274,7 @@ class Recorder:
             except UnrecordableEvents as error:
                 attempt.undo(mark, group)
                 if certain:
-                    _isolate(error, call)
+                    isolate(error, call.isolation, call.refused)
         self.readers.give()
         return self._commit(attempt, call)
 
@@ -373,24 +335,23 @@ class Recorder:
         """
         self.refuse_forks()
         with self._lock:
-            for number in range(ATTEMPTS_MAX):
-                _pause(number)
+            retries = Retries()
+            while True:
                 # Nothing from the cache: what an operator names must be judged by what is so now.
                 attempt = self._begin((), cached=False)
                 try:
                     result = work(attempt)
                     attempt.seal_open()
-                    refusals = self._committed(attempt)
+                    if not any(self._committed(attempt)):
+                        return result
                 except ConcurrencyConflict:
-                    continue
+                    pass
                 except UnrecordableEvents as error:
                     hint = "Take some tags off first." if error.code == TOO_MANY_CHANGES else ""
                     raise LimitExceeded(str(error), hint=hint) from error
                 finally:
                     self._forget(attempt)
-                if not any(refusals):
-                    return result
-        raise Unavailable("other writers keep changing the same people; try again")
+                retries.again()
 
     def _forget(self, attempt: Attempt) -> None:
         """Drop from the cache whom an attempt has changed that did not work with it."""
@@ -436,24 +397,3 @@ class Recorder:
         """Forget every cached person: something else has written to the store."""
         with self._lock:
             self._cache.clear()
-
-
-def _isolate(error: UnrecordableEvents, call: _Call) -> None:
-    """Isolate what made an attempt void at the next one; reject it where it was isolated already."""
-    unfit = set(error.positions)
-    assert unfit, "whatever is recorded here belongs to a request"
-    if len(unfit) > 1 and not unfit <= call.isolation.alone:
-        # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.
-        call.isolation.alone.update(unfit)
-    elif error.code == TOO_MANY_CHANGES and not unfit <= call.isolation.unjoined:
-        # It may be the joining of people that is too much: then that is quarantined, and not the event refused.
-        call.isolation.unjoined.update(unfit)
-    else:
-        call.refused.update({position: EventRejected(error.code, str(error)) for position in unfit})
-
-
-def _pause(attempts: int) -> None:
-    """Wait a little after attempts that settled nothing: longer each time, and for a random time, unlike other
-    writers."""
-    if attempts:
-        time.sleep(random.uniform(0, min(0.001 * 2**attempts, PAUSE_SECONDS_MAX)))

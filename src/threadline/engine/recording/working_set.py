@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.person import Person, person_key, read_people, thread_key
+from threadline.engine.folding.person import Person, person_key, thread_key
+from threadline.engine.folding.person_packing import read_people
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.recording.conflicts import ConcurrencyConflict
 from threadline.engine.recording.people_cache import PeopleCache

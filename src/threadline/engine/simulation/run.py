@@ -10,7 +10,8 @@ from typing import Any
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import Ahead, thread_entries
 from threadline.engine.folding.packing import unpack_event
-from threadline.engine.folding.person import PERSON, Person, people_of, person_key
+from threadline.engine.folding.person import PERSON, Person, person_key
+from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.refold import read_ahead
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.recording.emission import CASCADE_CUT

@@ -6,8 +6,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
-from threadline.engine.folding.as_of import take_in
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.late_arrival import take_in
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.folding.refold import folded_before

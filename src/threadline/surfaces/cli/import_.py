@@ -173,7 +173,7 @@ def _bar(path: Path) -> Iterator[Callable[[Summary, int], None]]:
 
 
 def _total(path: Path) -> int:
-    from threadline.surfaces.cli.rows import open_rows
+    from threadline.surfaces.cli.import_files import open_rows
 
     with closing(open_rows(path)) as file:
         return file.size

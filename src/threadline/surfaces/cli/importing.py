@@ -25,7 +25,7 @@ from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.typed import prepared
-from threadline.surfaces.cli.rows import BadRow, RowFile, open_rows
+from threadline.surfaces.cli.import_files import BadRow, RowFile, open_rows
 from threadline.wire.rejection import Rejection
 from threadline.wire.table import Row, RowDecoder, TableMapping, check_columns
 

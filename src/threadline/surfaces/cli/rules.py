@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from threadline.capabilities.rules.operations import RULES
+from threadline.capabilities.rules.operations.rules import RULES
 from threadline.surfaces.cli.rendering import render
 from threadline.surfaces.cli.rules_import import import_
 from threadline.surfaces.cli.session import Session

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
-from threadline.engine.recording.fresh import distinct
+from threadline.engine.recording.duplicates import distinct
 from threadline.engine.recording.rejected_log import entry_of
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import EventRejected

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.events.forms import EventId, NativeEvent, PersonRef, checked_id, native_event
 from threadline.capabilities.events.wishes import derived_key, wish
-from threadline.capabilities.rules import versions
+from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import NO_MATCH
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.deciding import (
@@ -28,9 +28,9 @@ from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
 from threadline.capabilities.rules.force import rule_at
 from threadline.capabilities.rules.models import ModelBody
-from threadline.capabilities.rules.operations import RuleId, Version
+from threadline.capabilities.rules.operations.rules import RuleId, Version
+from threadline.capabilities.rules.operations.sets import SetName
 from threadline.capabilities.rules.projection import word_of
-from threadline.capabilities.rules.sets import SetName
 from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
@@ -84,7 +84,7 @@ class EvaluateResult(msgspec.Struct, kw_only=True):
     decisions: Annotated[list[DecisionView], Meta(description="Every rule that ran, in order.")]
 
 
-class Needs(versions.Needs, WithReader, WithLog, Protocol):
+class Needs(repository.Needs, WithReader, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
@@ -97,7 +97,7 @@ def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult
         raise InvalidValue("`version` needs a `rule`; name the rule too")
     if params.record and params.content is not None:
         raise InvalidValue("decisions of a rule that is not written cannot be recorded: write the rule first")
-    book = versions.book_of(context)
+    book = repository.book_of(context)
     if params.event is not None:
         return _given(context, params, book, params.event)
     if params.event_id is not None:

@@ -9,11 +9,11 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, Time, instant, time_param
 from threadline.capabilities.events.parameters import Next, Page, number_of
-from threadline.capabilities.rules import versions
+from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.force import in_force, rule_at
-from threadline.capabilities.rules.versions import Head, Reads, Turn
+from threadline.capabilities.rules.repository import Head, Reads, Turn
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithDefinitionHistory, WithStore
@@ -57,11 +57,11 @@ class RulesPage(msgspec.Struct, kw_only=True):
 
 
 def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
-    book = versions.book_of(context)
+    book = repository.book_of(context)
     found: list[RuleLine] = []
     after, more = params.cursor, True
     while more and len(found) <= params.limit:
-        page = versions.heads(context, after, params.limit + 1)
+        page = repository.heads(context, after, params.limit + 1)
         more = len(page) > params.limit
         written = dict(page)
         stop = page[-1][0] if more else "~"
@@ -136,9 +136,9 @@ class RuleView(msgspec.Struct, kw_only=True):
 
 
 def _rule(context: Context[Reads], params: RuleParams) -> RuleView:
-    book = versions.book_of(context)
+    book = repository.book_of(context)
     declared = book.declared.get(params.id)
-    head = versions.existing(context, params.id)
+    head = repository.existing(context, params.id)
     at = time_param(params.at)
     if at is not None:
         force = in_force(context, params.id, at)
@@ -146,7 +146,7 @@ def _rule(context: Context[Reads], params: RuleParams) -> RuleView:
             raise NotFound(f"no version of rule {params.id!r} was in force at {format_time(at)}")
         view = _view(context, params.id, force.version, head, declared, was_declared=force.declared)
         view.since = instant(force.since)
-        view.effective = versions.compiled(view.content).is_effective(at)
+        view.effective = repository.compiled(view.content).is_effective(at)
         return view
     active = declared.version if declared is not None else head.active
     version = params.version or active or len(head.states)
@@ -165,7 +165,7 @@ def _view(
             id=id, version=version, state=state, declared=True, content=rule.content, hash=rule.hash,
             created_by="definitions",
         )  # fmt: skip
-    made = versions.written(context, id, version)
+    made = repository.written(context, id, version)
     return RuleView(
         id=id, version=version, state=head.states[version - 1], declared=False, content=made.content, hash=made.hash,
         created_at=instant(made.at), created_by=made.by,
@@ -213,7 +213,7 @@ def _versions(context: Context[WithStore], params: VersionsParams) -> VersionsPa
     last = min(len(head.states), after + params.limit)
     lines = []
     for version in range(after + 1, last + 1):
-        made = versions.written(context, params.id, version)
+        made = repository.written(context, params.id, version)
         lines.append(
             VersionLine(
                 version=version, state=head.states[version - 1], hash=made.hash, created_at=instant(made.at),
@@ -224,7 +224,7 @@ def _versions(context: Context[WithStore], params: VersionsParams) -> VersionsPa
 
 
 def _known(context: Context[WithStore], id: str) -> Head:
-    head, _ = versions.held(context, id)
+    head, _ = repository.held(context, id)
     if not head.states:
         raise NotFound(f"no version of a rule {id!r} was written by an operation")
     return head
@@ -268,9 +268,9 @@ class LogPage(msgspec.Struct, kw_only=True):
 
 
 def _log(context: Context[Reads], params: LogParams) -> LogPage:
-    versions.existing(context, params.id)
+    repository.existing(context, params.id)
     after = number_of(params.cursor)
-    page = versions.log(context, params.id, after, params.limit)
+    page = repository.log(context, params.id, after, params.limit)
     more = len(page) == params.limit
     return LogPage(
         id=params.id, log=[_log_line(turn) for turn in page], declared=_declared_lines(context, params.id),

@@ -13,9 +13,9 @@ import msgspec
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.store import Batch, Check, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span, Store
 from threadline.stores.bounds import check_batches, text_bytes
-from threadline.stores.redis.cache import Fill, Marked, Place, RedisCache
 from threadline.stores.redis.client import RedisLost, RedisServer, RedisUnreachable
 from threadline.stores.redis.epochs import Epoch, Epochs
+from threadline.stores.redis.invalidation import Fill, Marked, Place, RedisCache
 
 PAGE_BYTES_MAX = 65_536
 """A larger page of a query is not kept: it would push many small things out. The first places of a board are smaller,

@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import time_param
 from threadline.capabilities.events.parameters import TimeRange
-from threadline.capabilities.rules import versions
-from threadline.capabilities.rules.lifecycle import Note
-from threadline.capabilities.rules.operations import RuleId, Version
+from threadline.capabilities.rules import repository
+from threadline.capabilities.rules.operations.rules import RuleId, Version
+from threadline.capabilities.rules.operations.versions import Note
 from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
 from threadline.capabilities.rules.shadowing import TABLE
 from threadline.capabilities.rules.showing import DecisionView, recorded_view
@@ -44,12 +44,12 @@ class ShadowResult(msgspec.Struct, kw_only=True):
     shadow: Annotated[int, Meta(description="The version that runs beside it as a shadow; 0 if there is none.")]
 
 
-class Needs(versions.Needs, WithReader, WithLog, Protocol):
+class Needs(repository.Needs, WithReader, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
 def _shadow(context: Context[Needs], params: ShadowParams) -> ShadowResult:
-    head = versions.shadow(context, params.id, params.version, params.note)
+    head = repository.shadow(context, params.id, params.version, params.note)
     return ShadowResult(id=params.id, active=head.active, shadow=head.shadow)
 
 
@@ -96,7 +96,7 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def _report(context: Context[Needs], params: ReportParams) -> Report:
-    version = params.version or versions.existing(context, params.id).shadow
+    version = params.version or repository.existing(context, params.id).shadow
     found: dict[tuple[str, str], Beside] = {}
     differing: list[tuple[str, str]] = []
     rows = errors = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -11,14 +11,13 @@ from msgspec.structs import replace
 from threadline.capabilities.rules.book import RULE, SET, SHADOWED, Book
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
+from threadline.capabilities.rules.lifecycle import State, refuse_shadow, refuse_transition
 from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithCatalogue, WithDefinitionHistory, WithRecorder, WithShared, WithStore
 from threadline.kernel.store import Delete, Key, Put, beyond
 from threadline.kernel.typed import prepared
-
-State = Literal["draft", "tested", "active", "retired"]
 
 HEAD = "rule_head"
 """Table: for each rule of a workspace what state each version is in."""
@@ -28,14 +27,6 @@ LOG = "rule_log"
 """Table: every turn of each rule and of each set, in order; entries are only ever added."""
 
 ATTEMPTS_MAX = 16
-
-MOVES: dict[State, frozenset[State]] = {
-    "draft": frozenset({"tested", "active", "retired"}),
-    "tested": frozenset({"active", "retired"}),
-    "active": frozenset({"retired"}),
-    "retired": frozenset({"active"}),
-}
-"""From which state a version may go to which. A version that was retired may come back: that is how one goes back."""
 
 T = TypeVar("T")
 
@@ -257,13 +248,7 @@ def move(
         now = head.states[version - 1]
         if now == to:
             return head
-        if to not in MOVES[now] or (to == "tested" and now != "draft"):
-            raise Conflict(f"version {version} of rule {id!r} is {now} and cannot become {to}")
-        if to == "active" and now == "draft" and not untested:
-            raise Conflict(
-                f"version {version} of rule {id!r} is a draft that nobody has tested",
-                hint="Mark it as tested first, or activate it with `untested`.",
-            )
+        refuse_transition(id, version, now, to, untested=untested)
         gate(head)
         active = head.active
         if version == head.shadow:
@@ -299,10 +284,8 @@ def shadow(context: Context[Needs], id: str, version: int, note: str) -> Head:
             return head
         if version and not 1 <= version <= len(head.states):
             raise NotFound(f"rule {id!r} has no version {version}")
-        if version and head.states[version - 1] != "tested":
-            raise Conflict(
-                f"version {version} of rule {id!r} is {head.states[version - 1]}; only a tested version can be a shadow"
-            )
+        if version:
+            refuse_shadow(id, version, head.states[version - 1])
         if head.shadow:
             _unshadow(context, attempt, id, note)
         if version:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.senders.http_call import is_public
+from threadline.senders.allowed_addresses import is_public
 
 
 @pytest.mark.parametrize(

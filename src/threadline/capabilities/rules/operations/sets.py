@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.rules import versions
+from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.definition import RuleSet, set_of_json
-from threadline.capabilities.rules.versions import Needs
+from threadline.capabilities.rules.repository import Needs
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithShared
@@ -42,7 +42,7 @@ class SetsResult(msgspec.Struct, kw_only=True):
 
 
 def _sets(context: Context[WithShared], params: SetsParams) -> SetsResult:
-    book = versions.book_of(context)
+    book = repository.book_of(context)
     shown = []
     for each in book.sets.values():
         present = sorted((book.rules[id] for id in each.rules if id in book.rules), key=lambda r: (-r.priority, r.id))
@@ -93,7 +93,7 @@ class SetWriteResult(msgspec.Struct, kw_only=True):
 def _write_set(context: Context[Needs], params: SetWriteParams) -> SetWriteResult:
     content = {name: value for name, value in msgspec.to_builtins(params).items() if name != "name"}
     rule_set: RuleSet = set_of_json(params.name, content)
-    return SetWriteResult(name=params.name, changed=versions.change_set(context, params.name, rule_set))
+    return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, rule_set))
 
 
 SET_WRITE = Operation(
@@ -116,9 +116,9 @@ class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def _remove_set(context: Context[Needs], params: SetRemoveParams) -> SetWriteResult:
-    if params.name not in versions.book_of(context).sets:
+    if params.name not in repository.book_of(context).sets:
         raise NotFound(f"there is no rule set {params.name!r}")
-    return SetWriteResult(name=params.name, changed=versions.change_set(context, params.name, None))
+    return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, None))
 
 
 SET_REMOVE = Operation(

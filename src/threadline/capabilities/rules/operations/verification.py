@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.parameters import Page
-from threadline.capabilities.rules import versions
+from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.deciding import decision_of
 from threadline.capabilities.rules.definition import Rule
@@ -64,7 +64,7 @@ def reckoned(told: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, list
     return next((each for each in found if not each[1]), found[0])
 
 
-class Needs(versions.Reads, WithLog, Protocol):
+class Needs(repository.Reads, WithLog, Protocol):
     """What is needed here of the engine."""
 
 

@@ -26,18 +26,18 @@ from threadline.capabilities.events.forms import (
     write_cursor,
 )
 from threadline.capabilities.events.parameters import TimePage
-from threadline.capabilities.rules import versions
+from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.consequences import Needs as ConsequenceNeeds
 from threadline.capabilities.rules.deciding import decide_rule
-from threadline.capabilities.rules.evaluating import decisions_of
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.force import in_force, rule_at, rules_at
-from threadline.capabilities.rules.operations import RuleId, Version
+from threadline.capabilities.rules.operations.evaluation import decisions_of
+from threadline.capabilities.rules.operations.rules import RuleId, Version
+from threadline.capabilities.rules.operations.verification import reckoned
 from threadline.capabilities.rules.projection import SHARDS, TABLE, partition, sort_of, word_of
 from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
-from threadline.capabilities.rules.verifying import reckoned
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
@@ -95,7 +95,7 @@ class _Wanted:
         return self._version in (None, version) and self._status in ("", status)
 
 
-class Needs(versions.Reads, ConsequenceNeeds, WithReader, Protocol):
+class Needs(repository.Reads, ConsequenceNeeds, WithReader, Protocol):
     """What is needed here of the engine."""
 
 
@@ -276,7 +276,7 @@ class WhyResult(msgspec.Struct, kw_only=True):
 
 def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     engine = context.engine
-    book = versions.book_of(context)
+    book = repository.book_of(context)
     person = engine.reader.person(context.workspace, params.id)
     if params.version is not None:
         rule = rule_at(context, params.rule, params.version)

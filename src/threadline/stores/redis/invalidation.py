@@ -1,4 +1,4 @@
-"""One life of the cache in Redis: what is kept under a nonce, and the scripts that keep it from ever being old.
+"""Invalidation: the scripts by which a commit takes cached copies away, and no reader puts an outdated one back.
 
 Under each cached partition stand two hashes. ``v:`` holds values: items by sort, pages by their question. ``s:`` holds
 who is about to change the partition (``w<token>``, and until when that is believed), the newest of these (``last``)

@@ -1,0 +1,1 @@
+"""The operations of rules, a file for each noun."""

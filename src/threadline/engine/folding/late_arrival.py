@@ -1,0 +1,63 @@
+"""Events out of order: one older than those already folded, and one that is ahead of the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from threadline.engine.folding.as_of import Scene
+from threadline.engine.folding.person import VALUE_BYTES_MAX, Person
+from threadline.engine.folding.provisional import ProvisionalStates, copied
+from threadline.engine.folding.refold import NOTHING, folded_before
+from threadline.engine.folding.states import States
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Fold, State
+
+
+def take_in(
+    scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int,
+    again: Callable[[Person, int], State],
+) -> bool:  # fmt: skip
+    """Fold an event that is in the person's history already; answers whether a tail of events still leads from the
+    snapshot to the states. ``again`` folds a state from the history."""
+    latest = (recorded.event.occurred_at, recorded.id)
+    late = latest < person.latest
+    had_provisional = person.provisional is not None
+    touched = 0
+    if person.latest[0] > now or latest[0] > now:
+        touched = _keep_up(scene, person, recorded, steps, now + 1)
+    else:
+        person.provisional = None
+    refolded = person.states.take(recorded, steps, (lambda index: again(person, index)) if late else None)
+    person.states.touched |= touched
+    if not late:
+        person.latest = latest
+    return not (refolded or had_provisional or person.provisional is not None)
+
+
+def _keep_up(
+    scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int
+) -> int:  # fmt: skip
+    """Bring what is so now up to an event that the person's states are about to take in; answers the projections that
+    it touches, as bits."""
+    # What policies add occurs now, and has happened for whoever asks later: it is no reason to begin.
+    folding, history, kept = person.states.folding, scene.history(person), person.provisional
+
+    def others(start: int | None) -> Iterable[Recorded]:
+        return (each for each in history.between(start, now) if each.id != recorded.id)
+
+    if kept is not None:
+        if kept.until < now:
+            kept.advance(now, others(kept.until))
+    elif person.latest[0] < now:
+        kept = ProvisionalStates(copied(person.states), person.latest, now)
+    elif 2 * person.size <= VALUE_BYTES_MAX:
+        kept = ProvisionalStates(States(folding), NOTHING, now)
+        kept.advance(now, others(None))
+    person.provisional = kept
+    if kept is None:
+        return sum(1 << index for index, _ in steps)
+    if recorded.event.occurred_at >= kept.until:
+        return 0
+    until = kept.until
+    kept.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
+    return kept.states.touched

@@ -1,0 +1,74 @@
+"""Which events the log has already: the same payload again is a duplicate, another under its key a conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from threadline.engine.recording import rejected_log
+from threadline.engine.recording.attempt import Attempt
+from threadline.engine.recording.validation import Checked, ValidatedEvent, unmet
+from threadline.kernel.errors import EventRejected
+from threadline.kernel.event import Receipt, event_id
+from threadline.kernel.store import Store
+
+
+def distinct(checked: Sequence[Checked]) -> dict[tuple[str, int | None], list[int]]:
+    """Of each thing that these events say, its id and digest, and the positions of the events that say it."""
+    found: dict[tuple[str, int | None], list[int]] = {}
+    for position, one in enumerate(checked):
+        if isinstance(one, ValidatedEvent):
+            found.setdefault((one.id, one.digest), []).append(position)
+        else:
+            event = one.request.event
+            found.setdefault((event_id(event.workspace, event.source, event.key), None), []).append(position)
+    return found
+
+
+def fresh_among(store: Store, checked: Sequence[Checked]) -> list[list[int]]:
+    """What is new among these events: for each new thing the positions of the events that carry it.
+
+    An exact duplicate of a recorded event is not new, a different payload under its key is. So is what cannot be
+    recorded, because each of it is rejected anew.
+    """
+    found = distinct(checked)
+    known = store.seen(list({id: None for id, _ in found}))
+    return [positions for (id, digest), positions in found.items() if id not in known or digest != known[id]]
+
+
+def sort_out(
+    attempt: Attempt, events: Sequence[ValidatedEvent], refused: dict[int, EventRejected], *, certain: bool
+) -> list[ValidatedEvent]:
+    """The events that are not in the log yet. Duplicates and conflicts get their receipts here, and ``refused`` what
+    does not meet the requirements of its type. Until it is ``certain`` which events are new, none is refused for good.
+    """
+    known = attempt.store.seen([one.id for one in events], certain=certain)
+    unfit = _unfit(attempt, events, known, certain=certain) if attempt.catalogue.requirements else {}
+    first: dict[str, int] = dict(known)
+    fresh = []
+    for one in events:
+        if one.position in unfit and one.id not in first:
+            refused[one.position] = unfit[one.position]
+            continue
+        digest = first.setdefault(one.id, one.digest)
+        if digest == one.digest and one.id not in known and one.id not in attempt.ids:
+            attempt.ids.add(one.id)
+            fresh.append(one)
+        else:
+            same = digest == one.digest
+            attempt.receipts[one.position] = Receipt(status="duplicate" if same else "conflict", id=one.id)
+            if not same:
+                writes = rejected_log.conflict_writes(attempt.store, one.event, one.id, one.digest, attempt.now)
+                attempt.commit_apart(writes)
+    return fresh
+
+
+def _unfit(
+    attempt: Attempt, events: Sequence[ValidatedEvent], known: dict[str, int], *, certain: bool
+) -> dict[int, EventRejected]:
+    """By position, why new events do not meet the requirements of their type. Adds to ``known`` what is known after
+    all."""
+    new = [one for one in events if one.id not in known]
+    unfit = unmet(new, attempt.catalogue.requirements)
+    if unfit and not certain:
+        known.update(attempt.store.seen([one.id for one in new if one.position in unfit]))
+    return unfit
