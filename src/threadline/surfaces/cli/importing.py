@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.events.operations.rejected import ROW_FORM
+from threadline.capabilities.events.operations.resubmission import ROW_FORM
 from threadline.engine.engine import Engine
 from threadline.engine.gc_deferred import seldom_collected
 from threadline.engine.recording.rejected_log import writable
