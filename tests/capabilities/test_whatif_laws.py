@@ -106,7 +106,7 @@ def test_one_life_for_both_sides_is_what_two_lives_are(random: Random, count: in
 def pages_apart(tried: Tried, trying: Any) -> Any:
     """The same what-if with a life for each side from the first event on."""
     trial = next(
-        cell.cell_contents for cell in trying.pages.__closure__ if isinstance(cell.cell_contents, whatif.Trial)
+        cell.cell_contents for cell in trying.pages.__closure__ if isinstance(cell.cell_contents, whatif.Simulation)
     )
     assert trial.shared is not None
     return whatif.run(tried.engine.store, tried.engine.catalogue, "default", replace(trial, shared=None))
