@@ -16,7 +16,7 @@ from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.conditions.forms import DEFS, WHERE, WHERE_FORM
 from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
 from threadline.capabilities.definitions import Document, Plain
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import Book
 from threadline.capabilities.rules.deciding import decide
 from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.kernel.event import Event, Recorded

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.events.forms import instant
 from threadline.capabilities.memory.definition import Derivation
-from threadline.capabilities.memory.pieces import (
+from threadline.capabilities.memory.fact_state import (
     CELLS,
     COUNT,
     FIRST_AT,

@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from threadline.capabilities.memory.definition import CERTAINTY, TYPES, USER_DECLARED
+from threadline.capabilities.memory.derivation import Maker
 from threadline.capabilities.memory.events import FACT_RESTORED
-from threadline.capabilities.memory.making import Maker
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, Pieces, State, hash_of
-from threadline.capabilities.memory.paths import SURELY_SHORT, Element, keep
-from threadline.capabilities.memory.pieces import (
+from threadline.capabilities.memory.fact_state import (
     CELLS,
     RESTORED,
     RETRACTED,
@@ -32,6 +30,8 @@ from threadline.capabilities.memory.pieces import (
     note_event,
     open_cell,
 )
+from threadline.capabilities.memory.parts import RETRACTED_FACTS, Pieces, State, hash_of
+from threadline.capabilities.memory.paths import SURELY_SHORT, Element, keep
 from threadline.capabilities.memory.sorting import sort_out
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded

@@ -12,9 +12,9 @@ from typing import Any
 
 from threadline.capabilities.features.cells import CELLS as TALLIES
 from threadline.capabilities.features.cells import add_units
-from threadline.capabilities.memory.making import Maker
+from threadline.capabilities.memory.derivation import Maker
+from threadline.capabilities.memory.fact_state import CELLS, COUNT, FIRST_AT, TAIL, WORDS, Piece, Retractions
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
-from threadline.capabilities.memory.pieces import CELLS, COUNT, FIRST_AT, TAIL, WORDS, Piece, Retractions
 from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VOICES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
 

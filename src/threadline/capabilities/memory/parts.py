@@ -6,7 +6,7 @@ import hashlib
 from functools import lru_cache
 from typing import Any
 
-from threadline.capabilities.memory.pieces import Piece
+from threadline.capabilities.memory.fact_state import Piece
 
 State = dict[str, Any]
 Pieces = dict[str, Piece]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from threadline.capabilities.memory.definition import TYPES, DerivationSet
+from threadline.capabilities.memory.derivation import Maker
 from threadline.capabilities.memory.folding import facts_made, fold_of, fold_retraction
-from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.merging import merge
 from threadline.capabilities.memory.parts import State
 from threadline.capabilities.memory.paths import may_render

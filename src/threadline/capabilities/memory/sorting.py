@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from threadline.capabilities.memory.derivation import Maker
 from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
-from threadline.capabilities.memory.making import Maker
+from threadline.capabilities.memory.fact_state import TAIL, standing
 from threadline.capabilities.memory.parts import (
     RETRACTED_FACTS,
     SORTED_OUT,
@@ -18,7 +19,6 @@ from threadline.capabilities.memory.parts import (
     State,
     hash_of,
 )
-from threadline.capabilities.memory.pieces import TAIL, standing
 from threadline.kernel.event import Recorded
 
 RETRACTIONS = frozenset({FACT_RETRACTED, FACT_RESTORED})

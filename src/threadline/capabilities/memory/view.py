@@ -16,10 +16,10 @@ from threadline.capabilities.memory.claims import (
     voided,
 )
 from threadline.capabilities.memory.definition import SOURCES
+from threadline.capabilities.memory.derivation import Maker
+from threadline.capabilities.memory.fact_state import COUNT, FIRST_AT, TAIL, Piece, standing
 from threadline.capabilities.memory.folding import fold_of
-from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
-from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FACT_EVENTS_MAX
 from threadline.kernel.projection import Edge

@@ -6,8 +6,8 @@ so that anybody can recompute it. Rules act through the same commit: what they a
 `decide` is a pure function, so that a rule can be tried on history before it touches anybody.
 """
 
+from threadline.capabilities.rules.active_rules import Book
 from threadline.capabilities.rules.body import Body, ConditionsBody, Outcome
-from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.deciding import Decided, decide
 from threadline.capabilities.rules.definition import Rule, RuleSet
 

@@ -9,8 +9,8 @@ from threadline.capabilities.conditions import Path, Subject
 from threadline.capabilities.conditions.fields import reader
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH, UNMATCHED, Acted, act, acted
 from threadline.capabilities.rules.actions import KINDS, Cause
+from threadline.capabilities.rules.active_rules import Book, Ordered
 from threadline.capabilities.rules.body import Answer, Inputs, Outcome
-from threadline.capabilities.rules.book import Book, Ordered
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, kept

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import Book
 from threadline.capabilities.rules.definition import RULES, SETS, Rule
 from threadline.capabilities.rules.policy import rules_policy
 from threadline.capabilities.webhooks.definition import SECTION as DESTINATIONS

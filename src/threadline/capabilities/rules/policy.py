@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from threadline.capabilities.rules.book import Book, make_book
+from threadline.capabilities.rules.active_rules import Book, make_book
 from threadline.capabilities.rules.deciding import POLICY, decide
 from threadline.capabilities.rules.shadowing import shadow_wishes
 from threadline.kernel.event import Recorded

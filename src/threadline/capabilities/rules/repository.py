@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from threadline.capabilities.rules.book import RULE, SET, SHADOWED, Book
+from threadline.capabilities.rules.active_rules import RULE, SET, SHADOWED, Book
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.lifecycle import State, refuse_shadow, refuse_transition

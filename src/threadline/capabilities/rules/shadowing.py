@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import Book
 from threadline.capabilities.rules.deciding import Decided
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.kernel.event import Recorded

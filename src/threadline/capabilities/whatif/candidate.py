@@ -13,10 +13,10 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import Book, Rule, RuleSet, repository
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import rule_of_json
-from threadline.capabilities.rules.force import rule_at
+from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.segments.definition import Segment, read_segments
 from threadline.capabilities.segments.standing import Memberships
-from threadline.capabilities.whatif.judging import RulesJudge
+from threadline.capabilities.whatif.evaluator import RulesJudge
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context

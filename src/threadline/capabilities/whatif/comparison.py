@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from threadline.capabilities.rules.acting import NO_MATCH
-from threadline.capabilities.whatif.judging import is_error, same, status_of, version_of
+from threadline.capabilities.whatif.evaluator import is_error, same, status_of, version_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 

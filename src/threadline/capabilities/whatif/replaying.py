@@ -16,7 +16,7 @@ from threadline.capabilities.rules.events import JOURNEY_ENTRY_REQUESTED, RULE_L
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.capabilities.streaks.events import OURS as STREAKS
 from threadline.capabilities.whatif.candidate import RULE_SECTIONS, Candidate
-from threadline.capabilities.whatif.judging import UNCHANGING
+from threadline.capabilities.whatif.evaluator import UNCHANGING
 from threadline.kernel.policy import Policy
 
 _SHAPES: Mapping[str, frozenset[str]] = {

@@ -32,12 +32,12 @@ from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.consequences import Needs as ConsequenceNeeds
 from threadline.capabilities.rules.deciding import decide_rule
 from threadline.capabilities.rules.events import DECISION_MADE
-from threadline.capabilities.rules.force import in_force, rule_at, rules_at
+from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations.evaluation import decisions_of
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.verification import reckoned
 from threadline.capabilities.rules.projection import SHARDS, TABLE, partition, sort_of, word_of
-from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
+from threadline.capabilities.rules.views import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation

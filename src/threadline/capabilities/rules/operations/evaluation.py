@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.events.forms import EventId, NativeEvent, PersonRef, checked_id, native_event
-from threadline.capabilities.events.wishes import derived_key, wish
+from threadline.capabilities.events.requests import derived_key, wish
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import NO_MATCH
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import Book
 from threadline.capabilities.rules.deciding import (
     REPLAY,
     SOURCE,
@@ -26,12 +26,12 @@ from threadline.capabilities.rules.deciding import (
 )
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
-from threadline.capabilities.rules.force import rule_at
+from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.rules.models import ModelBody
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.sets import SetName
 from threadline.capabilities.rules.projection import word_of
-from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
+from threadline.capabilities.rules.views import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.operation import Context, Operation

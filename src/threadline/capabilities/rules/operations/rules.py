@@ -10,9 +10,9 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, Time, instant, time_param
 from threadline.capabilities.events.parameters import Next, Page, number_of
 from threadline.capabilities.rules import repository
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import Book
 from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.rules.force import in_force, rule_at
+from threadline.capabilities.rules.in_force import in_force, rule_at
 from threadline.capabilities.rules.repository import Head, Reads, Turn
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation

@@ -15,8 +15,8 @@ from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.deciding import decision_of
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.events import DECISION_MADE
-from threadline.capabilities.rules.force import rules_at
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened
+from threadline.capabilities.rules.in_force import rules_at
 from threadline.capabilities.rules.projection import word_of
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, NotFound

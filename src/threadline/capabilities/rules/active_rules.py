@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline.capabilities.conditions import Subject
+from threadline.capabilities.rules.codegen import Matching, fused
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json, set_of_json
-from threadline.capabilities.rules.fusing import Matching, fused
 from threadline.capabilities.rules.index import Index
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import InvalidDefinition

@@ -12,7 +12,7 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.whatif.comparison import Counts
 from threadline.capabilities.whatif.diffing import differences
 from threadline.capabilities.whatif.saving import About
-from threadline.capabilities.whatif.trying import Trying
+from threadline.capabilities.whatif.simulation import Trying
 
 State = Literal["running", "done", "cancelled", "failed"]
 

@@ -13,7 +13,7 @@ from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.whatif import candidate as sides
 from threadline.capabilities.whatif.candidate import Candidate
 from threadline.capabilities.whatif.comparison import Counts, Tally
-from threadline.capabilities.whatif.judging import told
+from threadline.capabilities.whatif.evaluator import told
 from threadline.capabilities.whatif.replaying import emitted, replayed
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
