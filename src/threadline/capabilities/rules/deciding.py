@@ -9,7 +9,7 @@ from threadline.capabilities.conditions import Path, Subject
 from threadline.capabilities.conditions.fields import reader
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH, UNMATCHED, Acted, act, acted
 from threadline.capabilities.rules.actions import KINDS, Cause
-from threadline.capabilities.rules.active_rules import Book, Ordered
+from threadline.capabilities.rules.active_rules import ActiveRules, Ordered
 from threadline.capabilities.rules.body import Answer, Inputs, Outcome
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.events import DECISION_MADE
@@ -121,13 +121,13 @@ def decision_key(event: str, rule: Rule, mode: str) -> str:
     return f"{event}/{rule.id}/{rule.version}/{mode}"
 
 
-def decide(book: Book, recorded: Recorded, person: PersonView, *, history: bool = False) -> list[Decided]:
+def decide(active: ActiveRules, recorded: Recorded, person: PersonView, *, history: bool = False) -> list[Decided]:
     """What the rules in force for this event answer, set by set, in the order in which they are asked.
 
     A rule that two sets name is asked for the first of them. ``history``: whatever the sets say of back-filled events,
-    decide them too. Pure: it depends on the book, the event and the views only, and it never raises.
+    decide them too. Pure: it depends on the rules, the event and the views only, and it never raises.
     """
-    plan = book.plan(recorded.event.type)
+    plan = active.plan(recorded.event.type)
     if not plan:
         return []
     subject = Subject(person.view, recorded)

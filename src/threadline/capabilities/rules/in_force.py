@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.rules.repository import Reads, all_turns, book_of, compiled, written
+from threadline.capabilities.rules.repository import Reads, active_rules_of, all_turns, compiled, written
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context
@@ -61,7 +61,7 @@ def rules_at(context: Context[Reads], id: str, version: int) -> list[Rule]:
 
 
 def _declared_at(context: Context[Reads], id: str, version: int) -> Rule | None:
-    declared = book_of(context).declared.get(id)
+    declared = active_rules_of(context).declared.get(id)
     if declared is not None and declared.version == version:
         return declared
     data = context.engine.definition_history.content(POLICY, id, version)

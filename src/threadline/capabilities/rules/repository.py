@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from threadline.capabilities.rules.active_rules import RULE, SET, SHADOWED, Book
+from threadline.capabilities.rules.active_rules import RULE, SET, SHADOWED, ActiveRules
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.lifecycle import State, refuse_shadow, refuse_transition
@@ -81,10 +81,10 @@ class Held(NamedTuple):
     version: int
 
 
-def book_of(context: Context[WithShared]) -> Book:
-    """The book of the workspace as the store has it now."""
-    book: Book = context.engine.shared.fresh(context.workspace, POLICY)
-    return book
+def active_rules_of(context: Context[WithShared]) -> ActiveRules:
+    """The active rules of the workspace as the store has them now."""
+    active: ActiveRules = context.engine.shared.fresh(context.workspace, POLICY)
+    return active
 
 
 def _where(context: Context[object], id: str) -> str:
@@ -185,7 +185,7 @@ class _Change:
 
 def _changed(context: Context[Needs], id: str, change: Callable[[_Change], T]) -> T:
     """Change a rule; ``change`` is called again with what is so then when another process was faster."""
-    if id in book_of(context).declared:
+    if id in active_rules_of(context).declared:
         raise Conflict(f"rule {id!r} is declared in the definitions; change it there")
     for _ in range(ATTEMPTS_MAX):
         head, expected = held(context, id)
@@ -264,7 +264,7 @@ def move(
 
 
 def _activate(context: Context[Needs], attempt: _Change, id: str, version: int, active: int) -> None:
-    if not active and len(book_of(context).rules) >= RULES_MAX:
+    if not active and len(active_rules_of(context).rules) >= RULES_MAX:
         raise LimitExceeded(f"{RULES_MAX:,} rules are active, which is the limit; retire some first")
     rule = compiled(written(context, id, version).content)
     if active:
@@ -314,8 +314,8 @@ def _shadow_key(context: Context[object], id: str) -> Key:
 
 def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> bool:
     """Write a set, or remove it; whether that changes anything."""
-    book = book_of(context)
-    if name in book.declared_sets:
+    active = active_rules_of(context)
+    if name in active.declared_sets:
         raise Conflict(f"rule set {name!r} is declared in the definitions; change it there")
     for _ in range(ATTEMPTS_MAX):
         key = Key(POLICY, context.workspace, SET + name)
@@ -324,7 +324,7 @@ def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> 
         data = None if rule_set is None else msgspec.json.encode(rule_set.content)
         if (None if item is None else item.value) == data:
             return False
-        if item is None and len(book.sets) >= RULE_SETS_MAX:
+        if item is None and len(active.sets) >= RULE_SETS_MAX:
             raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, which is the limit; remove some first")
         expected = 0 if item is None else item.version
         turn = Turn(

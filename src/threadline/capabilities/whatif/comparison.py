@@ -160,7 +160,7 @@ class Tally:
                 self._cell(status_of(was), status_of(becomes))[1] += 1
         asked = self.asked.get(type, _NONE)
         counts.decisions += len(said)
-        # A recorded decision may be of a rule that is in neither book any more.
+        # A recorded decision may be of a rule that is in neither variant any more.
         return len(asked) - len(asked & said.keys())
 
     def _said(self, side: int, statuses: dict[str, int], verdict: Any) -> None:

@@ -276,15 +276,15 @@ class WhyResult(msgspec.Struct, kw_only=True):
 
 def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     engine = context.engine
-    book = repository.book_of(context)
+    active = repository.active_rules_of(context)
     person = engine.reader.person(context.workspace, params.id)
     if params.version is not None:
         rule = rule_at(context, params.rule, params.version)
-    elif params.rule in book.rules:
-        rule = book.rules[params.rule]
+    elif params.rule in active.rules:
+        rule = active.rules[params.rule]
     else:
         raise NotFound(f"no version of a rule {params.rule!r} is active; name one with `version`")
-    sets = book.sets_of(rule.id)
+    sets = active.sets_of(rule.id)
     types = frozenset(type for each in sets for type in each.events)
     # What lies ahead of the clock is no part of a person as they are now.
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
