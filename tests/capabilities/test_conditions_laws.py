@@ -15,7 +15,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features import projection
 from threadline.capabilities.features.definition import read_features
 from threadline.capabilities.memory.definition import derivations_of
-from threadline.capabilities.memory.projection import facts_of, make_makers
+from threadline.capabilities.memory.projection import fact_derivations, facts_of
 from threadline.capabilities.rules.deciding import decide
 from threadline.capabilities.rules.declared import read_rules
 from threadline.capabilities.segments.definition import read_segments
@@ -56,7 +56,7 @@ def test_features_streaks_memory_rules_and_segments_give_one_answer(
 ) -> None:
     definitions = declared(drawn)
     features, streaks = projection(read_features(definitions)), read_streaks(definitions).by_name
-    makers, active = make_makers(derivations_of(definitions)), read_rules(definitions)
+    makers, active = fact_derivations(derivations_of(definitions)), read_rules(definitions)
     segments = read_segments(definitions)
     definitions.refuse()
     names = [f"n{number}" for number in range(len(drawn))]
