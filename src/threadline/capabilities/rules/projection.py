@@ -25,7 +25,7 @@ State = dict[str, list[Any]]
 """Rule -> [occurred_at, id, version, status] of the newest decision."""
 
 
-def word_of(recorded: Recorded) -> tuple[str, int, str] | None:
+def decision_of(recorded: Recorded) -> tuple[str, int, str] | None:
     """The rule, its version and its status; None for what is not the id of a decision."""
     event = recorded.event
     get = event.properties.get
@@ -37,7 +37,7 @@ def word_of(recorded: Recorded) -> tuple[str, int, str] | None:
 
 
 def _fold(state: State, recorded: Recorded) -> State | None:
-    word = word_of(recorded)
+    word = decision_of(recorded)
     if word is None or is_shadow(recorded):
         return None
     rule, version, status = word
@@ -77,7 +77,7 @@ def sort_of(at: int) -> str:
 
 
 def _marks(recorded: Recorded) -> Iterable[Row]:
-    word = word_of(recorded)
+    word = decision_of(recorded)
     if word is None:
         return ()
     rule, version, status = word

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @prepared
-class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Transition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry of a log."""
 
     at: int
@@ -127,14 +127,14 @@ def written(context: Context[WithStore], id: str, version: int) -> Written:
     return msgspec.json.decode(item.value, type=Written)
 
 
-def log(context: Context[WithStore], id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Turn]:
+def log(context: Context[WithStore], id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Transition]:
     """The turns of a rule from the ``after``-th on, oldest first."""
     start = f"{after + 1:08d}"
     items = context.engine.store.query(LOG, _where(context, id), start=start, limit=limit)
-    return [msgspec.json.decode(item.value, type=Turn) for item in items]
+    return [msgspec.json.decode(item.value, type=Transition) for item in items]
 
 
-def all_turns(context: Context[WithStore], id: str) -> Iterator[Turn]:
+def all_transitions(context: Context[WithStore], id: str) -> Iterator[Transition]:
     """The whole log of a rule, oldest first."""
     seen = 0
     while page := log(context, id, seen):
@@ -169,7 +169,7 @@ class _Change:
     def note(self, to: str, version: int, note: str) -> None:
         """Add an entry to the log."""
         self.head.turns += 1
-        told = Turn(
+        told = Transition(
             at=self._context.engine.recorder.clock(), by=self._context.source, to=to, version=version, note=note
         )
         key = Key(LOG, _where(self._context, self._id), f"{self.head.turns:08d}")
@@ -327,7 +327,7 @@ def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> 
         if item is None and len(active.sets) >= RULE_SETS_MAX:
             raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, which is the limit; remove some first")
         expected = 0 if item is None else item.version
-        turn = Turn(
+        turn = Transition(
             at=context.engine.recorder.clock(), by=context.source, to="removed" if rule_set is None else "written",
             content={} if rule_set is None else rule_set.content,
         )  # fmt: skip

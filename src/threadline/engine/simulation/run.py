@@ -13,7 +13,7 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import PERSON, Person, person_key
 from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.refold import read_ahead
-from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.engine.simulation.sandbox import Decided, SimulatedPerson, VariantsDiverged
 from threadline.engine.simulation.variant import ProjectionNotFolded, Variant
@@ -95,7 +95,7 @@ def run(
     is all: it writes nothing, and there is nothing here that could send."""
     for items, following in _pages(store, after, people):
         count = events = 0
-        with seldom_collected():
+        with gc_deferred():
             everybody = people_of(store, catalogue, items)
             ours = (each for each in everybody if isinstance(each, Person) and each.workspace == workspace)
             chunk: Ahead | None = None

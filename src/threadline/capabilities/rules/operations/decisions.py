@@ -36,7 +36,7 @@ from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations.evaluation import decisions_of
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.verification import reckoned
-from threadline.capabilities.rules.projection import SHARDS, TABLE, partition, sort_of, word_of
+from threadline.capabilities.rules.projection import SHARDS, TABLE, decision_of, partition, sort_of
 from threadline.capabilities.rules.views import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
@@ -82,7 +82,7 @@ class _Wanted:
         self._rule, self._version, self._status = params.rule, params.version, params.status
 
     def has(self, recorded: Recorded) -> bool:
-        word = word_of(recorded)
+        word = decision_of(recorded)
         if word is None or (self._rule and word[0] != self._rule):
             return False
         if self.start is not None and recorded.recorded_at < self.start:
@@ -210,7 +210,7 @@ class AuditResult(msgspec.Struct, kw_only=True):
 
 def _audit(context: Context[Needs], params: AuditParams) -> AuditResult:
     recorded = context.engine.log.event(context.workspace, checked_id(params.decision))
-    if recorded.event.type != DECISION_MADE or word_of(recorded) is None:
+    if recorded.event.type != DECISION_MADE or decision_of(recorded) is None:
         raise NotFound(f"{params.decision} is not the id of a decision")
     told = recorded.event.properties
     cause: Recorded = context.engine.log.event(context.workspace, told["event_id"])

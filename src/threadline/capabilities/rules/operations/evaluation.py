@@ -30,7 +30,7 @@ from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.rules.models import ModelBody
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.sets import SetName
-from threadline.capabilities.rules.projection import word_of
+from threadline.capabilities.rules.projection import decision_of
 from threadline.capabilities.rules.views import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
@@ -242,7 +242,7 @@ def decisions_of(context: Context[WithReader], person: Person, recorded: Recorde
     """The decisions that were recorded about an event, in the order in which they were made."""
     start, stop = min(recorded.event.occurred_at, recorded.recorded_at), recorded.event.occurred_at + 1
     decisions = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))
-    found = [each for each in decisions if each.cause == recorded.id and word_of(each) is not None]
+    found = [each for each in decisions if each.cause == recorded.id and decision_of(each) is not None]
     return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
 
 

@@ -13,7 +13,7 @@ from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.in_force import in_force, rule_at
-from threadline.capabilities.rules.repository import Head, Reads, Turn
+from threadline.capabilities.rules.repository import Head, Reads, Transition
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithDefinitionHistory, WithStore
@@ -277,7 +277,7 @@ def _log(context: Context[Reads], params: LogParams) -> LogPage:
     )  # fmt: skip
 
 
-def _log_line(turn: Turn) -> LogLine:
+def _log_line(turn: Transition) -> LogLine:
     return LogLine(at=instant(turn.at), by=turn.by, version=turn.version, to=turn.to, note=turn.note)
 
 

@@ -17,7 +17,7 @@ from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened
 from threadline.capabilities.rules.in_force import rules_at
-from threadline.capabilities.rules.projection import word_of
+from threadline.capabilities.rules.projection import decision_of
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
@@ -112,7 +112,7 @@ def _decisions(engine: Needs, cursor: str, most: int) -> Iterator[tuple[str, Rec
         for each in page:
             cursor = each.cursor
             recorded = engine.log.unpack(each.entry) if each.entry.type == DECISION_MADE else None
-            yield cursor, recorded if recorded is not None and word_of(recorded) is not None else None
+            yield cursor, recorded if recorded is not None and decision_of(recorded) is not None else None
         most -= len(page)
         if not page:
             return
