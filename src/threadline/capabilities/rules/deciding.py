@@ -183,10 +183,10 @@ def decide_rule(rule: Rule, rule_set: RuleSet | None, subject: Subject, *, every
         return _failed(rule, name, _NOTHING, error)
     if not answer.matched:
         return Decided(rule, name, answer, UNMATCHED, _UNFILLED) if every else None
-    return decision_of(rule, name, answer, lambda path: reader(path)(subject))
+    return decided_of(rule, name, answer, lambda path: reader(path)(subject))
 
 
-def decision_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided:
+def decided_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided:
     """The decision that follows from what a body answered; ``read`` gives the value at a path of a placeholder."""
     if not answer.matched:
         return Decided(rule, rule_set, answer, UNMATCHED, _UNFILLED)

@@ -82,14 +82,14 @@ class _Wanted:
         self._rule, self._version, self._status = params.rule, params.version, params.status
 
     def has(self, recorded: Recorded) -> bool:
-        word = decision_of(recorded)
-        if word is None or (self._rule and word[0] != self._rule):
+        decision = decision_of(recorded)
+        if decision is None or (self._rule and decision[0] != self._rule):
             return False
         if self.start is not None and recorded.recorded_at < self.start:
             return False
         if self.stop is not None and recorded.recorded_at >= self.stop:
             return False
-        return self.fits(*word[1:])
+        return self.fits(*decision[1:])
 
     def fits(self, version: int, status: str) -> bool:
         return self._version in (None, version) and self._status in ("", status)

@@ -12,7 +12,7 @@ from msgspec import Meta
 from threadline.capabilities.events.parameters import Page
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import ERROR
-from threadline.capabilities.rules.deciding import decision_of
+from threadline.capabilities.rules.deciding import decided_of
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened
@@ -46,7 +46,7 @@ def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
     outcome = rule.body.again(inputs)
     if _differ(outcome.trace, told["trace"]):
         problems.append("the conditions say something else of the same inputs than its trace")
-    again = decision_of(rule, told["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
+    again = decided_of(rule, told["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
     for name, now in (("status", again.status), ("output", again.output), ("wished", again.wished)):
         if _differ(now, told[name]):
             problems.append(f"the same inputs give another {name}: {now!r}, not {told[name]!r}")
