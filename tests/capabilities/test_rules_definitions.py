@@ -169,6 +169,14 @@ def test_json_says_where_a_mistake_is() -> None:
         set_of_json("s", {"events": [7], "rules": ["a"]})
 
 
+def test_json_nested_beyond_any_depth_is_refused() -> None:
+    conditions: dict[str, Any] = HAS_TAGS
+    for _ in range(10_000):
+        conditions = {"not": conditions}
+    with pytest.raises(InvalidDefinition, match="levels deep"):
+        rule_of_json("a", {"conditions": conditions})
+
+
 def test_the_content_of_a_rule_reads_as_the_same_rule() -> None:
     value = {
         "version": 3, "name": "n", "description": "d", "priority": -5,

@@ -25,7 +25,7 @@ from threadline.capabilities.streaks.state import RECORDED_PARTS_MAX
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel import limits
 from threadline.kernel.event import Event, Identifier, Recorded
-from threadline.kernel.projection import Projection
+from threadline.kernel.projection import Faster, Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
@@ -368,8 +368,8 @@ def counting(**changes: Any) -> Projection:
 
 def test_a_join_reads_the_log_only_for_what_cannot_be_merged() -> None:
     at_home = ("Europe/Rome", "Europe/Rome")
-    merging = counting(merge=lambda one, other: [one[0] + other[0]])
-    unsure = counting(merge=lambda one, other: None)
+    merging = counting(faster=Faster(merge=lambda one, other: [one[0] + other[0]]))
+    unsure = counting(faster=Faster(merge=lambda one, other: None))
     assert entries_read_by_a_join((), at_home) == 0
     assert entries_read_by_a_join([merging], at_home) == 0
     assert entries_read_by_a_join([counting()], at_home) == entries_read_by_a_join([unsure], at_home) == 20

@@ -117,10 +117,9 @@ def test_what_is_declared_is_known_on_the_command_line(store: Path, capfd: pytes
 
 
 def test_help_tells_what_holds_where_an_option_is_not_given(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(composition(), ["feed", "--help"]) == 0
-    assert re.search(r"--limit INTEGER +Default: 100\.", capfd.readouterr().out)
-    assert run(composition(), ["events", "--help"]) == 0
-    assert "Events on a page. Default: 100." in " ".join(capfd.readouterr().out.split())
+    for name in ("feed", "events"):
+        assert run(composition(), [name, "--help"]) == 0
+        assert re.search(r"--limit INTEGER +How many on a page\. Default: 100\.", capfd.readouterr().out)
 
 
 def test_what_has_to_be_given_is_named(store: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -242,6 +242,16 @@ def test_a_kind_of_identifiers_beyond_its_limit_is_refused_alike_at_every_door(d
     assert ask({"identifiers": {f"{shown}k": "1"}}) == expected
 
 
+@pytest.mark.parametrize("limit", BROKEN)
+def test_an_event_beyond_a_limit_is_refused_alike_on_the_command_line(limit: str, store: Path, call: Any) -> None:
+    broken, _, (code, message) = BROKEN[limit]
+    event = {"type": "t", "identifiers": {"user_id": "1"}, "key": "k", **broken}
+    answer = call("record", "--json", "--events", json.dumps([event]))
+    assert answer.code == 1
+    (receipt,) = json.loads(answer.out)["receipts"]
+    assert (receipt["code"], receipt["message"]) == (code, message)
+
+
 def test_events_after_the_last_of_a_batch_are_refused_alike_in_every_form(doors: Doors) -> None:
     expected = ("batch_overflow", f"a batch holds at most {limits.BATCH_EVENTS_MAX:,} events")
     event = {"type": "t", "identifiers": {"user_id": "1"}, "key": "k"}

@@ -228,6 +228,30 @@ def test_people_are_named_by_any_columns() -> None:
     assert code({"who": True, "mail": "", "crm": ""}, **mapping) == "invalid_value"
 
 
+@pytest.mark.parametrize(
+    ("rule", "cell", "expected"),
+    [
+        ("tz", "Asia/Tokyo", {"timezone": "Asia/Tokyo"}),
+        ({"column": "tz"}, " +05:30 ", {"timezone": "+05:30"}),
+        ("tz", "", {}),
+        ("tz", "No/Where", {"timezone": "No/Where"}),
+        ({"value": "Europe/Rome"}, "Asia/Tokyo", {"timezone": "Europe/Rome"}),
+    ],
+)
+def test_a_time_zone_is_that_of_the_person(rule: Any, cell: str, expected: dict[str, str]) -> None:
+    assert event({"tz": cell}, timezone=rule).context == expected
+
+
+@pytest.mark.parametrize("rule", [{"value": "Rome"}, {"value": 1}, {"column": "tz", "number": True}, 7])
+def test_a_time_zone_that_cannot_be_one_is_refused(rule: Any) -> None:
+    with pytest.raises(InvalidDefinition, match="timezone"):
+        parse_mapping({**SMALL, "timezone": rule})
+
+
+def test_the_column_of_the_time_zone_is_no_property() -> None:
+    assert event({"tz": "Asia/Tokyo", "total": "5"}, timezone="tz", properties="*").properties == {"total": "5"}
+
+
 def test_a_key_is_a_function_of_its_columns_alone() -> None:
     row = {"at": "1997-01-01", "who": "4", "a": "x", "b": 7}
     one = read(row, key=["a"], number=1, file="one.csv")

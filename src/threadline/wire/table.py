@@ -90,6 +90,7 @@ class RowDecoder:
                 source_type="external",
                 workspace=self._workspace,
                 properties=self._properties_of(row),
+                context=_context(row, mapping.timezone),
                 received_at=received_at,
                 sent_time=sent_time,
                 marks=marks,
@@ -208,6 +209,14 @@ def _identifiers(row: Row, rules: tuple[tuple[str, str], ...]) -> tuple[Identifi
         if value is not None:
             found.append(Identifier(kind, _text(value, column)))
     return check_identifiers(found)
+
+
+def _context(row: Row, timezone: PropertyRule | None) -> dict[str, Any]:
+    """Where the person was. A cell that names no zone that exists is kept, and counts for nothing, as in any event."""
+    if timezone is None:
+        return {}
+    value = _property(row, timezone)
+    return {} if value is None else {"timezone": _text(value, timezone.column)}
 
 
 # --- times -----------------------------------------------------------------------------------------------------------

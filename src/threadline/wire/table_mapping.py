@@ -21,7 +21,7 @@ Reading = Literal["plain", "number", "boolean", "json"]
 
 _READINGS: tuple[Reading, ...] = ("number", "boolean", "json")
 _PERSON_FIELDS = ("user_id", "anonymous_id", "email", "phone")
-_FIELDS = ("type", "time", *_PERSON_FIELDS, "identifiers", "properties", "key")
+_FIELDS = ("type", "time", "timezone", *_PERSON_FIELDS, "identifiers", "properties", "key")
 TIME_FORMATS = {"iso": 0, "unix": 1_000_000, "unix_ms": 1_000, "unix_us": 1}
 """Named forms of a time: ISO 8601 text, or a number and how many microseconds one unit of it is."""
 
@@ -60,6 +60,8 @@ class TableMapping:
 
     type: TypeRule
     time: TimeRule
+    timezone: PropertyRule | None
+    """Where the person's time zone stands."""
     identifiers: tuple[tuple[str, str], ...]
     """(kind, column), in the order in which they are declared."""
     properties: Mapping[str, PropertyRule]
@@ -91,16 +93,19 @@ def parse_mapping(declared: Any) -> TableMapping:
         raise InvalidDefinition("the mapping must say whose event a row is: `user_id: <column>` or another identifier")
     rules, all_columns = _properties(fields.get("properties", {}))
     type_, time = _type(fields["type"]), _time(fields["time"])
+    timezone = _timezone(fields["timezone"]) if "timezone" in fields else None
+    columns = [type_.column, time.column, *kinds.values(), *(rule.column for rule in rules.values())]
+    if timezone is not None:
+        columns.append(timezone.column)
     return TableMapping(
         type=type_,
         time=time,
+        timezone=timezone,
         identifiers=tuple(kinds.items()),
         properties=rules,
         all_columns=all_columns,
         key=_key(fields.get("key", [])),
-        named_columns=frozenset(
-            {type_.column, time.column, *kinds.values(), *(rule.column for rule in rules.values())}
-        ),
+        named_columns=frozenset(column for column in columns if column),
     )
 
 
@@ -142,6 +147,13 @@ def _time(declared: Any) -> TimeRule:
     if zone is not None and (not isinstance(zone, str) or zone not in zone_names()):
         raise InvalidDefinition(f"`time.zone` must be an IANA name such as Europe/Berlin, not {zone!r}")
     return TimeRule(_column(fields.get("column"), "time"), format, None if zone is None else ZoneInfo(zone))
+
+
+def _timezone(declared: Any) -> PropertyRule:
+    rule = _property(declared, "timezone")
+    if rule.reading != "plain" or (not rule.column and rule.constant not in zone_names()):
+        raise InvalidDefinition("`timezone` must name a column, or have a `value` such as Europe/Berlin")
+    return rule
 
 
 def _check_pattern(pattern: str) -> None:

@@ -1,7 +1,7 @@
 """Definitions: the YAML files in which users declare what they want, parsed once for all capabilities.
 
-What it promises: every node knows its file and line; each capability reads the top-level sections that are its own and
-says what is wrong where it stands; a section that nobody reads is told as unknown, with the nearest name that is known.
+What it promises: a capability declares each kind of definition once, and from that come the value, its problems with
+file and line, and the JSON Schema for editors; a section that nobody reads is refused, with the nearest known name.
 """
 
 from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document

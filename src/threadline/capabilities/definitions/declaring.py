@@ -300,15 +300,15 @@ class _Key(Part):
 
 def _all(form: Form[T], parts: Iterable[Part]) -> list[T]:
     """Every value, so that every problem is noted. Raises `Noted` if one of them is none."""
-    found, failed = [], False
+    values, failed = [], False
     for part in parts:
         try:
-            found.append(form.read(part))
+            values.append(form.read(part))
         except Noted:
             failed = True
     if failed:
         raise Noted
-    return found
+    return values
 
 
 def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **schema: Any) -> Form[T]:
@@ -317,17 +317,17 @@ def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **
     ``over``: the value whose fields are taken where their keys are absent; ``given``: fields that no file holds.
     """
     infos: list[msgspec.structs.FieldInfo] = list(msgspec.structs.fields(kind))  # type: ignore[arg-type]
-    given = {each.name for each in infos if _is_marked(each, _GIVEN)}.union(given)
-    unwritten = {each.name for each in infos if _is_marked(each, _NOT_WRITTEN)} | given
-    names = {each.encode_name: each.name for each in infos if each.name not in unwritten}
-    forms = {each.encode_name: _described(each) for each in infos if each.name not in unwritten}
+    given = {info.name for info in infos if _is_marked(info, _GIVEN)}.union(given)
+    unwritten = {info.name for info in infos if _is_marked(info, _NOT_WRITTEN)} | given
+    names = {info.encode_name: info.name for info in infos if info.name not in unwritten}
+    forms = {info.encode_name: _described(info) for info in infos if info.name not in unwritten}
     places = {"place": ""} | {f"{name}_place": key for key, name in names.items()}
-    needed = [each.encode_name for each in infos if each.required and each.encode_name in forms and over is None]
+    needed = [info.encode_name for info in infos if info.required and info.encode_name in forms and over is None]
     alternatives: tuple[str, ...] = getattr(kind, "one_of", ())
 
     def make(part: Part) -> T:
         problem = _wrong_keys(part, forms, needed, alternatives)
-        values = {} if over is None else {each.name: getattr(over, each.name) for each in infos}
+        values = {} if over is None else {info.name: getattr(over, info.name) for info in infos}
         values |= {name: part.place(places[name]) if name in places else part.name for name in given}
         for name in part.value:
             if name in forms:
@@ -341,7 +341,7 @@ def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **
         check(made, part)
         return made
 
-    found = {
+    described = {
         "type": "object",
         "description": (kind.__doc__ or "").strip().split("\n")[0],
         "properties": {name: form.schema for name, form in forms.items()},
@@ -349,12 +349,12 @@ def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **
         "additionalProperties": False,
         "oneOf": [{"required": [name]} for name in alternatives] or None,
     }
-    defs = {name: each for form in forms.values() for name, each in form.defs.items()}
-    return Form((dict,), "a mapping, `key: value` on lines of its own", make, _given(found) | schema, defs)
+    defs = {name: inner for form in forms.values() for name, inner in form.defs.items()}
+    return Form((dict,), "a mapping, `key: value` on lines of its own", make, _given(described) | schema, defs)
 
 
-def _is_marked(each: msgspec.structs.FieldInfo, mark: object) -> bool:
-    return get_origin(each.type) is Annotated and mark in get_args(each.type)
+def _is_marked(info: msgspec.structs.FieldInfo, mark: object) -> bool:
+    return get_origin(info.type) is Annotated and mark in get_args(info.type)
 
 
 def _wrong_keys(part: Part, forms: Mapping[str, Form[Any]], needed: list[str], alternatives: tuple[str, ...]) -> bool:
@@ -378,10 +378,10 @@ def _wrong_keys(part: Part, forms: Mapping[str, Form[Any]], needed: list[str], a
 def check(made: Any, part: Part) -> None:
     """Note what several fields together are not. Raises `Noted` if there is anything."""
     problems: Callable[[Collection[str]], Problems] = getattr(made, "problems", _no_problems)
-    found = list(problems(part.value))
-    for at, told in found:
-        part.fail(told, *([at] if at and isinstance(at, str) else at))
-    if found:
+    noted = list(problems(part.value))
+    for at, problem in noted:
+        part.fail(problem, *([at] if at and isinstance(at, str) else at))
+    if noted:
         raise Noted
 
 
@@ -416,7 +416,7 @@ def form_of(kind: Any, meta: Meta | None = None) -> Form[Any]:
         own = next((extra for extra in extras if isinstance(extra, Form)), None)
         return own or form_of(inner, meta)
     if origin in (UnionType, Union):
-        forms = [form_of(each, meta) for each in get_args(kind) if each is not NoneType]
+        forms = [form_of(item, meta) for item in get_args(kind) if item is not NoneType]
         return either(*forms) if len(forms) > 1 else forms[0]
     if origin is Literal:
         return FALSE if get_args(kind) == (False,) else choice(get_args(kind))
@@ -435,18 +435,18 @@ def form_of(kind: Any, meta: Meta | None = None) -> Form[Any]:
     return struct(kind)
 
 
-def _described(each: msgspec.structs.FieldInfo) -> Form[Any]:
+def _described(info: msgspec.structs.FieldInfo) -> Form[Any]:
     """The form of a field, with what `Meta` and its default say of it."""
-    form = form_of(each.type)
-    extras = get_args(each.type)[1:] if get_origin(each.type) is Annotated else ()
+    form = form_of(info.type)
+    extras = get_args(info.type)[1:] if get_origin(info.type) is Annotated else ()
     more: dict[str, Any] = {}
     for meta in extras:
         if isinstance(meta, Meta):
             more |= _given({"description": meta.description, "examples": meta.examples})
-    if type(each.default) in (str, int, float) and each.default != "":
-        more["default"] = form.shown(each.default)
-    elif type(each.default) is bool:
-        more["default"] = each.default
+    if type(info.default) in (str, int, float) and info.default != "":
+        more["default"] = form.shown(info.default)
+    elif type(info.default) is bool:
+        more["default"] = info.default
     return replace(form, schema={**form.schema, **more}) if more else form
 
 
@@ -467,7 +467,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 class Declarations(Generic[T]):
     """What the files declare in a section by name."""
 
-    found: dict[str, T] = field(default_factory=dict)
+    values: dict[str, T] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     """Name -> file and line, of whatever is declared rightly or wrongly, or left out."""
     left_out: set[str] = field(default_factory=set)
@@ -541,13 +541,13 @@ class Named(Generic[T]):
             ours = Definitions.shipped(self.ships)
             self._read(ours, shipped, frozenset())
             ours.refuse()
-        declared = Declarations(dict(shipped.found))
-        self._read(definitions, declared, frozenset(shipped.found))
-        if self.most is not None and len(declared.found) > self.most:
+        declared = Declarations(dict(shipped.values))
+        self._read(definitions, declared, frozenset(shipped.values))
+        if self.most is not None and len(declared.values) > self.most:
             definitions.problems.append(
-                f"{len(declared.found):,} {self.what}s are declared, at most {self.most:,} are allowed; remove some"
+                f"{len(declared.values):,} {self.what}s are declared, at most {self.most:,} are allowed; remove some"
             )
-        declared.found = {name: declared.found[name] for name in sorted(declared.found)}
+        declared.values = {name: declared.values[name] for name in sorted(declared.values)}
         return declared
 
     def _read(self, definitions: Definitions, declared: Declarations[T], shipped: frozenset[str]) -> None:
@@ -566,14 +566,14 @@ class Named(Generic[T]):
                 elif self.ships and document.literal(value) is False:
                     if name not in shipped:
                         document.fail(key, f"{what} does not ship and cannot be left out; {suggestion(name, shipped)}")
-                    declared.found.pop(name, None)
+                    declared.values.pop(name, None)
                     declared.left_out.add(name)
                 else:
                     plain = Plain(document, what, name, key, self.nodes_max, self.depth_max)
                     try:
-                        declared.found[name] = self.form.read(plain.part(value))
+                        declared.values[name] = self.form.read(plain.part(value))
                     except Noted:
-                        declared.found.pop(name, None)
+                        declared.values.pop(name, None)
 
 
 @dataclass(frozen=True, eq=False)

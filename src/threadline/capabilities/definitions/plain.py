@@ -26,7 +26,7 @@ def shown_place(at: Place) -> str:
 def called(what: str, at: Place) -> str:
     """What problems call a part: the whole and the path in it, e.g. ``streak 'daily': `freezes.max` ``."""
     path = f"`{shown_place(at).removeprefix('.')[:160]}`" if at else ""
-    return ": ".join(each for each in (what, path) if each)
+    return ": ".join(item for item in (what, path) if item)
 
 
 class Noted(Exception):
@@ -89,7 +89,7 @@ class Part:
 
     def fail(self, text: str, *inside: str | int) -> None:
         """Note a problem, at a place inside this value."""
-        self.whole.fail((*self.at, *inside), ": ".join(each for each in (self._called, text) if each))
+        self.whole.fail((*self.at, *inside), ": ".join(item for item in (self._called, text) if item))
 
     def noting(self) -> Noting:
         """What notes problems at places inside this value, for readers of plain values."""
@@ -105,13 +105,16 @@ class Part:
         return called(self.whole.what, self.at) if self.whole.what else ""
 
     def leaves(self) -> Iterator[Part]:
-        """The scalars in it."""
-        steps = range(len(self.value)) if isinstance(self.value, list) else self.value
-        if not isinstance(self.value, (dict, list)):
-            yield self
-            return
-        for step in steps:
-            yield from self.inner(step).leaves()
+        """The scalars in it, in order."""
+        # Without recursion: JSON may be nested more deeply than Python calls.
+        waiting = [self]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part.value, (dict, list)):
+                steps = range(len(part.value)) if isinstance(part.value, list) else part.value
+                waiting += [part.inner(step) for step in reversed(steps)]
+            else:
+                yield part
 
 
 class Noting:
@@ -166,7 +169,7 @@ class Plain:
             return None
         if isinstance(node, yaml.ScalarNode):
             return self._document.literal(node)
-        if any(node is each for each in self._around):
+        if any(node is item for item in self._around):
             self._document.fail(
                 self._keys.get(at, node), f"{called(self.what, at)} is an alias of what it stands in; write it out"
             )
@@ -174,12 +177,12 @@ class Plain:
         self._around.append(node)
         try:
             if isinstance(node, yaml.SequenceNode):
-                return [self.value(each, (*at, index)) for index, each in enumerate(node.value)]
-            found = {}
+                return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
+            values = {}
             for name, (key, value) in self._document.mapping(node, called(self.what, at)).items():
                 self._keys[*at, name] = key
-                found[name] = self.value(value, (*at, name))
-            return found
+                values[name] = self.value(value, (*at, name))
+            return values
         finally:
             self._around.pop()
 

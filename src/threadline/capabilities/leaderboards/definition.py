@@ -161,7 +161,7 @@ LEADERBOARDS_SECTION = LEADERBOARDS.declared
 
 def read_boards(definitions: Definitions) -> Boards:
     """The boards that are declared; problems are noted in the definitions, not raised."""
-    boards = tuple(LEADERBOARDS.read(definitions).found.values())
+    boards = tuple(LEADERBOARDS.read(definitions).values.values())
     if any(board.segments for board in boards):
         _check_segments(definitions, boards)
     points = read_points(definitions) if boards else None

@@ -391,4 +391,4 @@ def _alone(definitions: Definitions) -> DerivationSet:
 
 def derivations_of(definitions: Definitions) -> DerivationSet:
     """The shipped derivations with what these definitions declare. Problems are noted in them, not raised."""
-    return DerivationSet(tuple(MEMORY.read(definitions).found.values()))
+    return DerivationSet(tuple(MEMORY.read(definitions).values.values()))

@@ -27,15 +27,15 @@ def declare(definitions: Definitions) -> list[Any]:
 def read_rules(definitions: Definitions) -> ActiveRules:
     """The declared rules and sets. Problems are noted, not raised."""
     rules, sets = RULES.read(definitions), SETS.read(definitions)
-    for each in sets.found.values():
+    for each in sets.values.values():
         for id in each.rules:
             if id not in rules.places:
                 known = suggestion(id, rules.places) if rules.places else "none is declared"
                 text = f"rule set {each.name!r} names the rule {id!r}, which is not declared; {known}"
                 definitions.problems.append(f"{each.place}: {text}")
-    for rule in rules.found.values():
+    for rule in rules.values.values():
         _check_destinations(definitions, rule)
-    return ActiveRules(rules.found.values(), sets.found.values())
+    return ActiveRules(rules.values.values(), sets.values.values())
 
 
 def _check_destinations(definitions: Definitions, rule: Rule) -> None:

@@ -83,7 +83,7 @@ SECTION = EVENT_SCHEMAS.declared
 
 def read_schemas(definitions: Definitions) -> list[Requirement]:
     """What is asked of events, one requirement for each type. Problems are noted in the documents."""
-    return list(EVENT_SCHEMAS.read(definitions).found.values())
+    return list(EVENT_SCHEMAS.read(definitions).values.values())
 
 
 @lru_cache(maxsize=1)

@@ -58,5 +58,5 @@ SECTION = SEGMENTS.declared
 
 def read_segments(definitions: Definitions) -> tuple[Segment, ...] | None:
     """The declared segments by name; None if no file has the section. Problems are noted in the documents."""
-    found = SEGMENTS.read(definitions).found
+    found = SEGMENTS.read(definitions).values
     return tuple(found.values()) if definitions.section(SEGMENTS.section) else None

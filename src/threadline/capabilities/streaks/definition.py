@@ -233,7 +233,7 @@ def read_streaks(definitions: Definitions) -> StreakSet:
     calendar = CALENDAR.read(definitions, shipped, struct(Calendar, shipped))
     declared = STREAKS.read(definitions)
     for amnesty in calendar.amnesty:
-        for name in sorted(set(amnesty.streaks) - declared.places.keys() - declared.found.keys()):
-            text = f"an amnesty names streak {name!r}; {suggestion(name, declared.found)}"
+        for name in sorted(set(amnesty.streaks) - declared.places.keys() - declared.values.keys()):
+            text = f"an amnesty names streak {name!r}; {suggestion(name, declared.values)}"
             definitions.problems.append(f"{amnesty.place}: {text}")
-    return StreakSet(tuple(declared.found.values()), calendar)
+    return StreakSet(tuple(declared.values.values()), calendar)
