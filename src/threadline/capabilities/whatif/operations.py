@@ -11,8 +11,8 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Page
 from threadline.capabilities.whatif import saving
 from threadline.capabilities.whatif.saving import Saved
-from threadline.capabilities.whatif.showing import MatrixCell, RuleTotals, State, WhatIfView, about, view
-from threadline.capabilities.whatif.trying import Asked, Needs, Trying, prepare
+from threadline.capabilities.whatif.simulation import Asked, Needs, Trying, prepare
+from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, State, WhatIfView, about, view
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import (

@@ -10,13 +10,13 @@ from threadline.capabilities.memory.events import FACT_COMPUTED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
 from threadline.capabilities.points.events import OWN as POINTS
 from threadline.capabilities.points.events import POINTS_EARNED
-from threadline.capabilities.rules import Book
+from threadline.capabilities.rules import ActiveRules
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.events import JOURNEY_ENTRY_REQUESTED, RULE_LOGGED
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.capabilities.streaks.events import OURS as STREAKS
 from threadline.capabilities.whatif.candidate import RULE_SECTIONS, Candidate
-from threadline.capabilities.whatif.judging import UNCHANGING
+from threadline.capabilities.whatif.evaluator import UNCHANGING
 from threadline.kernel.policy import Policy
 
 _SHAPES: Mapping[str, frozenset[str]] = {
@@ -54,20 +54,20 @@ _EMITS: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
 """Kind of action -> the types of events that it may put into a thread."""
 
 
-def emitted(old: Book, new: Book) -> frozenset[str]:
-    """The types of events that rules may put into threads, if rules that do so differ between two books."""
+def emitted(old: ActiveRules, new: ActiveRules) -> frozenset[str]:
+    """The types of events that rules may put into threads, if rules that do so differ between two both."""
     differing = {id for id in {*old.rules, *new.rules} if _content(old, id) != _content(new, id)}
     if {each.name: each.content for each in old.sets.values()} != {
         each.name: each.content for each in new.sets.values()
     }:
         differing = {*old.rules, *new.rules}
-    rules = [book.rules[id] for book in (old, new) for id in differing if id in book.rules]
+    rules = [active.rules[id] for active in (old, new) for id in differing if id in active.rules]
     if not any(action.kind.name not in UNCHANGING for rule in rules for action in rule.actions):
         return frozenset()
     return frozenset(
         type
-        for book in (old, new)
-        for rule in book.rules.values()
+        for active in (old, new)
+        for rule in active.rules.values()
         for action in rule.actions
         for type in _EMITS.get(action.kind.name, _nothing)(action.params)
     )
@@ -77,12 +77,14 @@ def _nothing(params: Mapping[str, Any]) -> Iterable[str]:
     return ()
 
 
-def _content(book: Book, id: str) -> dict[str, Any] | None:
-    rule = book.rules.get(id)
+def _content(active: ActiveRules, id: str) -> dict[str, Any] | None:
+    rule = active.rules.get(id)
     return None if rule is None else {name: value for name, value in rule.content.items() if name != "version"}
 
 
-def replayed(side: Candidate, books: Iterable[Book], sections: frozenset[str], types: frozenset[str]) -> frozenset[str]:
+def replayed(
+    side: Candidate, both: Iterable[ActiveRules], sections: frozenset[str], types: frozenset[str]
+) -> frozenset[str]:
     """The policies, rules apart, that live again: whose doings may differ, and are noticed.
 
     Different are those of a section that is another one; those that go by what such a section or policy shapes; and
@@ -90,10 +92,10 @@ def replayed(side: Candidate, books: Iterable[Book], sections: frozenset[str], t
     is asked of, what decides who belongs to a segment, and the points.
     """
     changed = {name for section in sections - RULE_SECTIONS for name in _SHAPES.get(section, {section})}
-    found_reads = [rule.reads for book in books for rule in book.rules.values()]
+    found_reads = [rule.reads for active in both for rule in active.rules.values()]
     found_reads += [segment.reads for segment in side.segments]
     reads = {(read.projection, read.path) for each in found_reads for read in each}
-    heeded = {type for book in books for each in book.sets.values() for type in each.events}
+    heeded = {type for active in both for each in active.sets.values() for type in each.events}
     noticed = [
         policy
         for policy in side.catalogue.policies

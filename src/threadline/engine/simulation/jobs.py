@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.simulation.run import run, trial
+from threadline.engine.simulation.run import run, simulation
 from threadline.kernel.errors import Conflict, NotFound, TooManyRequests
 from threadline.kernel.simulation import Ending, JobState, Pages, RecordedDecision, Tally, VariantSpec
 from threadline.kernel.store import Key, Store
@@ -129,7 +129,7 @@ class Simulations:
         told: RecordedDecision | None = None,
     ) -> Pages:  # fmt: skip
         """Replay everybody's history, or that of ``people`` by id, in two variants, from a key on."""
-        tried = trial(old, new, start, stop, tally, endings=endings, told=told)
+        tried = simulation(old, new, start, stop, tally, endings=endings, told=told)
         return lambda after: run(self._store, self._catalogue, workspace, tried, after=after, people=people)
 
     def run(

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.capabilities.whatif.operations import keep
-from threadline.capabilities.whatif.showing import WhatIfView, view
-from threadline.capabilities.whatif.trying import SAMPLES_MAX, Asked, Checkpoint, Trying, prepare
+from threadline.capabilities.whatif.simulation import SAMPLES_MAX, Asked, Checkpoint, Trying, prepare
+from threadline.capabilities.whatif.views import WhatIfView, view
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue

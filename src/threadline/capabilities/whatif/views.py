@@ -12,7 +12,7 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.whatif.comparison import Counts
 from threadline.capabilities.whatif.diffing import differences
 from threadline.capabilities.whatif.saving import About
-from threadline.capabilities.whatif.trying import Trying
+from threadline.capabilities.whatif.simulation import Trying
 
 State = Literal["running", "done", "cancelled", "failed"]
 
@@ -188,7 +188,7 @@ def about(trying: Trying) -> About | None:
     asked = trying.asked
     if asked.rule is None or asked.version is None or asked.content is not None or asked.baseline == "recorded":
         return None
-    rule, before = trying.new.book.rules[asked.rule], trying.old.book.rules.get(asked.rule)
+    rule, before = trying.new.active.rules[asked.rule], trying.old.active.rules.get(asked.rule)
     counts = trying.tally.counts
     found = totals(asked.rule, counts, trying.tally.asked)
     return About(

@@ -13,7 +13,7 @@ from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.whatif import candidate as sides
 from threadline.capabilities.whatif.candidate import Candidate
 from threadline.capabilities.whatif.comparison import Counts, Tally
-from threadline.capabilities.whatif.judging import told
+from threadline.capabilities.whatif.evaluator import told
 from threadline.capabilities.whatif.replaying import emitted, replayed
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
@@ -130,9 +130,9 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
     start, stop = (checkpoint.start, checkpoint.stop) if checkpoint is not None else _range(context, asked)
     old, new = _sides(context, asked)
     sections = sides.sections_of(asked.definitions) if asked.definitions else frozenset[str]()
-    books = (old.book, new.book)
-    types = emitted(*books)
-    policies = [replayed(each, books, sections, types) for each in (old, new)]
+    both = (old.active, new.active)
+    types = emitted(*both)
+    policies = [replayed(each, both, sections, types) for each in (old, new)]
     recorded = asked.baseline == "recorded"
     # What was recorded was decided as the sets say; what is computed is computed on all of history.
     # Where everything is folded alike and rules put nothing into threads, people end up where they would have anyway.
@@ -149,7 +149,7 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
             hint="Ask the same question as then, or start over without the checkpoint.",
         )
     counts = None if checkpoint is None else checkpoint.counts
-    tally = Tally(sides.asked(old.book, new.book), asked.samples, asked.types, counts)
+    tally = Tally(sides.asked(old.active, new.active), asked.samples, asked.types, counts)
     people = None
     if asked.people:
         people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in asked.people})

@@ -1,4 +1,4 @@
-"""Rules as judges of history: what a book decides about an event, and what that changes for the events to come."""
+"""Rules as evaluators of history: what they decide about an event, and what that changes for the events to come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import Path
-from threadline.capabilities.rules import Book, Decided, decide
+from threadline.capabilities.rules import ActiveRules, Decided, decide
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH
 from threadline.capabilities.rules.actions import KINDS
 from threadline.capabilities.rules.deciding import LIVE, POLICY
@@ -19,21 +19,21 @@ UNCHANGING = frozenset(name for name, kind in KINDS.items() if kind.wish is None
 """Actions that put nothing into the thread."""
 
 
-class RulesJudge:
-    """Decides as the rules policy does, by one book."""
+class RulesEvaluator:
+    """Decides as the rules policy does, by one variant of the rules."""
 
     name = POLICY
 
     def __init__(
-        self, book: Book, *, history: bool, explaining: bool = False, also: Iterable[tuple[str, Path]] = ()
+        self, active: ActiveRules, *, history: bool, explaining: bool = False, also: Iterable[tuple[str, Path]] = ()
     ) -> None:
-        self._book = book
-        self._asked = book.recording_all() if explaining else book
+        self._active = active
+        self._asked = active.recording_all() if explaining else active
         self._history = history
         """Whether back-filled events are decided whatever the sets say of them."""
         self._explaining = explaining
-        self.heeds = book.heeds
-        reads = (read for rule in book.rules.values() for read in rule.reads)
+        self.heeds = active.heeds
+        reads = (read for rule in active.rules.values() for read in rule.reads)
         self.reads: Sequence[tuple[str, Path]] = tuple(
             dict.fromkeys([*((read.projection, read.path) for read in reads), *also])
         )
@@ -51,7 +51,7 @@ class RulesJudge:
         tells = matters(DECISION_MADE)
         wanted: list[Wish] = []
         for decided in verdicts.values():
-            if self._explaining and decided.status == NO_MATCH and self._book.sets[decided.rule_set].record != "all":
+            if self._explaining and decided.status == NO_MATCH and self._active.sets[decided.rule_set].record != "all":
                 continue  # it is here for its reasons only
             names = [name for wished in decided.wished for name in wished]
             if tells or not UNCHANGING.issuperset(names):
@@ -60,8 +60,8 @@ class RulesJudge:
                 wanted += [_TOLD, *(_SENT for name in names if KINDS[name].sends)]
         return wanted
 
-    def decides_as(self, other: RulesJudge, event_type: str) -> bool:
-        """Whether the sets and rules that are asked of a type say the same in both books, to the version."""
+    def decides_as(self, other: RulesEvaluator, event_type: str) -> bool:
+        """Whether the sets and rules that are asked of a type say the same in both variants, to the version."""
         return self.asked_of(event_type) == other.asked_of(event_type)
 
     def asked_of(self, event_type: str) -> list[Any]:
