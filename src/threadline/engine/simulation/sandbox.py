@@ -162,7 +162,8 @@ class SimulatedPerson:
 
     def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
         """As in the thread; but what an evaluator raises ends the simulation, because evaluators are what is compared."""
-        if isinstance(error, (VariantsDiverged, Unavailable, StoreDamaged, MemoryError)) or policy is self._evaluators:
+        ours = (VariantsDiverged, Unavailable, StoreDamaged, MemoryError)
+        if policy is self._evaluators or isinstance(error, ours):
             raise error
         if cause.event.type == POLICY_FAILED:
             return None
