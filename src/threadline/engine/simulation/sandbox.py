@@ -161,7 +161,7 @@ class SimulatedPerson:
         return [(wish, wish) for wish in found]
 
     def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
-        """As in the thread; but what an evaluator raises ends the simulation, because evaluators are what is compared."""
+        """As in the thread; but what an evaluator raises ends the simulation: evaluators are what is compared."""
         ours = (VariantsDiverged, Unavailable, StoreDamaged, MemoryError)
         if policy is self._evaluators or isinstance(error, ours):
             raise error
