@@ -114,10 +114,10 @@ def sections_of(text: str) -> frozenset[str]:
     return Definitions([(CANDIDATE, text)]).names - ASIDE
 
 
-# --- the two ways -----------------------------------------------------------------------------
+# --- the two variants -------------------------------------------------------------------------
 
 
-def way(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> VariantSpec:
+def variant_spec(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> VariantSpec:
     """The variant of a side; ``ends``: for who looks at `ending` as well."""
     also = [(read.projection, read.path) for each in side.segments for read in each.reads] if ends else []
     judge = RulesEvaluator(side.active, history=history, also=[*also, ("points", ())] if ends else ())

@@ -82,7 +82,7 @@ _CAME_TO = ("rule", "status", "output", "wished")
 _NOTHING: Mapping[str, Decided] = {}
 
 
-class Told(NamedTuple):
+class RecordedAnswer(NamedTuple):
     """A decision as it was recorded, with what a comparison looks at."""
 
     version: int
@@ -92,33 +92,33 @@ class Told(NamedTuple):
     trace: list[dict[str, Any]]
 
 
-def told(recorded: Recorded) -> tuple[str, str, Told] | None:
+def recorded_decision(recorded: Recorded) -> tuple[str, str, RecordedAnswer] | None:
     """(event, rule, decision) of a live decision's event; None for any other event."""
     event = recorded.event
     if event.type != DECISION_MADE or event.source_type != "internal" or event.properties.get("mode") != LIVE:
         return None
     said = event.properties
-    decision = Told(said["version"], said["status"], said["output"], said["wished"], said["trace"])
+    decision = RecordedAnswer(said["version"], said["status"], said["output"], said["wished"], said["trace"])
     return said["event_id"], said["rule"], decision
 
 
-def version_of(verdict: Decided | Told) -> int:
+def version_of(verdict: Decided | RecordedAnswer) -> int:
     """The version of the rule that decided."""
-    return verdict.version if isinstance(verdict, Told) else verdict.rule.version
+    return verdict.version if isinstance(verdict, RecordedAnswer) else verdict.rule.version
 
 
-def same(old: Decided | Told | None, new: Decided | Told | None) -> bool:
+def same(old: Decided | RecordedAnswer | None, new: Decided | RecordedAnswer | None) -> bool:
     """Whether two verdicts come to the same: status, what was stored, and what was wished for."""
     if old is None or new is None:
         return status_of(old) == status_of(new)
     return old.status == new.status and old.output == new.output and old.wished == new.wished
 
 
-def status_of(verdict: Decided | Told | None) -> str:
+def status_of(verdict: Decided | RecordedAnswer | None) -> str:
     """The status; `NO_MATCH` for a rule that did not match or was not asked."""
     return NO_MATCH if verdict is None else verdict.status
 
 
-def is_error(verdict: Decided | Told | None) -> bool:
+def is_error(verdict: Decided | RecordedAnswer | None) -> bool:
     """Whether a rule could not answer."""
     return verdict is not None and verdict.status == ERROR

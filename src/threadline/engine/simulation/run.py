@@ -44,13 +44,14 @@ def _variant(spec: VariantSpec, *others: Evaluator, explaining: bool = False) ->
 def simulation(
     old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
     endings: tuple[Ending, Ending] | None = None,
-    told: RecordedDecision | None = None,
+    recorded_decision: RecordedDecision | None = None,
 ) -> Simulation:  # fmt: skip
     """The simulation of two variants. Where both fold alike, one simulated person serves both as long as possible."""
     alike = old.catalogue is new.catalogue and old.replayed == new.replayed
     return Simulation(
         _variant(old), _variant(new), _variant(old, new.evaluator) if alike else None,
-        (_variant(old, explaining=True), _variant(new, explaining=True)), start, stop, tally, endings, told,
+        (_variant(old, explaining=True), _variant(new, explaining=True)), start, stop, tally, endings,
+        recorded_decision,
     )  # fmt: skip
 
 
@@ -69,7 +70,7 @@ class Simulation:
     tally: Tally
     endings: tuple[Ending, Ending] | None = None
     """What is compared of the views at the end, on each variant."""
-    told: RecordedDecision | None = None
+    recorded_decision: RecordedDecision | None = None
     """Reads (event, by what, decision) from an event of the log: the old variant is what was recorded."""
 
     @property
@@ -84,7 +85,7 @@ class Simulation:
 
     def wanted(self, event_type: str) -> bool:
         """Whether events of a type matter to any variant."""
-        return self.told is not None or any(variant.step(event_type).matters for variant in self.variants)
+        return self.recorded_decision is not None or any(variant.step(event_type).matters for variant in self.variants)
 
 
 def run(
@@ -169,7 +170,7 @@ class _PersonSimulation:
     def _pairs(self) -> list[Pair]:
         simulation = self._simulation
         self._ends = None
-        if simulation.shared is not None and simulation.told is None:
+        if simulation.shared is not None and simulation.recorded_decision is None:
             try:
                 simulated = self._simulated(simulation.shared, self._events((simulation.shared,)))
                 return [Pair(each.recorded, *each.decisions) for each in simulated.decided]
@@ -185,7 +186,7 @@ class _PersonSimulation:
         events = self._events((old, new))
         there = self._simulated(new, events)
         self._cuts = there.cuts
-        if simulation.told is not None:
+        if simulation.recorded_decision is not None:
             return _as_far_as_asked(_paired(self._told(events), there.decided), events, new)
         here = self._simulated(old, events)
         if simulation.endings is not None:
@@ -198,10 +199,10 @@ class _PersonSimulation:
 
     def _told(self, events: Sequence[Recorded]) -> list[Decided]:
         """What was recorded, as if it were decided now."""
-        assert self._simulation.told is not None
+        assert self._simulation.recorded_decision is not None
         found: dict[str, dict[str, Any]] = {}
         for recorded in events:
-            told = self._simulation.told(recorded)
+            told = self._simulation.recorded_decision(recorded)
             if told is not None:
                 event, name, verdict = told
                 found.setdefault(event, {})[name] = verdict
@@ -217,7 +218,7 @@ class _PersonSimulation:
         entries = [
             entry
             for entry in thread_entries(self._store, self._person.heads, self._ahead)
-            if simulation.told or any(variant.step(entry.type).matters for variant in variants)
+            if simulation.recorded_decision or any(variant.step(entry.type).matters for variant in variants)
         ]
         if len(variants) == 1 and not any(variants[0].step(entry.type).reactors for entry in entries):
             return []  # nobody wants to see any of them: nothing is decided, and nobody looks at what would be folded
