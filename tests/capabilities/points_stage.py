@@ -20,14 +20,14 @@ from threadline.stores.memory import MemoryStore
 
 STARTS_AT = 1_767_225_600 * SECOND
 """2026-01-01T00:00:00Z, a Thursday."""
-PACKAGES = tuple(f"threadline.capabilities.{name}" for name in ("events", "features", "people", "points"))
+PACKAGES = tuple(f"threadline.capabilities.{name}" for name in ("events", "features", "people", "points", "streaks"))
 
 
 @cache
 def catalogue(definitions: str = "", *more: str) -> Catalogue:
     """What is in force under these definitions; ``more`` are names of further capabilities."""
     texts = [("test.yaml", definitions)] if definitions else []
-    packages = (*PACKAGES, *(f"threadline.capabilities.{name}" for name in more))
+    packages = dict.fromkeys((*PACKAGES, *(f"threadline.capabilities.{name}" for name in more)))
     return Catalogue(discover(*packages, definitions=Definitions(texts)), rules())
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadline.capabilities.features import projection, read_definitions
-from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CELLS, CURRENCIES_MAX, ledger
+from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CELLS, CURRENCIES_MAX, tally_layout
 from threadline.capabilities.features.values import read_key
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed, to_fixed
@@ -324,7 +324,7 @@ def test_every_cell_is_told_of_here() -> None:
 def test_entries_taken_together_come_to_what_they_come_to_one_by_one(shape: str, data: st.DataObject) -> None:
     entry = st.tuples(st.integers(T0, T0 + DAY), *BEHIND[shape]).map(list)
     entries = data.draw(st.lists(entry, min_size=1, max_size=20))
-    cells = ledger(SHAPES[shape])
+    cells = tally_layout(SHAPES[shape])
     one_by_one = cells.start(entries[0])
     for each in entries[1:]:
         cells.absorb(one_by_one, each)

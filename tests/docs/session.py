@@ -75,7 +75,7 @@ class Session:
             self._doctest(code, line)
             return
         # The blank lines in front make a traceback name the page's own line.
-        exec(compile("\n" * (line - 1) + code, self.page, "exec"), self.names)
+        exec(compile("\n" * (line - 1) + code, self.page, "exec", dont_inherit=True), self.names)
 
     def _doctest(self, code: str, line: int) -> None:
         test = doctest.DocTestParser().get_doctest(code, self.names, self.page, self.page, line - 1)

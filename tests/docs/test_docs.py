@@ -84,7 +84,7 @@ def test_commands_of_the_docs_are_targets_of_the_makefile() -> None:
         assert set(named) <= targets, page.name
 
 
-@pytest.mark.parametrize("page", ["how-to-add-a-projection.md", "how-to-add-a-policy.md"])
+@pytest.mark.parametrize("page", ["how-to-add-a-projection.md", "how-to-add-a-policy.md", "how-to-add-a-capability.md"])
 def test_file_to_be_saved_from_a_page_is_in_the_style_of_the_house(page: str, tmp_path: Path) -> None:
     # It is to be saved as a file here, where `make lint` and the tests of the house would meet it.
     code = next(each.code for each in snippets((ROOT / "docs" / page).read_text()))

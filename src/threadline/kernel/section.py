@@ -17,3 +17,5 @@ class Section:
     name: str
     schema: Mapping[str, Any]
     defs: Mapping[str, Any] = field(default_factory=dict)
+    shapes: frozenset[str] = frozenset()
+    """The names of the projections and policies that are made of it; empty: those that are named like it."""

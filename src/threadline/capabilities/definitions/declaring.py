@@ -582,11 +582,13 @@ class Single(Generic[T]):
 
     section: str
     form: Form[T]
+    shapes: frozenset[str] = frozenset()
+    """See `Section.shapes`."""
 
     @property
     def declared(self) -> Section:
         """The section with its JSON Schema."""
-        return Section(self.section, self.form.schema, self.form.defs)
+        return Section(self.section, self.form.schema, self.form.defs, self.shapes)
 
     def read(self, definitions: Definitions, otherwise: T, form: Form[T] | None = None) -> T:
         """What it holds, in its form or in another; ``otherwise`` where it is absent or wrong. Problems are noted."""

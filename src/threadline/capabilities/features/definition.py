@@ -40,6 +40,7 @@ from threadline.capabilities.definitions.declaring import (
     struct,
     text,
 )
+from threadline.capabilities.features.campaigns import CAMPAIGN_IGNORED
 from threadline.capabilities.features.values import CURRENCY_LENGTH_MAX, read_currency
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
@@ -183,7 +184,11 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 _ZONE = parsed(lambda name: name if name in zone_names() else None, "an IANA name such as Europe/Rome")
-TIMEZONE = Single("timezone", described(_ZONE, description="IANA zone of events that name none.", default="UTC"))
+TIMEZONE = Single(
+    "timezone",
+    described(_ZONE, description="IANA zone of events that name none.", default="UTC"),
+    frozenset({"features", "points", "streaks"}),
+)
 
 _EVERYWHERE = ("aggregate", "description", "unit", "version", "empty", "stale_after")
 _NEEDED = {"ratio": ("numerator", "denominator"), "score": ("parts",)}
@@ -438,8 +443,8 @@ class Campaigns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NO_CURRENCIES = Currencies()
-CURRENCIES = Single("currencies", struct(Currencies))
-CAMPAIGNS = Single("campaigns", struct(Campaigns))
+CURRENCIES = Single("currencies", struct(Currencies), frozenset({"features"}))
+CAMPAIGNS = Single("campaigns", struct(Campaigns), frozenset({CAMPAIGN_IGNORED}))
 SECTIONS = (FEATURES.declared, CURRENCIES.declared, TIMEZONE.declared, CAMPAIGNS.declared)
 
 

@@ -16,7 +16,7 @@ from threadline.capabilities.features.campaigns import (
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SPLIT
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Policy, PolicyView, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Policy, PolicyView, Read, Timer, Wish
 from threadline.kernel.time import DAY
 
 HISTORY_SETTLES = DAY
@@ -40,6 +40,7 @@ def ignored_policy(ignored_after: int = 7 * DAY) -> Policy:
         react=partial(_react, ignored_after),
         emits=frozenset({CAMPAIGN_IGNORED}),
         sends=frozenset(),
+        reads=(Read("campaigns"),),
     )
 
 

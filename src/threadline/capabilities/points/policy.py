@@ -43,7 +43,11 @@ def points_policy(points: Points) -> Policy:
         handles=points.types | {POINTS_SPEND_REQUESTED} | expiring,
         emits=frozenset({POINTS_EARNED, POINTS_SPENT, POINTS_REFUSED, POINTS_EXPIRED, POINTS_ANOMALY_DETECTED}),
         sends=frozenset(),
-        reads=tuple(Read(each.path[0], each.path[1:], each.path_place) for each in points.multipliers),
+        reads=(
+            Read("points"),
+            Read("streaks"),
+            *(Read(each.path[0], each.path[1:], each.path_place) for each in points.multipliers),
+        ),
         react=partial(_react, points, Calendar(points.timezone)),
     )
 

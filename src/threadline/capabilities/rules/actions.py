@@ -66,12 +66,17 @@ class Kind:
     params: Mapping[str, Param]
     wish: Callable[[Params, Cause], Wish] | None
     """None: it shapes the decision itself."""
+    emits: Callable[[Mapping[str, Template]], str] | None = None
+    """The type of the event that it puts into the thread, by its parameters; None: it puts none there."""
     one_of: tuple[str, ...] = ()
     """Of these exactly one is given."""
     open: bool = False
     """Whether further parameters may be given."""
-    sends: bool = False
-    """Whether it goes out, and not into the thread."""
+
+    @property
+    def sends(self) -> bool:
+        """Whether it goes out, and not into the thread."""
+        return self.wish is not None and self.emits is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,11 @@ class Action:
     def holes(self) -> tuple[Path, ...]:
         """The paths of all placeholders."""
         return tuple(dict.fromkeys(path for template in self.params.values() for path in template.holes))
+
+    @property
+    def emits(self) -> str | None:
+        """The type of the event that it puts into the thread; None: it puts none there."""
+        return None if self.kind.emits is None else self.kind.emits(self.params)
 
     @property
     def reads(self) -> tuple[tuple[str, Path], ...]:
@@ -203,35 +213,47 @@ KINDS = {
             {"trait": Param(_name), "fact": Param(_text(100)), "key": Param(_text(FACT_KEY_LENGTH_MAX)),
              "value": Param(_anything, True)},
             _set_value,
+            lambda params: IDENTIFY if "trait" in params else FACT_COMPUTED,
             one_of=("trait", "fact"),
         ),
-        Kind("emit_event", {"type": Param(_event_type, True), "properties": _PROPERTIES}, _emit_event),
-        Kind("award_points", {"points": Param(_points, True), "reason": _REASON}, _award),
-        Kind("tag", {"tag": Param(_name, True)}, lambda params, cause: _emit(TAG_ADDED, cause, dict(params))),
-        Kind("untag", {"tag": Param(_name, True)}, lambda params, cause: _emit(TAG_REMOVED, cause, dict(params))),
+        Kind(
+            "emit_event", {"type": Param(_event_type, True), "properties": _PROPERTIES},
+            _emit_event, lambda params: str(params["type"].plain),
+        ),
+        Kind(
+            "award_points", {"points": Param(_points, True), "reason": _REASON}, _award, lambda params: POINTS_EARNED,
+        ),
+        Kind(
+            "tag", {"tag": Param(_name, True)},
+            lambda params, cause: _emit(TAG_ADDED, cause, dict(params)), lambda params: TAG_ADDED,
+        ),
+        Kind(
+            "untag", {"tag": Param(_name, True)},
+            lambda params, cause: _emit(TAG_REMOVED, cause, dict(params)), lambda params: TAG_REMOVED,
+        ),
         Kind(
             "enter_journey",
             {"journey": Param(_text(100), True), "properties": _PROPERTIES},
             lambda params, cause: _emit(JOURNEY_ENTRY_REQUESTED, cause, {**_by(cause), **params}),
+            lambda params: JOURNEY_ENTRY_REQUESTED,
         ),
         Kind(
             "send_notification",
             {"message": Param(_text(10_000), True), "title": Param(_text(500)), "channel": Param(_text(100)),
              "data": _PROPERTIES},
             _notify,
-            sends=True,
         ),
         Kind(
             "call_webhook",
             {"destination": Param(_text(100)), "url": Param(_url), "payload": Param(_anything)},
             _call,
             one_of=("destination", "url"),
-            sends=True,
         ),
         Kind(
             "log_event",
             {"message": Param(_text(1_000), True), "level": Param(_level), "data": _PROPERTIES},
             lambda params, cause: _emit(RULE_LOGGED, cause, {**_by(cause), "level": "info", **params}),
+            lambda params: RULE_LOGGED,
         ),
     )
 }  # fmt: skip

@@ -222,7 +222,7 @@ STREAKS = Named(
     "streaks", "streak", struct(Streak), "Streaks by name; false leaves out one that ships.", "weekly_run",
     most=STREAKS_MAX, ships=PACKAGE,
 )  # fmt: skip
-CALENDAR = Single("calendar", struct(Calendar))
+CALENDAR = Single("calendar", struct(Calendar), frozenset({"streaks"}))
 STREAKS_SECTION, CALENDAR_SECTION = STREAKS.declared, CALENDAR.declared
 
 

@@ -15,7 +15,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Effect, Emit, Wish
 
-UNCHANGING = frozenset(name for name, kind in KINDS.items() if kind.wish is None or kind.sends)
+UNCHANGING = frozenset(name for name, kind in KINDS.items() if kind.emits is None)
 """Actions that put nothing into the thread."""
 
 
