@@ -1,4 +1,4 @@
-"""The candidate and what stands against it: two both and two catalogues."""
+"""The candidate and what stands against it: the rules of both and their catalogues."""
 
 from __future__ import annotations
 
