@@ -33,7 +33,7 @@ State = dict[str, Any]
 ``flags``  kind/of -> when, of the newest anomalies
 ``streak`` the day on which the streaks were looked at last, and how long the longest was
 
-Of the limits it is a memory of what is near: what somebody has used of one is told by `used.py`, which asks the log
+Of the limits it remembers the last days: `limit_usage.py` tells how much of one is used, and asks the log
 about the rest.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from threadline.capabilities.streaks.civil import date_of, days_left_out
-from threadline.capabilities.streaks.days import pairs
+from threadline.capabilities.streaks.day_ranges import pairs
 from threadline.capabilities.streaks.definition import Streak, StreakSet
 from threadline.capabilities.streaks.events import (
     STREAK_AMNESTY_GRANTED,

@@ -15,7 +15,7 @@ from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import rule_of_json
 from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.segments.definition import Segment, read_segments
-from threadline.capabilities.segments.standing import Memberships
+from threadline.capabilities.segments.membership import Memberships
 from threadline.capabilities.whatif.evaluator import RulesEvaluator
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue

@@ -14,9 +14,9 @@ import msgspec
 
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation
-from threadline.surfaces.calling import convert, path_names
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
+from threadline.surfaces.operation_calls import convert, path_names
 
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
 
