@@ -56,7 +56,7 @@ class DestinationWorker:
 
     def _run(self, stopping: threading.Event) -> None:
         try:
-            while not stopping.is_set() and self.turn(stopping):
+            while not stopping.is_set() and self.send_due(stopping):
                 pass
         except Unavailable as error:  # what is due stays due; a store that is full or away now may not be in a while
             log.warning("what is due in lane %s waits for the store: %s", self._lane.name, error)
@@ -65,7 +65,7 @@ class DestinationWorker:
             log.exception("lane %s failed; it goes on in a while", self._lane.name)
             stopping.wait(FAILED_SECONDS)
 
-    def turn(self, stopping: threading.Event) -> int:
+    def send_due(self, stopping: threading.Event) -> int:
         """Send what is due now, at most a page; returns how many effects were settled."""
         due = self._sendable(self._backoff.due(*self._where, self._page))
         check = self._leases.acquire(self._lease) if due else None
