@@ -118,7 +118,7 @@ def newest(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
     return first
 
 
-def kept(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
+def entry_of(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
     """The entry of a number, ``first`` if there never was one; None where it may have been dropped as `newest` does."""
     found = table.get(str(number))
     if found is not None:
