@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tests.laws import staging
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.streaks import StreakSet, days, projection, read_streaks
+from threadline.capabilities.streaks import StreakSet, day_ranges, projection, read_streaks
 from threadline.capabilities.streaks.civil import date_of
-from threadline.capabilities.streaks.course import run_course
-from threadline.capabilities.streaks.dating import day_records
 from threadline.capabilities.streaks.definition import Freezes
+from threadline.capabilities.streaks.event_days import day_records
 from threadline.capabilities.streaks.events import STREAK_MILESTONE_REACHED
 from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.policy import Watched, policy
+from threadline.capabilities.streaks.runs import run_course
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, MINUTE, parse_time
@@ -187,29 +187,32 @@ def test_the_auditor_says_the_same(text: str, hours: int, history: list[Event], 
 
 @given(numbers=st.lists(st.integers(-20, 80), max_size=60), probe=st.integers(-25, 85), width=st.integers(0, 40))
 def test_a_set_of_days_is_a_set(numbers: list[int], probe: int, width: int) -> None:
-    kept: days.Ranges = []
+    kept: day_ranges.Ranges = []
     plain: set[int] = set()
     for number in numbers:
-        assert days.add(kept, number) == (number not in plain)
+        assert day_ranges.add(kept, number) == (number not in plain)
         plain.add(number)
-    assert [n for first, last in days.pairs(kept) for n in range(first, last + 1)] == sorted(plain)
-    assert all(last + 1 < first for (_, last), (first, _) in zip(days.pairs(kept), days.pairs(kept[2:]), strict=False))
-    assert days.holds(kept, probe) == (probe in plain)
-    left_out = [n for first, last in days.gaps(kept, probe, probe + width) for n in range(first, last + 1)]
+    assert [n for first, last in day_ranges.pairs(kept) for n in range(first, last + 1)] == sorted(plain)
+    assert all(
+        last + 1 < first
+        for (_, last), (first, _) in zip(day_ranges.pairs(kept), day_ranges.pairs(kept[2:]), strict=False)
+    )
+    assert day_ranges.holds(kept, probe) == (probe in plain)
+    left_out = [n for first, last in day_ranges.gaps(kept, probe, probe + width) for n in range(first, last + 1)]
     assert left_out == [n for n in range(probe, probe + width + 1) if n not in plain]
 
 
 @settings(max_examples=30)
 @given(random=scenarios.randoms)
 def test_a_set_forgets_what_is_too_old_in_any_order(random: Random) -> None:
-    numbers = [random.randrange(3 * days.SPAN_MAX) for _ in range(200)]
-    kept: list[days.Ranges] = [[], []]
+    numbers = [random.randrange(3 * day_ranges.SPAN_MAX) for _ in range(200)]
+    kept: list[day_ranges.Ranges] = [[], []]
     for each in (0, 1):
         for number in random.sample(numbers, len(numbers)):
-            days.add(kept[each], number)
+            day_ranges.add(kept[each], number)
     assert kept[0] == kept[1]
-    expected = sorted({n for n in numbers if n > max(numbers) - days.SPAN_MAX})
-    assert [n for first, last in days.pairs(kept[0]) for n in range(first, last + 1)] == expected
+    expected = sorted({n for n in numbers if n > max(numbers) - day_ranges.SPAN_MAX})
+    assert [n for first, last in day_ranges.pairs(kept[0]) for n in range(first, last + 1)] == expected
 
 
 def test_the_worst_state_is_bounded() -> None:
@@ -256,12 +259,12 @@ def test_no_milestone_is_missed_by_the_glance_that_comes_first(history: list[Eve
         assert told_milestones(history, size) == told
 
 
-numbers = st.lists(st.integers(0, 60), max_size=40).map(lambda found: days.union((each, each) for each in found))
+numbers = st.lists(st.integers(0, 60), max_size=40).map(lambda found: day_ranges.union((each, each) for each in found))
 
 
 @given(done=numbers, excused=numbers, closed=st.integers(-5, 80), running=st.integers(0, 2))
 def test_a_course_without_freezes_is_that_of_a_walk_with_none(
-    done: days.Ranges, excused: days.Ranges, closed: int, running: int
+    done: day_ranges.Ranges, excused: day_ranges.Ranges, closed: int, running: int
 ) -> None:
     # Freezes that nobody is ever given: the walk is the same.
     slow = run_course(done, excused, Freezes(max=1), (), closed, closed + running)

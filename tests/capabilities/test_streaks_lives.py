@@ -18,7 +18,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.points.events import POINTS_EARNED
 from threadline.capabilities.streaks import read_streaks
 from threadline.capabilities.streaks.civil import date_of
-from threadline.capabilities.streaks.dating import day_records
+from threadline.capabilities.streaks.event_days import day_records
 from threadline.capabilities.streaks.fold import fold
 from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.state import ZONES_PER_DAY_MAX, State

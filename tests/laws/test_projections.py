@@ -18,8 +18,8 @@ from tests.laws.staging import CATALOGUE
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.testing import projection_laws, scenarios
+from threadline.testing.probing import Asked, asked_of, events_for
 from threadline.testing.projection_laws import LAWS, Law
-from threadline.testing.watching import Asked, asked_of, events_for
 
 FIELDS = ("tag", "total", "currency", "campaign_id", "action", "channel", "category", "score", "left", "message_count",
           "topic", "scopes", "application_id", "url", "type", "key", "value", "products", "answers", "form",

@@ -15,8 +15,8 @@ from tests.surfaces.cli_stage import call, composed, store
 from threadline.app import operations
 from threadline.engine.credentials import Credentials
 from threadline.kernel.time import system_clock
-from threadline.surfaces.calling import field_names, shown
 from threadline.surfaces.cli.program import COMMANDS, command_name
+from threadline.surfaces.operation_calls import field_names, shown
 
 __all__ = ["call", "composed", "store"]
 

@@ -13,8 +13,8 @@ import pytest
 import threadline
 from threadline.app import composition
 from threadline.kernel.operation import Operation
-from threadline.surfaces.calling import path_names, shown
 from threadline.surfaces.cli.program import command_name, run
+from threadline.surfaces.operation_calls import path_names, shown
 from threadline.surfaces.python import Threadline
 
 DEFINITIONS = """

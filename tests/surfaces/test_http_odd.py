@@ -14,7 +14,7 @@ from tests.surfaces.conftest import Clock, client_of
 from tests.surfaces.operations_stage import PROBLEM, record
 from threadline.app import open_engine
 from threadline.settings import Settings
-from threadline.surfaces.calling import shown
+from threadline.surfaces.operation_calls import shown
 
 ODD_TEXT = st.one_of(
     st.text(max_size=40),

@@ -15,8 +15,8 @@ from tests.surfaces.operations_stage import FIELDS, PROBLEM, record
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
 from threadline.settings import Settings
-from threadline.surfaces.calling import shown
 from threadline.surfaces.http.metrics import Metrics
+from threadline.surfaces.operation_calls import shown
 
 
 def test_everything_about_a_person_in_one_read(client: TestClient, keys: Keys, engine: Engine) -> None:

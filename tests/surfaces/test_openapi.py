@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 from tests.surfaces.conftest import client_of
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
-from threadline.surfaces.calling import field_names, path_names, shown
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.openapi import document
+from threadline.surfaces.operation_calls import field_names, path_names, shown
 
 
 @pytest.fixture(scope="module")

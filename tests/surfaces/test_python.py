@@ -20,7 +20,7 @@ from threadline.kernel import errors
 from threadline.kernel.errors import InvalidValue, NotFound, StoreBusy, Unavailable
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
-from threadline.surfaces.calling import field_names, shown
+from threadline.surfaces.operation_calls import field_names, shown
 from threadline.surfaces.python import Threadline
 
 

@@ -49,7 +49,7 @@ def outbox_partition(lanes: Container[str], lane: str, id: str) -> str:
 
 
 def unrecorded_key(workspace: str, id: str) -> Key:
-    """Where it is noted that an effect is parked and no event of its thread says so: its outcome could not be told."""
+    """Where it is noted that an effect is a dead letter whose outcome could not be recorded as an event."""
     return Key(PARKED, f"{workspace}/{id}", "-")
 
 
@@ -67,7 +67,7 @@ def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effec
 
 
 def pack_effect(one: PendingEffect) -> bytes:
-    """The item of an effect that waits again, or is parked."""
+    """The item of an effect that is due again, or of a dead letter."""
     effect = _effect_fields(one.effect, one.effect.lane)
     return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))
 

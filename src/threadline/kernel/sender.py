@@ -21,7 +21,7 @@ EFFECT_RETRIED = "threadline.effect_retried"
 EFFECT_PARKED = "threadline.effect_parked"
 """Type of the event that says an effect was given up on, and why, until somebody drives it again."""
 EFFECT_REDRIVEN = "threadline.effect_redriven"
-"""Type of the event that says a parked effect is due again."""
+"""Type of the event that says a dead letter is due again."""
 
 
 def rest_seconds(times: int) -> int:
@@ -38,7 +38,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_seconds: float | None = None
     """Set when the effect did not happen and should be tried again after this long."""
     parked: str = ""
-    """Why it did not happen and will not happen by itself; it is parked until somebody redrives it."""
+    """Why it did not happen and will not happen by itself; it is a dead letter until somebody redrives it."""
     destination: Literal["healthy", "failing", "gone"] = "healthy"
     """What this says about the destination: ``failing`` counts towards leaving the lane alone for a while; after
     ``gone`` nothing is sent there until somebody allows it again."""
@@ -65,7 +65,7 @@ class Lane:
     at_once: int = 1
     """Effects that are sent at the same time."""
     give_up_seconds: float | None = None
-    """How long a failing effect is retried after it was first due, seconds; then it is parked. None: for ever."""
+    """How long, in seconds, a failing effect is retried after it was first due, before it is given up. None: always."""
     failures_max: int = 0
     """Consecutive failures of the destination after which it is left alone for a while; 0: never."""
     destination: Any = None

@@ -20,7 +20,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt, source_type_of
 from threadline.kernel.operation import Operation
 from threadline.kernel.time import format_time, from_datetime, parse_time
-from threadline.surfaces.calling import call, path_names, shown
+from threadline.surfaces.operation_calls import call, path_names, shown
 from threadline.surfaces.python_help import help_of, signature_of
 
 Moment = datetime | str | int

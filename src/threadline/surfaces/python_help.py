@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from threadline.kernel.operation import Operation
-from threadline.surfaces.calling import path_names
+from threadline.surfaces.operation_calls import path_names
 
 
 def signature_of(operation: Operation) -> Signature:

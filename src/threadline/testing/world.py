@@ -67,7 +67,7 @@ class World:
 
     def events(self, count: int) -> Iterator[Event]:
         """The first ``count`` events, in order of `received_at`, duplicates included."""
-        return islice(self._told(), count)
+        return islice(self._events(), count)
 
     def batches(self, count: int, size: int) -> Iterator[list[Event]]:
         """The first ``count`` events in lists of ``size``; the last may be shorter."""
@@ -83,7 +83,7 @@ class World:
     def _step(self) -> int:
         return max(1, self.days * DAY // self.history)
 
-    def _told(self) -> Iterator[Event]:
+    def _events(self) -> Iterator[Event]:
         """Every happening, and now and then an earlier one again."""
         happenings = self._happenings()
         if not self.duplicates:

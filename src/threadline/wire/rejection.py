@@ -83,11 +83,11 @@ def rejection(
     """The rejection of a message for what `refusal` says."""
     assert refusal.code in CODES, f"{refusal.code} is not documented in CODES"
     return Rejection(
-        index=index, key=key, code=refusal.code, message=str(refusal), raw=kept(raw), envelope=envelope
+        index=index, key=key, code=refusal.code, message=str(refusal), raw=masked(raw), envelope=envelope
     )  # fmt: skip
 
 
-def kept(raw: bytes) -> bytes:
+def masked(raw: bytes) -> bytes:
     """What is kept of a message: as it came, up to a limit, but without the credential that came in it.
 
     A write key has no place where others read. What is no JSON object keeps its place, with a mask on it.

@@ -55,12 +55,12 @@ def reader(path: Path) -> Read:
     if not name:
         return _event_field(path)
     if steps and steps[-1].endswith("_at") and name != PROFILE:
-        return lambda subject: _told_time(told(subject.view(name), steps))
+        return lambda subject: _told_time(value_at(subject.view(name), steps))
     if len(steps) == 1:
         return _part_reader(name, steps[0])
     if name == PROFILE:
         return lambda subject: _walk(subject.view(PROFILE), steps)
-    return lambda subject: told(subject.view(name), steps)[0]
+    return lambda subject: value_at(subject.view(name), steps)[0]
 
 
 def _part_reader(name: str, step: str) -> Read:
@@ -71,12 +71,12 @@ def _part_reader(name: str, step: str) -> Read:
         part = view.get(step) if type(view) is dict else None
         if type(part) is dict and "value" in part and name != PROFILE:
             return part["value"]
-        return part if part is not None else told(view, (step,))[0]
+        return part if part is not None else value_at(view, (step,))[0]
 
     return read
 
 
-def told(view: Any, steps: Path) -> tuple[Any, Any]:
+def value_at(view: Any, steps: Path) -> tuple[Any, Any]:
     """What stands at the end of some steps into a view, and the object around it that says more, None without one.
 
     A view may tell a value together with what is to be known about it, as ``{"value": 80, "changes_at": …}``. Such an

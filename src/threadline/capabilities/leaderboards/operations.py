@@ -11,9 +11,9 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, is_kept, period_of
-from threadline.capabilities.leaderboards.past import Nearest, Past, everybody, score_of
 from threadline.capabilities.leaderboards.projection import NAME, plain
-from threadline.capabilities.leaderboards.refreshing import refresh
+from threadline.capabilities.leaderboards.recomputed import Nearest, RecomputedBoard, everybody, score_of
+from threadline.capabilities.leaderboards.refresh import refresh
 from threadline.capabilities.points.calendar import Calendar
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.operation import Context, Operation
@@ -121,10 +121,10 @@ class _Asked:
                 hint="run `threadline leaderboards-refresh` once",
             )
 
-    def past(self, *wanted: Nearest) -> Past:
+    def past(self, *wanted: Nearest) -> RecomputedBoard:
         """Everybody's scores of then."""
         scores = everybody(self.context, self.board, self.period, self.at, self.params.scope, self.calendar)
-        return Past(scores, *wanted)
+        return RecomputedBoard(scores, *wanted)
 
     def past_place(self, person: Person) -> Place | None:
         """The place that a person had then."""

@@ -62,17 +62,17 @@ def _react(watched: Sequence[BoardDefinition], recorded: Recorded, known: Policy
                 # From a clock that runs fast: it counts from its own time on.
                 return [Timer(key=TIMER, due_at=recorded.event.occurred_at + 1, unless_earlier=True)]
             looked.append(board)
-    return _told(looked, recorded, known)
+    return _emitted(looked, recorded, known)
 
 
-def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: PolicyView) -> list[Wish]:
+def _emitted(looked: Sequence[BoardDefinition], recorded: Recorded, known: PolicyView) -> list[Wish]:
     """The scores that are others now, as many as may be told at once, and when to look again."""
     wishes: list[Wish] = []
     most = emission_budget(known, LEADERBOARD_SCORED)
     again: list[int] = []
     for board in looked:
         found = measured(board, known.view(board.path[0]))
-        said = _said(board, found, known)
+        said = _changed_score(board, found, known)
         if said and len(wishes) == most:
             again.append(known.at)  # the rest have their turn at once, of another cause
             break
@@ -86,7 +86,7 @@ def _told(looked: Sequence[BoardDefinition], recorded: Recorded, known: PolicyVi
     return [*wishes, Timer(key=TIMER, due_at=min(again), unless_earlier=True)] if again else wishes
 
 
-def _said(board: BoardDefinition, found: Measured, known: PolicyView) -> dict[str, Any]:
+def _changed_score(board: BoardDefinition, found: Measured, known: PolicyView) -> dict[str, Any]:
     """What is to be told of a board; nothing if its score and its end are those that were told."""
     state: State = known[NAME]
     held = state["scores"].get(board.name)

@@ -82,11 +82,11 @@ class _Plan:
         event = recorded.event
         if event.type == IDENTIFY:
             traits = self.traits & event.properties.keys()
-            return sum(_word(state, trait, recorded, event.properties[trait]) for trait in traits) > 0
+            return sum(_keep_newest(state, trait, recorded, event.properties[trait]) for trait in traits) > 0
         if event.type in (TAG_ADDED, TAG_REMOVED):
             tag = event.properties.get("tag")
             told = isinstance(tag, str) and tag in self.tags
-            return told and _word(state, f"#{tag}", recorded, event.type == TAG_ADDED)
+            return told and _keep_newest(state, f"#{tag}", recorded, event.type == TAG_ADDED)
         if not is_trusted(event):
             return False
         if event.type in LEDGER:
@@ -154,7 +154,7 @@ def _last_score(one: list[Any], other: list[Any]) -> list[Any]:
     return max(one, other, key=lambda score: (score[TURN], score[AT], score[ID]))
 
 
-def _word(state: State, name: str, recorded: Recorded, value: Any) -> bool:
+def _keep_newest(state: State, name: str, recorded: Recorded, value: Any) -> bool:
     """Keep the newest word on a name; answers whether it puts the person elsewhere."""
     kept = state["words"].get(name)
     order = (recorded.event.occurred_at, recorded.id)

@@ -77,7 +77,10 @@ def _newest_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]
     dated = derivation.expires_at is not None
     unsure = derivation.confidence is not None and type(derivation.confidence) is not int
     single = derivation.value is not None
-    fields = [(name, None if of == "last" else _field_reader(of, place), place) for name, of, place in derivation.told]
+    fields = [
+        (name, None if of == "last" else _field_reader(of, place), place)
+        for name, of, place in derivation.cells_by_name
+    ]
 
     def read(piece: FactState) -> list[Claim]:
         words, tail = piece[WORDS], piece[TAIL]
@@ -89,11 +92,11 @@ def _newest_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]
             value = {}
             for name, field, place in fields:
                 value[name] = words[place] if field is None else field(piece)
-        told = words[-1 - dated] if unsure else None
+        confidence = words[-1 - dated] if unsure else None
         until = words[-1] if dated else None
         if expiry is not None:
             until = expiry(at, until)
-        return [Claim(strength, at, id, "", value, usual if told is None else told, until, ())]
+        return [Claim(strength, at, id, "", value, usual if confidence is None else confidence, until, ())]
 
     return read
 

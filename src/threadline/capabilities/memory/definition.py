@@ -302,7 +302,7 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(sorted({name for feed in self.feeds for name, _ in feed.constants}))
 
     @cached_property
-    def told(self) -> tuple[tuple[str, str, int], ...]:
+    def cells_by_name(self) -> tuple[tuple[str, str, int], ...]:
         """What a value that is a mapping holds, by name: name, how it is made, and its place among words or cells.
 
         A sum of money is told twice: as ``sums``, and under ``…_by_currency`` as ``amounts``.

@@ -17,6 +17,7 @@ from typing import Any
 from threadline.capabilities.memory.definition import CERTAINTY, TYPES, USER_DECLARED
 from threadline.capabilities.memory.derivation import FactDerivation
 from threadline.capabilities.memory.events import FACT_RESTORED
+from threadline.capabilities.memory.eviction import sort_out
 from threadline.capabilities.memory.fact_state import (
     CELLS,
     RESTORED,
@@ -32,7 +33,6 @@ from threadline.capabilities.memory.fact_state import (
 )
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, FactStates, State, hash_of
 from threadline.capabilities.memory.paths import SURELY_SHORT, Element, keep
-from threadline.capabilities.memory.sorting import sort_out
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import to_fixed

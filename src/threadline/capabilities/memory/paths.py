@@ -143,7 +143,7 @@ def renderer(template: Template, most: int = FACT_KEY_LENGTH_MAX) -> Callable[[E
         only = template[0].places.getter()
 
         def render_one(element: Element, event: Event) -> str | None:
-            word = _word(only(element, event))
+            word = _key_text(only(element, event))
             return word if 0 < len(word) <= most else None
 
         return render_one
@@ -156,7 +156,7 @@ def renderer(template: Template, most: int = FACT_KEY_LENGTH_MAX) -> Callable[[E
                 text += part
                 continue
             getter, slugged = part
-            word = _word(getter(element, event))
+            word = _key_text(getter(element, event))
             if slugged:
                 word = slug(word)
             if not word:
@@ -167,7 +167,7 @@ def renderer(template: Template, most: int = FACT_KEY_LENGTH_MAX) -> Callable[[E
     return render
 
 
-def _word(value: Any) -> str:
+def _key_text(value: Any) -> str:
     """A value as part of a key: a text without blanks around it or a whole number; empty for anything else."""
     if type(value) is str:
         return value.strip()

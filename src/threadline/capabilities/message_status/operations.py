@@ -128,7 +128,8 @@ def _refused(context: Context[WithRejected], params: MessageParams) -> list[Reje
         found += [
             rejected_view(entry)
             for _, entry in page
-            if params.source in ("", entry.source) and (entry.key in keys or params.message_id in _told(entry.payload))
+            if params.source in ("", entry.source)
+            and (entry.key in keys or params.message_id in _candidate_keys(entry.payload))
         ]
         if len(page) < _REJECTED_PAGE:
             break
@@ -136,7 +137,7 @@ def _refused(context: Context[WithRejected], params: MessageParams) -> list[Reje
     return found
 
 
-def _told(payload: Any) -> list[Any]:
+def _candidate_keys(payload: Any) -> list[Any]:
     # Entries of older versions have no key of their own: these are the names under which the wires tell theirs.
     return [payload.get(name) for name in ("key", "messageId", "id")] if isinstance(payload, dict) else []
 

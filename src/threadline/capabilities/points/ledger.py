@@ -33,7 +33,7 @@ State = dict[str, Any]
 ``flags``  kind/of -> when, of the newest anomalies
 ``streak`` the day on which the streaks were looked at last, and how long the longest was
 
-Of the limits it is a memory of what is near: what somebody has used of one is told by `used.py`, which asks the log
+Of the limits it remembers the last days: `limit_usage.py` tells how much of one is used, and asks the log
 about the rest.
 """
 
@@ -118,7 +118,7 @@ def newest(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
     return first
 
 
-def kept(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
+def entry_of(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
     """The entry of a number, ``first`` if there never was one; None where it may have been dropped as `newest` does."""
     found = table.get(str(number))
     if found is not None:

@@ -22,8 +22,8 @@ from threadline.capabilities.points.events import (
 )
 from threadline.capabilities.points.expiry import arm_expiry, await_next_expiry, expire, rearm_expiry, taken_by_operator
 from threadline.capabilities.points.ledger import State, is_jump, is_spike
+from threadline.capabilities.points.limit_usage import earned_in_hour, earned_on_day, is_cooling, is_flagged
 from threadline.capabilities.points.spending import answer_spend
-from threadline.capabilities.points.used import earned_in_hour, earned_on_day, is_cooling, is_flagged
 from threadline.kernel.event import CLAIMED_HISTORY, CLAMPED, Recorded
 from threadline.kernel.identity import SPLIT
 from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Wish, source_of

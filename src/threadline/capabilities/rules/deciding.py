@@ -13,7 +13,7 @@ from threadline.capabilities.rules.active_rules import ActiveRules, Ordered
 from threadline.capabilities.rules.body import Answer, Inputs, Outcome
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.events import DECISION_MADE
-from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, kept
+from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, shortened
 from threadline.capabilities.rules.templates import OUTPUT, Look
 from threadline.capabilities.rules.tracing import Traced
 from threadline.kernel.errors import InvalidValue
@@ -58,7 +58,7 @@ class Decided:
         """What was read, by conditions and by placeholders."""
         if type(self._answer) is Traced and not self._filled:
             return self._answer.inputs
-        return {name: kept(value) for name, value in {**self._answer.inputs, **self._filled}.items()}
+        return {name: shortened(value) for name, value in {**self._answer.inputs, **self._filled}.items()}
 
     @property
     def trace(self) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ def inputs_of(steps: Sequence[Step]) -> dict[str, Any]:
     return {field_name(step.field): step.actual for step in steps if step.matched is not None}
 
 
-def kept(value: Any) -> Any:
+def shortened(value: Any) -> Any:
     """A value as a decision keeps it: itself, or if it is long, the hash of its canonical JSON and how long that is."""
     if value is None or type(value) in (bool, int, float):
         return value
@@ -59,5 +59,5 @@ def plain_step(step: Step) -> dict[str, Any]:
     """A step of a trace as a decision keeps it, with every member, so that equal steps have equal forms."""
     return {
         "step": step.step, "field": step.field, "operator": step.operator, "expected": step.expected,
-        "actual": kept(step.actual), "matched": step.matched, "note": step.note,
+        "actual": shortened(step.actual), "matched": step.matched, "note": step.note,
     }  # fmt: skip

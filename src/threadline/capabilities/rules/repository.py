@@ -74,7 +74,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     by: str
 
 
-class Held(NamedTuple):
+class StoredHead(NamedTuple):
     """A head and the version of its item, 0 if there is none."""
 
     head: Head
@@ -91,10 +91,14 @@ def _where(context: Context[object], id: str) -> str:
     return f"{context.workspace}/{id}"
 
 
-def held(context: Context[WithStore], id: str) -> Held:
+def held(context: Context[WithStore], id: str) -> StoredHead:
     """The head of a rule; an empty one if nothing was ever written under this id."""
     item = context.engine.store.get([Key(HEAD, context.workspace, id)])[0]
-    return Held(Head(states=[]), 0) if item is None else Held(msgspec.json.decode(item.value, type=Head), item.version)
+    return (
+        StoredHead(Head(states=[]), 0)
+        if item is None
+        else StoredHead(msgspec.json.decode(item.value, type=Head), item.version)
+    )
 
 
 class Reads(WithDefinitionHistory, WithShared, WithStore, Protocol):
@@ -161,7 +165,7 @@ class _Change:
         self.head = head
         self.writes: list[Put | Delete] = []
 
-    def turn(self, to: State, version: int, note: str) -> None:
+    def put(self, to: State, version: int, note: str) -> None:
         """Put a version into a state."""
         self.head.states[version - 1] = to
         self.note(to, version, note)
@@ -219,7 +223,7 @@ def write(context: Context[Needs], id: str, content: dict[str, Any], expected: i
         attempt.head.name = rule.name
         key = Key(VERSION, _where(context, id), f"{newest + 1:08d}")
         attempt.writes.append(Put(key, msgspec.json.encode(made), 0))
-        attempt.turn("draft", newest + 1, "")
+        attempt.put("draft", newest + 1, "")
         return newest + 1, made, True
 
     return _changed(context, id, change)
@@ -257,7 +261,7 @@ def move(
             _activate(context, attempt, id, version, active)
         elif active == version:
             attempt.writes.append(Delete(Key(POLICY, context.workspace, RULE + id)))
-        attempt.turn(to, version, note)
+        attempt.put(to, version, note)
         return head
 
     return _changed(context, id, change)
@@ -268,7 +272,7 @@ def _activate(context: Context[Needs], attempt: _Change, id: str, version: int, 
         raise LimitExceeded(f"{RULES_MAX:,} rules are active, which is the limit; retire some first")
     rule = compiled(written(context, id, version).content)
     if active:
-        attempt.turn("retired", active, f"version {version} takes its place")
+        attempt.put("retired", active, f"version {version} takes its place")
     attempt.writes.append(Put(Key(POLICY, context.workspace, RULE + id), rule.canonical))
 
 

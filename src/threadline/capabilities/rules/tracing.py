@@ -15,7 +15,7 @@ import msgspec
 
 from threadline.capabilities.conditions import All, Node, Subject, Test
 from threadline.capabilities.conditions.compiling import Leaf, step_of
-from threadline.capabilities.rules.hashing import field_name, kept, plain_step
+from threadline.capabilities.rules.hashing import field_name, plain_step, shortened
 from threadline.kernel.canonical import canonical_json, format_number
 
 _decoded = msgspec.json.Decoder(dict[str, int]).decode
@@ -42,7 +42,7 @@ def held_of(value: Any) -> Held:
         return value, format_number(value), value
     if kind is str and len(value) < 200:
         return value, encode_basestring(value), value
-    short = kept(value)
+    short = shortened(value)
     return value, canonical_json(short).decode(), short
 
 

@@ -73,7 +73,7 @@ def compile_schema(schema: dict[str, Any], *, branches: bool) -> Problem:
                 return f"properties: they do not fit; of more than {VALUES_EXPLAINED_MAX} values it is not told where"
             validator.validate(properties)
         except jsonschema_rs.ValidationError as error:
-            return _told(error)
+            return _problem_text(error)
         except ValueError as error:
             return _cut(f"properties: they hold what JSON does not know: {error}", TEXT_LENGTH_MAX)
         raise AssertionError("what does not fit has a problem")
@@ -86,12 +86,12 @@ def _values(properties: dict[str, Any]) -> int:
 
 
 def _several(errors: Any) -> str:
-    told = "; ".join(_told(error) for error in islice(errors, PROBLEMS_TOLD_MAX))
+    told = "; ".join(_problem_text(error) for error in islice(errors, PROBLEMS_TOLD_MAX))
     more = sum(1 for _ in errors)
     return f"{told}; and {more} more" if more else told
 
 
-def _told(error: Any) -> str:
+def _problem_text(error: Any) -> str:
     place = f"properties{shown_place(tuple(error.instance_path))}"
     return f"{_cut(place, PLACE_LENGTH_MAX)}: {_cut(error.message, TEXT_LENGTH_MAX)}"
 

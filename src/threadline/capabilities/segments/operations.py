@@ -15,8 +15,8 @@ from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf, Next, Page
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
+from threadline.capabilities.segments.membership import Memberships, leaves_at, next_turn
 from threadline.capabilities.segments.projection import SEGMENTS, SHARDS, TABLE, partition
-from threadline.capabilities.segments.standing import Memberships, leaves_at, next_turn
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.limits import PAGE_ITEMS_MAX

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT, SEGMENTS_REFRESHED
+from threadline.capabilities.segments.membership import STEPS_MAX, Memberships, next_turn
 from threadline.capabilities.segments.projection import SEGMENTS, Kept, State, newest, since, version
-from threadline.capabilities.segments.standing import STEPS_MAX, Memberships, next_turn
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget

@@ -12,7 +12,7 @@ from threadline.capabilities.conditions import Where
 from threadline.capabilities.streaks import grants
 from threadline.capabilities.streaks.events import OURS
 from threadline.capabilities.streaks.plan import Columns, Plan, is_alone
-from threadline.capabilities.streaks.settling import settle_alone
+from threadline.capabilities.streaks.settled_days import settle_alone
 from threadline.capabilities.streaks.state import BLOCK, BLOCK_DAYS, EARLY, HEAD, LATE, State
 from threadline.capabilities.streaks.window import add
 from threadline.kernel.event import Recorded

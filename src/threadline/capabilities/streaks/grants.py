@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.streaks import days
+from threadline.capabilities.streaks import day_ranges
 from threadline.capabilities.streaks.civil import day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.events import (
@@ -81,7 +81,7 @@ def _add_amnesty(streaks: StreakSet, state: State, event: Event) -> None:
         amnesty = state[AMNESTY] = {}
     forgiven = amnesty.setdefault(streak, [])
     for day in range(first, last + 1):
-        days.add(forgiven, day)
+        day_ranges.add(forgiven, day)
 
 
 def _add_milestone(state: State, event: Event) -> None:

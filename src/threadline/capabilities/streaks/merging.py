@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from threadline.capabilities.streaks import days
+from threadline.capabilities.streaks import day_ranges
 from threadline.capabilities.streaks.definition import Tally
 from threadline.capabilities.streaks.grants import (
     AMNESTY,
@@ -22,7 +22,7 @@ from threadline.capabilities.streaks.grants import (
     UNDATED,
 )
 from threadline.capabilities.streaks.plan import Plan
-from threadline.capabilities.streaks.settling import forget_parts, recorded_parts, settle_before
+from threadline.capabilities.streaks.settled_days import forget_parts, recorded_parts, settle_before
 from threadline.capabilities.streaks.state import (
     BARE,
     BLOCK,
@@ -84,7 +84,7 @@ def _merge_heads(plan: Plan, one: State, other: State) -> list[Any] | None:
     bare = unnamed or BARE in one or BARE in other
     if not zones or (len(zones) == 1 and (not bare or zones == {plan.calendar.timezone})):
         recent = [*heads[0][RECENT]]
-        for day, at in days.pairs(heads[1][RECENT]):
+        for day, at in day_ranges.pairs(heads[1][RECENT]):
             touch(recent, day, at)
         firsts = [head[CHANGES][1] for head in heads if head[CHANGES]]
         if firsts:
@@ -161,7 +161,7 @@ def _records(flat: list[int]) -> Iterable[tuple[int, ...]]:
 
 
 def _sets_merger(tally: Tally) -> Any:
-    def merge_sets(one: list[days.Ranges], other: list[days.Ranges]) -> list[days.Ranges]:
+    def merge_sets(one: list[day_ranges.Ranges], other: list[day_ranges.Ranges]) -> list[day_ranges.Ranges]:
         late = slice(tally.levels)
         early = slice(tally.levels, None)
         return [*_merge_levels(one[late], other[late]), *_merge_levels(one[early], other[early])]
@@ -169,13 +169,13 @@ def _sets_merger(tally: Tally) -> Any:
     return merge_sets
 
 
-def _merge_levels(one: list[days.Ranges], other: list[days.Ranges]) -> list[days.Ranges]:
+def _merge_levels(one: list[day_ranges.Ranges], other: list[day_ranges.Ranges]) -> list[day_ranges.Ranges]:
     """Level n of both together: the numbers that lie in n sets or more, for each lies in as many as it has counted."""
     changes: Counter[int] = Counter()
     for ranges in (*one, *other):
         changes.update(ranges[::2])
         changes.subtract(last + 1 for last in ranges[1::2])
-    merged: list[days.Ranges] = [[] for _ in one]
+    merged: list[day_ranges.Ranges] = [[] for _ in one]
     depth = before = 0
     for number in sorted(changes):
         for level in merged[:depth]:
@@ -185,7 +185,7 @@ def _merge_levels(one: list[days.Ranges], other: list[days.Ranges]) -> list[days
                 level += (before, number - 1)
         depth, before = depth + changes[number], number
     for level in merged:
-        days.forget(level, merged[0][-1] - days.SPAN_MAX if merged[0] else 0)
+        day_ranges.forget(level, merged[0][-1] - day_ranges.SPAN_MAX if merged[0] else 0)
     return merged
 
 
@@ -198,7 +198,7 @@ def _merge_grants(one: Entries, other: Entries) -> Entries:
 
 def _merge_counts(one: list[int], other: list[int]) -> list[int]:
     counts: Counter[int] = Counter()
-    for when, count in (*days.pairs(one), *days.pairs(other)):
+    for when, count in (*day_ranges.pairs(one), *day_ranges.pairs(other)):
         counts[when] = min(counts[when] + count, FREEZES_OF_EVENT_MAX)
     return [number for each in sorted(counts.items())[-GRANTS_MAX:] for number in each]
 
@@ -207,9 +207,9 @@ def _merge_amnesty(one: Entries, other: Entries) -> Entries:
     return merge_entries(one, other, _merge_days)
 
 
-def _merge_days(one: days.Ranges, other: days.Ranges) -> days.Ranges:
-    merged = days.union(days.pairs(one), days.pairs(other))
-    days.forget(merged, merged[-1] - days.SPAN_MAX)
+def _merge_days(one: day_ranges.Ranges, other: day_ranges.Ranges) -> day_ranges.Ranges:
+    merged = day_ranges.union(day_ranges.pairs(one), day_ranges.pairs(other))
+    day_ranges.forget(merged, merged[-1] - day_ranges.SPAN_MAX)
     return merged
 
 

@@ -13,8 +13,8 @@ from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
-from threadline.capabilities.streaks.dating import dated_window, day_records, days_of
 from threadline.capabilities.streaks.definition import StreakSet
+from threadline.capabilities.streaks.event_days import dated_window, day_records, days_of
 from threadline.capabilities.streaks.plan import Plan, is_alone
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import State

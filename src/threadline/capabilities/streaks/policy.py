@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from threadline.capabilities.streaks.civil import date_of, days_left_out
-from threadline.capabilities.streaks.days import pairs
+from threadline.capabilities.streaks.day_ranges import pairs
 from threadline.capabilities.streaks.definition import Streak, StreakSet
 from threadline.capabilities.streaks.events import (
     STREAK_AMNESTY_GRANTED,
@@ -52,7 +52,9 @@ def policy(streaks: StreakSet) -> Policy:
 def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event = recorded.event
     if event.type in _LENGTHENING:
-        return _told(watched, [wish for each in watched for wish in _reached(each.streak, known, event)], known)
+        return _within_budget(
+            watched, [wish for each in watched for wish in _reached(each.streak, known, event)], known
+        )
     state: State = known[NAME]
     wishes: list[Wish] = []
     travels = len(state.get(NAMED, ())) > 1
@@ -63,10 +65,10 @@ def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known
         for each in watched:
             if each.may_have_reached(life, known.at):
                 wishes += _reached(each.streak, known, event)
-    return _told(watched, wishes, known)
+    return _within_budget(watched, wishes, known)
 
 
-def _told(watched: Sequence[Watched], wishes: list[Wish], known: PolicyView) -> Sequence[Wish]:
+def _within_budget(watched: Sequence[Watched], wishes: list[Wish], known: PolicyView) -> Sequence[Wish]:
     """As much as may be told at once, and a timer for the rest, or for the next event that lies ahead of the clock:
     with what has come since, it may reach a milestone that it did not reach when it became known."""
     again = known.ahead() if watched else None

@@ -13,13 +13,13 @@ from threadline.capabilities.streaks.civil import (
     local_day,
     period_of,
 )
-from threadline.capabilities.streaks.course import RUNS_SHOWN, Course, Run, Walk, run_course
-from threadline.capabilities.streaks.dating import dated_window, sets_of_life
-from threadline.capabilities.streaks.days import Ranges, holds, pairs, union
+from threadline.capabilities.streaks.day_ranges import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
-from threadline.capabilities.streaks.done import reckon_done
+from threadline.capabilities.streaks.event_days import dated_window, sets_of_life
 from threadline.capabilities.streaks.grants import AMNESTY, FREEZES, MILESTONES, UNDATED
+from threadline.capabilities.streaks.periods_done import reckon_done
 from threadline.capabilities.streaks.plan import Plan
+from threadline.capabilities.streaks.runs import RUNS_SHOWN, Course, Run, Walk, run_course
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.whereabouts import Journey
 from threadline.kernel.event import Recorded

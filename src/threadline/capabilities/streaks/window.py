@@ -9,7 +9,7 @@ from typing import Any
 
 from threadline.capabilities.streaks.civil import day_offset, offset
 from threadline.capabilities.streaks.plan import Columns, Plan
-from threadline.capabilities.streaks.settling import settle_before
+from threadline.capabilities.streaks.settled_days import settle_before
 from threadline.capabilities.streaks.state import (
     BARE,
     BLOCK,

@@ -15,7 +15,7 @@ from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import rule_of_json
 from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.segments.definition import Segment, read_segments
-from threadline.capabilities.segments.standing import Memberships
+from threadline.capabilities.segments.membership import Memberships
 from threadline.capabilities.whatif.evaluator import RulesEvaluator
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue
@@ -152,11 +152,11 @@ def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:
 
 def fingerprint(parts: Mapping[str, Any], *sides: Candidate) -> str:
     """A hash of what is asked and of both sides: whoever goes on later goes on with the same."""
-    said = {**parts, "sides": [list(_told(side)) for side in sides]}
+    said = {**parts, "sides": [list(_fingerprinted(side)) for side in sides]}
     return hashlib.sha256(canonical_json(said)).hexdigest()
 
 
-def _told(side: Candidate) -> Iterator[Any]:
+def _fingerprinted(side: Candidate) -> Iterator[Any]:
     yield side.catalogue.layout
     yield [rule.content for rule in side.active.rules.values()]
     yield [each.content for each in side.active.sets.values()]

@@ -146,8 +146,8 @@ class Tally:
         for rule in said:
             was, becomes = old.get(rule), new.get(rule)
             count = self._rule(rule)
-            self._said(0, count.old, was)
-            self._said(1, count.new, becomes)
+            self._count_status(0, count.old, was)
+            self._count_status(1, count.new, becomes)
             if is_error(becomes):
                 counts.errors += 1
                 count.errors += 1
@@ -163,7 +163,7 @@ class Tally:
         # A recorded decision may be of a rule that is in neither variant any more.
         return len(asked) - len(asked & said.keys())
 
-    def _said(self, side: int, statuses: dict[str, int], verdict: Any) -> None:
+    def _count_status(self, side: int, statuses: dict[str, int], verdict: Any) -> None:
         if status_of(verdict) == NO_MATCH:
             return
         statuses[verdict.status] = statuses.get(verdict.status, 0) + 1

@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Page
-from threadline.capabilities.whatif import saving
-from threadline.capabilities.whatif.saving import Saved
+from threadline.capabilities.whatif import saved_results
+from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Asked, Needs, Simulation, prepare
 from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, State, WhatIfView, about, view
 from threadline.kernel.errors import NotFound
@@ -55,7 +55,7 @@ def keep(context: Context[WithStore], simulation: Simulation, note: str) -> None
     people = counts.people + counts.failed
     plain = msgspec.to_builtins(view(simulation, "done", people, 0, saved=True))
     kept = Saved(id=simulation.id, at=context.now, by=context.source, note=note, about=about(simulation), view=plain)
-    saving.save(context, kept)
+    saved_results.save(context, kept)
 
 
 def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
@@ -101,7 +101,7 @@ def _find(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
     try:
         return _shown(context.engine.simulations.find(context.workspace, params.id))
     except NotFound:
-        return msgspec.convert(saving.saved(context, params.id).view, WhatIfView)
+        return msgspec.convert(saved_results.saved(context, params.id).view, WhatIfView)
 
 
 STATUS = Operation(
@@ -180,7 +180,7 @@ class SavedPage(msgspec.Struct, kw_only=True):
 
 
 def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
-    kept = saving.all_saved(context, params.cursor, params.limit)
+    kept = saved_results.all_saved(context, params.cursor, params.limit)
     return SavedPage(
         running=[_line(_shown(each)) for each in context.engine.simulations.of(context.workspace)],
         saved=[_kept_line(each) for each in kept],
@@ -256,7 +256,9 @@ _RANGE = ("people", "types")
 
 
 def _compare(context: Context[WithStore], params: CompareParams) -> Comparison:
-    one, other = (msgspec.convert(saving.saved(context, id).view, WhatIfView) for id in (params.one, params.other))
+    one, other = (
+        msgspec.convert(saved_results.saved(context, id).view, WhatIfView) for id in (params.one, params.other)
+    )
     ranges = [
         (shown.start, shown.stop, [sorted(shown.asked.get(name, ())) for name in _RANGE]) for shown in (one, other)
     ]

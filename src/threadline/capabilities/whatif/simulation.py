@@ -14,7 +14,7 @@ from threadline.capabilities.whatif import candidate
 from threadline.capabilities.whatif.candidate import Candidate
 from threadline.capabilities.whatif.comparison import Counts, Tally
 from threadline.capabilities.whatif.evaluator import recorded_decision
-from threadline.capabilities.whatif.replaying import emitted, replayed
+from threadline.capabilities.whatif.replayed_policies import emitted, replayed
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import (

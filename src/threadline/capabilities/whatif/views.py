@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.whatif.comparison import Counts
-from threadline.capabilities.whatif.diffing import differences
-from threadline.capabilities.whatif.saving import About
+from threadline.capabilities.whatif.diff import differences
+from threadline.capabilities.whatif.saved_results import About
 from threadline.capabilities.whatif.simulation import Simulation
 
 State = Literal["running", "done", "cancelled", "failed"]

@@ -16,25 +16,25 @@ class EngineAccess(Protocol):
 
     @property
     def store(self) -> Store:
-        """Where they wait."""
+        """The store that effects and timers wait in."""
         ...
 
     @property
     def catalogue(self) -> Catalogue:
-        """The destinations that are declared."""
+        """The declared destinations."""
         ...
 
     @property
     def clock(self) -> Clock:
-        """What is due."""
+        """The clock that decides what is due."""
         ...
 
     @property
     def recorder(self) -> Recorder:
-        """Where the outcome of each is recorded."""
+        """Records the outcomes."""
         ...
 
     @property
     def reader(self) -> PersonReader:
-        """Whose each is."""
+        """Finds the person of each."""
         ...

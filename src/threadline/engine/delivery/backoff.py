@@ -1,4 +1,4 @@
-"""What is due and cannot be settled here is left alone, longer each time: what waits behind it must have its turn."""
+"""Due items that cannot be settled here are skipped for a while, longer each time, so that others get through."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from threadline.kernel.time import SECOND, Clock
 
 _RESTING_MAX = 10_000
 _PAGE = 100
-"""Items that are read at a time where some may rest: who looks for one must not read a thousand one by one."""
+"""Items read at a time where some are skipped: looking for one must not read a thousand one by one."""
 
 
 class _Rest(NamedTuple):
-    """How long something that is due is left alone, and how often it was."""
+    """Until when an item is skipped, and how often it was."""
 
     until: int
     times: int
 
 
 class Backoff:
-    """Reads what is due, but for what rests. Not thread-safe: each thread has its own."""
+    """Reads due items, except those being skipped. Not thread-safe: each thread has its own."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -30,7 +30,7 @@ class Backoff:
         self._rests: dict[Key, _Rest] = {}
 
     def due(self, table: str, partition: str, limit: int) -> list[Item]:
-        """A page of what is due and does not rest."""
+        """A page of due items that are not skipped."""
         now, start = self._clock(), ""
         found: list[Item] = []
         page = max(limit, _PAGE) if self._rests else limit
@@ -43,7 +43,7 @@ class Backoff:
         return found[:limit]
 
     def rest(self, item: Item) -> int:
-        """Leave something alone; answers how often it has been."""
+        """Skip an item for a while; returns how often it has been skipped."""
         before = self._rests.get(item.key)
         times = 0 if before is None else before.times
         if len(self._rests) >= _RESTING_MAX:

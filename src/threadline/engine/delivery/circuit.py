@@ -85,7 +85,7 @@ def _read(item: Item) -> CircuitState:
 
 
 def lanes_to_work(store: Store, lanes: Mapping[str, Lane]) -> list[Lane]:
-    """The declared lanes, and those that once were: what still waits in them must not wait for ever."""
+    """The declared lanes, and former ones: effects still in them must not wait for ever."""
     known = circuits(store)
     for name in lanes.keys() - known.keys():
         change_circuit(store, name, CircuitState(), 0)
@@ -104,7 +104,7 @@ def lane_states(store: Store, lanes: Mapping[str, Lane]) -> list[LaneState]:
 
 
 def stop_lane(store: Store, clock: Clock, lanes: Mapping[str, Lane], name: str, why: str) -> bool:
-    """Send nothing there any more; whether that changes anything. What is due there is parked."""
+    """Stop sending there; whether that changes anything. What is due there becomes a dead letter."""
     if name not in lanes:
         raise NotFound(f"nothing is sent to {name!r}: it is not declared")
     if circuit_of(store, name).state.stopped_at:
@@ -114,7 +114,7 @@ def stop_lane(store: Store, clock: Clock, lanes: Mapping[str, Lane], name: str, 
 
 
 def start_lane(store: Store, lanes: Mapping[str, Lane], name: str) -> bool:
-    """Send there again, at once; whether that changes anything. What was parked meanwhile waits to be driven again."""
+    """Resume sending there at once; whether that changes anything. Dead letters of the meantime wait to be redriven."""
     if name not in lanes:
         raise NotFound(f"nothing is sent to {name!r}: it is not declared")
     if circuit_of(store, name).state == CircuitState():

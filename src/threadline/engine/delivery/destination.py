@@ -1,4 +1,4 @@
-"""Lanes at work: a queue is worked off, left alone while its destination fails, stopped when that wants no more."""
+"""One destination: its queue is sent, backs off while the destination fails, and stops when it is gone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger("threadline.work")
 
 
 class DestinationWorker:
-    """Works on one lane, in a thread of its own while something is due in it."""
+    """Sends the queue of one destination, in a thread of its own while something is due."""
 
     def __init__(
         self, engine: EngineAccess, senders: Mapping[str, Sender], lane: Lane, leases: Leases, page: int
@@ -36,19 +36,19 @@ class DestinationWorker:
         self._outbox = Outbox(engine, senders, lane)
         self._backoff = Backoff(engine.store, engine.clock)
         self._looked_at = ""
-        """While the place is left alone: up to where it was looked for what has grown too old."""
+        """During a back-off: how far the queue was searched for effects that are too old."""
         self._circuit = Circuit(lane, engine.clock)
         self._thread: threading.Thread | None = None
 
     def start(self, stopping: threading.Event) -> None:
-        """Work until nothing is due, beside the caller; nothing happens if that is so, or if it works already."""
+        """Start the thread if something is due and it is not running; it ends when nothing is due."""
         if (self._thread is None or not self._thread.is_alive()) and self._backoff.due(*self._where, 1):
             name = f"threadline-lane-{self._lane.name}"
             self._thread = threading.Thread(target=self._run, args=(stopping,), name=name, daemon=True)
             self._thread.start()
 
     def finish(self) -> None:
-        """Wait for what is being sent, and give the lease back."""
+        """Wait for the effects being sent, and give the lease back."""
         if self._thread is not None:
             self._thread.join()
         self._outbox.close()
@@ -56,7 +56,7 @@ class DestinationWorker:
 
     def _run(self, stopping: threading.Event) -> None:
         try:
-            while not stopping.is_set() and self.turn(stopping):
+            while not stopping.is_set() and self.send_due(stopping):
                 pass
         except Unavailable as error:  # what is due stays due; a store that is full or away now may not be in a while
             log.warning("what is due in lane %s waits for the store: %s", self._lane.name, error)
@@ -65,8 +65,8 @@ class DestinationWorker:
             log.exception("lane %s failed; it goes on in a while", self._lane.name)
             stopping.wait(FAILED_SECONDS)
 
-    def turn(self, stopping: threading.Event) -> int:
-        """Work off what is due now, at most a page; answers how many effects were settled."""
+    def send_due(self, stopping: threading.Event) -> int:
+        """Send what is due now, at most a page; returns how many effects were settled."""
         due = self._sendable(self._backoff.due(*self._where, self._page))
         check = self._leases.acquire(self._lease) if due else None
         if check is None:
@@ -77,19 +77,19 @@ class DestinationWorker:
         now = self._engine.clock()
         if stored.state.rest_until > now:
             return self._give_up(self._too_old(now), check, "given up on while the place was left alone")
-        # After a rest a single one is sent, to see whether the place is well.
+        # After a back-off one effect is sent, to test whether the destination is well.
         at_once = 1 if stored.state.rests else self._lane.at_once
         settled = 0
         for start in range(0, len(due), at_once):
             check = None if stopping.is_set() else self._leases.acquire(self._lease)
             if check is None or (start and circuit_of(self._engine.store, self._lane.name) != stored):
-                break  # somebody has stopped it, or started it again
+                break  # an operator has stopped or started it meanwhile
             sent = self._outbox.send(due[start : start + at_once], check)
             settled += sent.settled
             self._rest(sent.unable)
             circuit = self._circuit.after(stored.state, sent.outcomes)
             if circuit != stored.state:
-                # If it is refused, somebody else has changed it, and that is read before anything else is sent.
+                # If refused, another process has changed it: its state is read before anything else is sent.
                 change_circuit(self._engine.store, self._lane.name, circuit, stored.version, check)
                 break
         return settled
@@ -103,14 +103,14 @@ class DestinationWorker:
         return "/".join(self._where)
 
     def _sendable(self, due: Sequence[Item]) -> list[Item]:
-        """Those that have a sender here; for the others no lease is taken, which a process that has it needs."""
+        """The items that have a sender here. For others no lease is taken: a process that has the sender needs it."""
         self._rest([item for item in due if not self._outbox.has_sender(item)])
         return [item for item in due if self._outbox.has_sender(item)]
 
     def _too_old(self, now: int) -> list[Item]:
-        """What is to be given up on, of one page; the next turn looks at the page behind it.
+        """The effects of one page that are too old; the next call continues with the next page.
 
-        What was tried is due later than what never was: the oldest need not stand in front.
+        An effect that was tried is due later than one that never was: the oldest need not come first.
         """
         if self._lane.give_up_seconds is None:
             return []

@@ -55,7 +55,7 @@ class Dispatcher:
 
     def run_once(self) -> int:
         """Carry out what is due now, at most a page per shard and lane; returns how many items were settled."""
-        return self._work_shards() + sum(lane.turn(_NEVER) for lane in self._all_lanes())
+        return self._work_shards() + sum(lane.send_due(_NEVER) for lane in self._all_lanes())
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
         """Work until told to stop; between rounds with nothing due it sleeps ``idle_seconds``.

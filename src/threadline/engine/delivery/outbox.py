@@ -35,19 +35,19 @@ class Able(NamedTuple):
 
 
 def left_of(items: Sequence[Item], able: Sequence[Able]) -> list[Item]:
-    """The items that are of none of these."""
+    """The items that belong to none of these."""
     keys = {each.one.item.key for each in able}
     return [item for item in items if item.key not in keys]
 
 
 class Sent(NamedTuple):
-    """What came of sending some."""
+    """The result of sending some effects."""
 
     settled: int
-    """How many are off the table, or wait for their next attempt."""
+    """How many are done, dead letters, or due again."""
     outcomes: list[Outcome]
     unable: list[Item]
-    """Those that were not sent: they have no sender here, or nobody has their thread."""
+    """Not sent: no sender for them in this process, or no person has their thread."""
 
 
 class Outbox:
@@ -60,7 +60,7 @@ class Outbox:
         self._threads = ThreadPoolExecutor(lane.at_once, f"threadline-{lane.name}") if lane.at_once > 1 else None
 
     def able(self, items: Sequence[Item]) -> list[Able]:
-        """Those that can be settled: somebody has their thread."""
+        """The effects whose thread has a person, so that their outcome can be recorded."""
         found = []
         for one in map(pending_effect, items):
             identifier = identifier_of(self._engine.reader, one.thread)
@@ -85,8 +85,8 @@ class Outbox:
     def settle(self, done: Sequence[tuple[Able, Outcome]], check: Check) -> int:
         """Record outcomes, each in the commit that takes its effect off the table; answers how many are.
 
-        An effect whose outcome the person's thread cannot take is parked without it: were it left, it would be sent
-        again and again.
+        An effect whose outcome cannot be recorded becomes a dead letter without it: left in the outbox, it would be
+        sent again and again.
         """
         settled = settle(self._engine.recorder, [self._request(each, outcome, check) for each, outcome in done])
         batches = [self._unrecorded(*done[place], why, check) for place, why in settled.unfit]
@@ -121,15 +121,15 @@ class Outbox:
     def _unrecorded(self, able: Able, outcome: Outcome, why: str, check: Check) -> Batch:
         one = able.one
         why = f"what came of it could not be recorded: {why}"
-        log.error("effect %s of workspace %s is parked: %s", one.id, one.workspace, why)
-        told = {"outcome": outcome.type, **outcome.properties}
+        log.error("effect %s of workspace %s is a dead letter: %s", one.id, one.workspace, why)
+        last = {"outcome": outcome.type, **outcome.properties}
         gone = Delete(one.item.key, one.item.version)
         noted = Put(unrecorded_key(one.workspace, one.id), b"-")
-        kept = dead_letter_put(one, self.lane.name, why, told, self._engine.clock())
-        return Batch(writes=[gone, kept, noted, check])
+        dead_letter = dead_letter_put(one, self.lane.name, why, last, self._engine.clock())
+        return Batch(writes=[gone, dead_letter, noted, check])
 
     def _fate(self, one: PendingEffect, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
-        """The type of the event, what is told beside the outcome, and what is written."""
+        """The type of the event, its further properties, and the writes."""
         if outcome.retry_after_seconds is None and not outcome.parked:
             return outcome.type, {}, ()
         tried = one._replace(attempts=one.attempts + 1)
@@ -142,9 +142,9 @@ class Outbox:
 
 
 def _writable(outcome: Outcome) -> Outcome:
-    """The outcome; one that no store could hold says as text, cut, what the sender told.
+    """The outcome; where no store could hold it, its text, cut.
 
-    It must be settled like any other: were it lost on the way, its effect would be sent again and again.
+    It must be settled like any other: were it lost, its effect would be sent again and again.
     """
     try:
         if len(pack((outcome.type, outcome.properties, outcome.parked))) <= LOGGED_EVENT_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""What came of timers and effects: events of Threadline's own, committed with what they take off the table."""
+"""Outcomes of timers and effects: events of Threadline's own, in the commit that removes the item."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETR
 from threadline.kernel.store import Batch, Key, Store
 
 DISPATCH = "threadline.dispatch"
-"""The source of what comes of timers and effects."""
+"""The source of these events."""
 _KNOWN = ("duplicate", "conflict")
 _WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
 
@@ -28,16 +28,16 @@ def identifier_of(reader: PersonReader, thread: str) -> Identifier | None:
 
 
 class Settled(NamedTuple):
-    """What became of items that were due."""
+    """The result of settling due items."""
 
     done: int
-    """How many are off the table."""
+    """How many items are removed."""
     unfit: list[tuple[int, str]]
     """Which of the requests cannot be recorded, now or at the next attempt, and why. Their items are still there."""
 
 
 def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
-    """Record what came of items that were due, each in the commit that takes its item off the table."""
+    """Record the outcomes of due items, each in the commit that removes its item."""
     receipts = recorder.record_requests(requests)
     # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
     again = [each for each, receipt in zip(requests, receipts, strict=True) if receipt.status in _KNOWN]
@@ -51,7 +51,7 @@ def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
 
 
 def internal(workspace: str, identifier: Identifier, type: str, key: str, at: int, properties: dict[str, Any]) -> Event:
-    """An event that the dispatcher tells."""
+    """An event that the dispatcher records."""
     return Event(
         type=type,
         identifiers=(identifier,),
@@ -65,7 +65,7 @@ def internal(workspace: str, identifier: Identifier, type: str, key: str, at: in
 
 
 def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
-    """The effect of an id that was wished for at an instant, to be sent at once; ``lanes`` are those declared."""
+    """The effect of an id that was emitted at an instant, to be sent at once; ``lanes`` are those declared."""
     outcomes: list[Recorded] = []
     while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
         outcomes.append(unpack_event(entry))

@@ -158,7 +158,7 @@ def pack_person(person: Person, catalogue: Catalogue) -> bytes:
 def _pack_whole(person: Person, catalogue: Catalogue, states: Any) -> bytes:
     fields = (*_fields(person), catalogue.layout, states)
     if person.provisional is not None:
-        packed = pack((*fields, person.provisional.kept()))
+        packed = pack((*fields, person.provisional.to_pack()))
         if len(packed) <= VALUE_BYTES_MAX:
             return packed
     return pack(fields)

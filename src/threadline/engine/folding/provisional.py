@@ -70,7 +70,7 @@ class ProvisionalStates:
         then.advance(instant, happened, only)
         return then.states
 
-    def kept(self) -> tuple[Any, ...]:
+    def to_pack(self) -> tuple[Any, ...]:
         """As it is packed beside a person's states."""
         return self.latest, self.until, self.states.to_pack()
 

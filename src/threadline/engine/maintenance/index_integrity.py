@@ -85,7 +85,7 @@ class RowCheck:
 
     def _look_for_marks(self) -> None:
         # They are written with their event, and stay: what is not there by now was lost.
-        held = self._held(list(self._marks))
+        held = self._stored(list(self._marks))
         for key, (projection, value) in self._marks.items():
             if held.get(key) != value:
                 said = "says something else" if key in held else "is missing"
@@ -96,7 +96,7 @@ class RowCheck:
         """Look for the rows of these people, whose states are those of their items, or better."""
         self._look_for_marks()
         wanted = [self._rows(person) for _, person in people]
-        held = self._held([key for rows in wanted for key in rows])
+        held = self._stored([key for rows in wanted for key in rows])
         for (item, _), rows in zip(people, wanted, strict=True):
             wrong = [key for key, value in rows.items() if held.get(key) != value]
             self._found += sum(key in held for key in rows)
@@ -111,7 +111,7 @@ class RowCheck:
         # A join or a split that came in between would have written it.
         return _fault("", key, f"is missing, and does not lead to {item.key.partition}", mending=_one(key, value, 0))
 
-    def told(self) -> tuple[int, list[RowFault]]:
+    def result(self) -> tuple[int, list[RowFault]]:
         """How many rows that are asked for are there, and what is amiss, since it was told last."""
         told = self._found, self._faults
         self._found, self._faults = 0, []
@@ -150,7 +150,7 @@ class RowCheck:
         threads = {thread_key(thread): person.id.encode() for thread in person.heads}
         return index_rows(person, self._catalogue, self._checked) | threads
 
-    def _held(self, keys: Sequence[Key]) -> dict[Key, bytes]:
+    def _stored(self, keys: Sequence[Key]) -> dict[Key, bytes]:
         return {item.key: item.value for item in self._store.get(keys) if item is not None}
 
     def _name(self, key: Key) -> str:

@@ -258,8 +258,8 @@ class Move:
     def verified(self) -> Moved | None:
         """Compare the whole logs and what both stores know of everybody. None if the source's log has gone on since.
         Raises `Conflict` if they differ."""
-        ours = fingerprint(self._told("events verified", map(_entry_bytes, feed_pages(self.source))))
-        theirs = fingerprint(self._told("events verified", map(_entry_bytes, self._copied(ours.number))))
+        ours = fingerprint(self._with_progress("events verified", map(_entry_bytes, feed_pages(self.source))))
+        theirs = fingerprint(self._with_progress("events verified", map(_entry_bytes, self._copied(ours.number))))
         dumps = [self._dumped(store) for store in (self.source, self.target)]
         if ours != theirs or dumps[0] != dumps[1]:
             if self._goes_on(ours.number):
@@ -275,7 +275,9 @@ class Move:
     def _dumped(self, store: Store) -> Fingerprint:
         """The canonical dump; of nothing where people name events that have not been copied."""
         try:
-            return fingerprint(self._told("lines verified", map(str.encode, dump_lines(store, self.catalogue))))
+            return fingerprint(
+                self._with_progress("lines verified", map(str.encode, dump_lines(store, self.catalogue)))
+            )
         except StoreDamaged:
             if store is self.source:
                 raise
@@ -312,7 +314,7 @@ class Move:
             rounds -= 1
             Event().wait(SETTLING_SECONDS)
 
-    def _told(self, what: str, contents: Iterable[bytes]) -> Iterator[bytes]:
+    def _with_progress(self, what: str, contents: Iterable[bytes]) -> Iterator[bytes]:
         for number, content in enumerate(contents, 1):
             yield content
             if number % _PAGE == 0:

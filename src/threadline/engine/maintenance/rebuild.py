@@ -137,10 +137,10 @@ def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iter
         if one.fresh is not None:
             differing.append((one.item, one.fresh))
         if people == CHUNK_PEOPLE:
-            yield Chunk(people, events, differing, *check.told())
+            yield Chunk(people, events, differing, *check.result())
             people, events, differing = 0, 0, []
     if people:
-        yield Chunk(people, events, differing, *check.told())
+        yield Chunk(people, events, differing, *check.result())
 
 
 def refold_shard(

@@ -188,7 +188,7 @@ class IdentityHistory:
         found: dict[tuple[str, str, str], _Change] = {}
         todo = [self._person]
         while todo:
-            for told in self._told(todo.pop()):
+            for told in self._events_of(todo.pop()):
                 change = _Change(told, told.recorded_at)
                 # Both people tell of a split.
                 found.setdefault((told.event.type, told.cause, change.moved), change)
@@ -203,7 +203,7 @@ class IdentityHistory:
         changes = [each._replace(known_at=known.get(each.recorded.cause, each.known_at)) for each in found.values()]
         return sorted(changes, key=lambda change: (change.recorded.recorded_at, change.recorded.sequence))
 
-    def _told(self, person: Person) -> Iterator[Recorded]:
+    def _events_of(self, person: Person) -> Iterator[Recorded]:
         for thread, head in person.heads.items():
             for entry in event_pages(self._store, thread, _CHANGES):
                 if entry.sequence <= head:

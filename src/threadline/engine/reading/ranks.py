@@ -84,7 +84,7 @@ class Ranks:
     def counted(self, board: Board, score: int, now: int, *, expiring: bool) -> Counted:
         """How many have more than a score, and how many there are. The first time it reads the whole board."""
         asked_at = self.clock()
-        counts = self._held(board)
+        counts = self._cached(board)
         if counts is None or self._age(counts, asked_at) > 1:
             counts = self._read_once(board, expiring, asked_at)
         elif self._age(counts, asked_at) > RENEWED_FROM:
@@ -122,7 +122,7 @@ class Ranks:
                 if counts is not None:
                     counts.note(write.key.partition, write.key.sort, count)
 
-    def _held(self, board: Board) -> _Counts | None:
+    def _cached(self, board: Board) -> _Counts | None:
         with self._lock:
             counts = self._counts.pop(board, None)
             if counts is not None:
@@ -135,7 +135,7 @@ class Ranks:
 
     def _read_once(self, board: Board, expiring: bool, asked_at: int) -> _Counts:
         with self._reading:
-            counts = self._held(board)  # another thread may have read it meanwhile
+            counts = self._cached(board)  # another thread may have read it meanwhile
             if counts is None or self._age(counts, asked_at) > 1:
                 counts = _Counts(board, expiring, self.clock())
                 with self._lock:

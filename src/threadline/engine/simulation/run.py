@@ -187,7 +187,7 @@ class _PersonSimulation:
         there = self._simulated(new, events)
         self._cuts = there.cuts
         if simulation.recorded_decision is not None:
-            return _as_far_as_asked(_paired(self._told(events), there.decided), events, new)
+            return _as_far_as_asked(_paired(self._recorded_decisions(events), there.decided), events, new)
         here = self._simulated(old, events)
         if simulation.endings is not None:
             ends = []
@@ -197,7 +197,7 @@ class _PersonSimulation:
             self._ends = (ends[0], ends[1])
         return _paired(here.decided, there.decided)
 
-    def _told(self, events: Sequence[Recorded]) -> list[Decided]:
+    def _recorded_decisions(self, events: Sequence[Recorded]) -> list[Decided]:
         """What was recorded, as if it were decided now."""
         assert self._simulation.recorded_decision is not None
         found: dict[str, dict[str, Any]] = {}

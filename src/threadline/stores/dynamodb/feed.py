@@ -27,7 +27,7 @@ class _Cursor(NamedTuple):
 
     position: str = ""
     number: int = 0
-    told: int = 0
+    events: int = 0
 
 
 class _Announced(NamedTuple):
@@ -93,7 +93,7 @@ class Feed:
             pages = self._pages([key for batch in some for key in batch.keys])
             for batch in some:
                 numbered = sorted((one for key in batch.keys for one in pages.get(key, ())), key=lambda one: one[0])
-                known = cursor.told if batch[:2] == cursor[:2] else 0
+                known = cursor.events if batch[:2] == cursor[:2] else 0
                 entries += [
                     FeedEntry(_after(batch, count, len(numbered)), entry)
                     for count, (_, entry) in enumerate(numbered, 1)

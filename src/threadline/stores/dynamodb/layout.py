@@ -3,7 +3,7 @@
 | pk                       | sk                                   | item |
 |--------------------------|--------------------------------------|------|
 | ``i`` table NUL partition| sort                                 | an item of the port |
-| ``f`` table NUL partition| sort                                 | its frame, if it has one; see `dynamodb_frames.py` |
+| ``f`` table NUL partition| sort                                 | its frame, if it has one; see `frames.py` |
 | ``t`` thread             | occurred ``.`` position ``.`` place  | a page: events of one thread from one batch |
 | ``e`` event id           | ``-``                                | where an event is, and its digest; unique |
 | ``j`` shard              | position                             | the journal: which pages a call is about to commit |

@@ -71,11 +71,11 @@ def copy_database(source: Connection, target: Connection, pages: int, told: Call
 def watch_wal(db: Connection, note: Callable[[int], None]) -> None:
     """Tell ``note`` after each commit how many pages the write-ahead log has."""
 
-    def told(_: Connection, __: str, pages: int) -> int:
+    def on_commit(_: Connection, __: str, pages: int) -> int:
         note(pages)
         return apsw.SQLITE_OK
 
-    db.set_wal_hook(told)
+    db.set_wal_hook(on_commit)
 
 
 def asking(db: Connection) -> Ask:

@@ -91,7 +91,7 @@ def _definitions(session: Session, settings: Settings) -> Iterator[Finding]:
         alone = {"store": "memory:", "definitions": str(file or ""), "cache": ""}
         engine = session.composition.open_engine(load(alone, onto=settings), False)
     except ThreadlineError as error:
-        yield Finding(DEFINITIONS, "fault", _told(error))
+        yield Finding(DEFINITIONS, "fault", _message(error))
         return
     try:
         yield Finding(DEFINITIONS, "ok", seen)
@@ -108,7 +108,7 @@ def _server(session: Session, engine: Engine, settings: Settings) -> Finding:
         session.composition.open_dispatcher(engine, settings)
         Application(engine, settings, limits=session.composition.open_limits(settings))
     except ThreadlineError as error:
-        return Finding("server", "fault", _told(error))
+        return Finding("server", "fault", _message(error))
     return Finding("server", "ok", "can be started with these settings")
 
 
@@ -124,7 +124,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             faults = _faults(engine, settings, stats)
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
     except ThreadlineError as error:
-        yield Finding("store", "fault", _told(error))
+        yield Finding("store", "fault", _message(error))
         return
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
@@ -168,10 +168,10 @@ def _lock(session: Session, settings: Settings) -> Iterator[Finding]:
     except StoreBusy as error:
         yield Finding("lock", "ok", str(error))
     except (ThreadlineError, OSError) as error:
-        yield Finding("lock", "fault", _told(error))
+        yield Finding("lock", "fault", _message(error))
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What is wrong and, where it is known, what to do."""
     hint = getattr(error, "hint", "")
     return f"{error}. {hint}" if hint else str(error)

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from threadline.surfaces.calling import call
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, json_option, store_option, workspace_option
+from threadline.surfaces.operation_calls import call
 
 
 @click.group()

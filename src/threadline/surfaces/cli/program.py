@@ -13,10 +13,10 @@ from rich.text import Text
 
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.kernel.suggestion import suggestion
-from threadline.surfaces.calling import shown
 from threadline.surfaces.cli.printing import terminal, visible, visible_lines
 from threadline.surfaces.cli.session import Session
 from threadline.surfaces.composition import Composition
+from threadline.surfaces.operation_calls import shown
 
 HERE = "threadline.surfaces.cli"
 _OF_COMMANDS = frozenset({"--file", "-f", "--workspace", "-w", "--json"})

@@ -14,9 +14,9 @@ import msgspec
 
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation
-from threadline.surfaces.calling import convert, path_names
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
+from threadline.surfaces.operation_calls import convert, path_names
 
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
 
@@ -71,7 +71,7 @@ def render(operation: Operation) -> click.Command:
         if operation.refused(result):
             raise click.exceptions.Exit(1)
 
-    told = [f"{name.upper()}: {help_text}" for name in names if (help_text := _told(hints[fields[name].name]))]
+    told = [f"{name.upper()}: {help_text}" for name in names if (help_text := _description(hints[fields[name].name]))]
     text = "\n\n".join((operation.summary, *told, *((operation.params.__doc__ or "",) if fields else ())))
     return click.Command(
         operation.name.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
@@ -108,7 +108,7 @@ def _kind(hint: Any) -> Any:
     return _PLAIN.get(hint, _Json())
 
 
-def _told(hint: Any) -> str:
+def _description(hint: Any) -> str:
     """What is to be known of a parameter: its meaning, else what it can be."""
     hint, text = _unwrapped(hint)
     return text or (f"one of {', '.join(get_args(hint))}." if get_origin(hint) is Literal else "")

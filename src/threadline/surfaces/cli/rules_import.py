@@ -11,8 +11,8 @@ import yaml
 
 from threadline.capabilities.rules.model_import import rule_of_file
 from threadline.kernel.errors import InvalidDefinition
-from threadline.surfaces.calling import call
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
+from threadline.surfaces.operation_calls import call
 
 
 @click.command("import")

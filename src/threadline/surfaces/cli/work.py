@@ -12,7 +12,7 @@ import msgspec
 from threadline.settings import without_secret
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.log_lines import log_lines
-from threadline.surfaces.working import keep_working, stop_at_hang_up
+from threadline.surfaces.worker_process import keep_working, stop_at_hang_up
 
 
 @click.command()

@@ -20,7 +20,6 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.settings import Settings
-from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.access import authorization
 from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
@@ -31,6 +30,7 @@ from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.routing import Route
+from threadline.surfaces.operation_calls import convert, shown
 
 USER_PATH = "/ux/user/appaction"
 ANONYMOUS_PATH = "/ux/appaction"

@@ -19,7 +19,7 @@ from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Buckets, RateLimits, admitted, merged
 from threadline.surfaces.http.writer import Writer
-from threadline.wire.rejection import MASK, Rejection, kept
+from threadline.wire.rejection import MASK, Rejection, masked
 
 REJECTED_KEPT_MAX = 2_500
 """Rejections of one request that the rejected log keeps; one more entry says how many there were besides."""
@@ -147,7 +147,7 @@ class Ingest:
         Raises `RateLimited` with nothing kept.
         """
         await self._limits.charge((), credential, address, rejected=1)
-        rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=kept(body))
+        rejection = Rejection(index=0, key="", code=error.code, message=str(error), raw=masked(body))
         entries = self._entries([rejection], credential, "text", secrets)
         await self.writer.reject(entries)
         self.metrics.events.add((credential.workspace, credential.name, "rejected"))

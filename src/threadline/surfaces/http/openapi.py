@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from threadline.kernel.operation import Operation
-from threadline.surfaces.calling import path_names
 from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
+from threadline.surfaces.operation_calls import path_names
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {

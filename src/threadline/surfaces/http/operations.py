@@ -24,13 +24,13 @@ from threadline.kernel.event import Receipt
 from threadline.kernel.event_limits import too_deep
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Intake, Operation
-from threadline.surfaces.calling import convert, shown
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.routing import Route
+from threadline.surfaces.operation_calls import convert, shown
 from threadline.wire.scan import depth, depth_bound
 
 T = TypeVar("T")

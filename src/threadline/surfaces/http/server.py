@@ -27,7 +27,7 @@ from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, problem
-from threadline.surfaces.working import keep_working, stop_at_hang_up
+from threadline.surfaces.worker_process import keep_working, stop_at_hang_up
 
 BACKLOG = 2_048
 HEAD_BYTES_MAX = 64 * 1_024

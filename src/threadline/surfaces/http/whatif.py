@@ -21,7 +21,7 @@ BEAT_LOOKS = 50
 """Looks after which a comment shows that we are still there, though nothing is new."""
 
 
-class Told(msgspec.Struct, kw_only=True):
+class ProgressReport(msgspec.Struct, kw_only=True):
     """How far a what-if has come."""
 
     id: str
@@ -68,7 +68,7 @@ async def _lines(running: Job) -> AsyncIterator[bytes]:
 
 
 def _event(name: str, running: Job, state: str) -> bytes:
-    told = Told(
+    told = ProgressReport(
         id=running.id, state=state, people=running.people, events=running.events, events_in_all=running.events_in_all,
         problem=running.problem,
     )  # fmt: skip

@@ -9,9 +9,9 @@ import msgspec
 from threadline.capabilities.events.forms import EventView, PersonRef, event_view, read_cursor, write_cursor
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.memory.definition import DerivationSet
+from threadline.capabilities.memory.eviction import RETRACTIONS
 from threadline.capabilities.memory.operations.facts import FactKey, FactType
 from threadline.capabilities.memory.projection import fact_derivations, facts_of
-from threadline.capabilities.memory.sorting import RETRACTIONS
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithReader
 

@@ -105,7 +105,7 @@ def _report(context: Context[Needs], params: ReportParams) -> Report:
         if int(of) != version:
             continue
         if rows == ROWS_MAX:
-            return _told(context, params.id, version, found, differing, errors, whole=False)
+            return _report_of(context, params.id, version, found, differing, errors, whole=False)
         rows += 1
         errors += status == "Error"
         cell = found.setdefault((live, status), Beside(live=live, shadow=status, same=0, changed=0))
@@ -114,7 +114,7 @@ def _report(context: Context[Needs], params: ReportParams) -> Report:
         else:
             cell.changed += 1
             differing = sorted([*differing, (sort.partition(".")[0], sort.partition(".")[2])])[:SAMPLES]
-    return _told(context, params.id, version, found, differing, errors, whole=True)
+    return _report_of(context, params.id, version, found, differing, errors, whole=True)
 
 
 def _rows(context: Context[WithStore], params: ReportParams) -> Iterator[tuple[str, str]]:
@@ -126,7 +126,7 @@ def _rows(context: Context[WithStore], params: ReportParams) -> Iterator[tuple[s
             yield item.key.sort, item.value.decode()
 
 
-def _told(
+def _report_of(
     context: Context[Needs], id: str, version: int, found: dict[tuple[str, str], Beside],
     differing: list[tuple[str, str]], errors: int, *, whole: bool,
 ) -> Report:  # fmt: skip

@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 
 from threadline.kernel.errors import InvalidValue, Unavailable
-from threadline.surfaces.cli.demo import showing
+from threadline.surfaces.cli.demo import report
 from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, message, orders
 from threadline.surfaces.cli.demo.server import Client, Server, free
 from threadline.surfaces.cli.session import Session
@@ -52,10 +52,10 @@ def command(session: Session, port: int, file: Path | None, exit_: bool) -> None
     with _folder() as folder:
         chosen = port if port == 0 or free(port) else 0
         with Server((file or folder / "demo.db").absolute(), folder / "server.log", chosen) as server:
-            showing.heading(console, "Threadline, on a shop's real history")
+            report.heading(console, "Threadline, on a shop's real history")
             if chosen != port:
-                showing.say(console, f"Port {port} is taken by another program; a free one is used instead.", "yellow")
-            showing.say(console, f"A server of its own, {server.url}, on an empty file, {server.file}")
+                report.say(console, f"Port {port} is taken by another program; a free one is used instead.", "yellow")
+            report.say(console, f"A server of its own, {server.url}, on an empty file, {server.file}")
             _show(console, server)
             if stay:
                 _stay(console, server)
@@ -71,52 +71,52 @@ def _show(console: Console, server: Server) -> None:
     history = orders()
     writer, reader = server.writer(), server.reader()
 
-    showing.heading(console, "1  Eighteen months of orders, over HTTP")
+    report.heading(console, "1  Eighteen months of orders, over HTTP")
     outcome, seconds = _send(console, writer, history)
     _expect(outcome, accepted=len(history))
     people = len({order.customer for order in history})
     rate = f"{len(history) / seconds:,.0f} events/s"
-    showing.say(console, f"{len(history):,} orders of {people:,} customers in {seconds:.1f} s: {rate}.", "bold green")
-    showing.say(
+    report.say(console, f"{len(history):,} orders of {people:,} customers in {seconds:.1f} s: {rate}.", "bold green")
+    report.say(
         console,
         f"One connection, {BATCH_ORDERS} orders a request, one after the other. Each request was answered after its "
         "events were synced to disk and folded into what is known of their customers.",
     )
 
-    showing.heading(console, "2  One customer, whole")
+    report.heading(console, "2  One customer, whole")
     person, seconds = _timed(reader, f"/v1/people/{PERSON}")
-    showing.request(console, f"/v1/people/{PERSON}", seconds)
+    report.request(console, f"/v1/people/{PERSON}", seconds)
     then_path = f"/v1/people/{PERSON}/features?as_of={AFTERWARDS}"
     then, seconds = _timed(reader, then_path)
-    showing.request(console, then_path, seconds)
-    console.print(showing.customer(person, then))
-    showing.say(
+    report.request(console, then_path, seconds)
+    console.print(report.customer(person, then))
+    report.say(
         console,
         "Both columns are one state read at two instants. The file has no hours, so every order is at midnight.",
         "dim",
     )
 
-    showing.heading(console, "3  The best customers")
+    report.heading(console, "3  The best customers")
     top, seconds = _timed(reader, BEST)
-    showing.request(console, BEST, seconds)
-    console.print(showing.best(top))
-    showing.say(console, f"Ranked at this instant, by reading all {top['people_read']:,} people.", "dim")
+    report.request(console, BEST, seconds)
+    console.print(report.best(top))
+    report.say(console, f"Ranked at this instant, by reading all {top['people_read']:,} people.", "dim")
 
-    showing.heading(console, "4  Everything a second time")
+    report.heading(console, "4  Everything a second time")
     outcome, seconds = _send(console, writer, history)
     _expect(outcome, duplicates=len(history))
     again, _ = _timed(reader, then_path)
     ranking, _ = _timed(reader, BEST)
     assert (again["position"], again["features"]) == (then["position"], then["features"]), "a customer has changed"
     assert ranking["top"] == top["top"], "the best customers have changed"
-    showing.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
-    showing.say(console, "Asked again, the customer and the ten best are the same, to the cent.")
+    report.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
+    report.say(console, "Asked again, the customer and the ten best are the same, to the cent.")
 
 
 def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[dict[str, int], float]:
     """Send all orders and answer what became of them, and the seconds from the first request to the last answer."""
     outcome = {"accepted": 0, "duplicates": 0, "conflicts": 0, "rejected": 0}
-    with showing.sending(console) as progress:
+    with report.sending(console) as progress:
         task = progress.add_task("sending", total=len(history), day="")
         began = time.perf_counter()
         for start in range(0, len(history), BATCH_ORDERS):
@@ -142,12 +142,12 @@ def _timed(client: Client, path: str) -> tuple[Any, float]:
 
 
 def _stay(console: Console, server: Server) -> None:
-    showing.heading(console, "5  The server is yours now")
-    showing.to_try(console, server, PERSON)
+    report.heading(console, "5  The server is yours now")
+    report.to_try(console, server, PERSON)
     console.print()
-    showing.say(console, "Ctrl-C ends the server.", "bold")
+    report.say(console, "Ctrl-C ends the server.", "bold")
     try:
         server.wait()
     except KeyboardInterrupt:
         console.print()
-        showing.say(console, "Ending the server.", "dim")
+        report.say(console, "Ending the server.", "dim")

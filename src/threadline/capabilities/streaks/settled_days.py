@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-from threadline.capabilities.streaks import days
+from threadline.capabilities.streaks import day_ranges
 from threadline.capabilities.streaks.civil import day_offset, offset, period_of
 from threadline.capabilities.streaks.definition import Tally
 from threadline.capabilities.streaks.plan import Columns, Plan, TallyColumns
@@ -83,7 +83,7 @@ def _settle(
             sets = state.get(part)
             if sets is None:
                 sets = state[part] = [[]]
-            shows |= days.add(sets[0], day)
+            shows |= day_ranges.add(sets[0], day)
     for each in plan.others:
         for early, times in enumerate(counted(plan, each, Dated(day, first, counts, into, held_back))):
             if times:
@@ -106,23 +106,23 @@ def counted(plan: Plan, columns: TallyColumns, dated: Dated) -> tuple[int, int]:
     return every - early, early
 
 
-def levels(sets: list[days.Ranges], tally: Tally, early: bool) -> list[days.Ranges]:
+def levels(sets: list[day_ranges.Ranges], tally: Tally, early: bool) -> list[day_ranges.Ranges]:
     """The sets of a tally for what came in the first hours of a unit, or for the rest."""
     return sets[tally.levels :] if early else sets[: tally.levels]
 
 
-def add_to_levels(chosen: list[days.Ranges], unit: int, times: int) -> bool:
+def add_to_levels(chosen: list[day_ranges.Ranges], unit: int, times: int) -> bool:
     """Count a unit so many times; answers whether a set has changed. Level n holds what was counted n times or more."""
-    if chosen[0] and chosen[0][-1] - unit >= days.SPAN_MAX:
+    if chosen[0] and chosen[0][-1] - unit >= day_ranges.SPAN_MAX:
         return False
     shows = False
     for level in chosen:
-        if times and days.add(level, unit):
+        if times and day_ranges.add(level, unit):
             times -= 1
             shows = True
     # What is too old for the first level is too old for all of them, whenever they were reached.
     for level in chosen[1:]:
-        days.forget(level, chosen[0][-1] - days.SPAN_MAX)
+        day_ranges.forget(level, chosen[0][-1] - day_ranges.SPAN_MAX)
     return shows
 
 

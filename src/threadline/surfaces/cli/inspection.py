@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from threadline.settings import Described, describe, without_secret
-from threadline.surfaces.calling import call
 from threadline.surfaces.cli.printing import answer, show
 from threadline.surfaces.cli.session import Session, json_option, store_option
 from threadline.surfaces.cli.tables import errors_table, operations_table, settings_table
+from threadline.surfaces.operation_calls import call
 
 
 @click.command()

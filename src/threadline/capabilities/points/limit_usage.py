@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED, amount_of, is_trusted
-from threadline.capabilities.points.ledger import CAPS_KEPT, COOLS_KEPT, HOURS_KEPT, State, kept
+from threadline.capabilities.points.ledger import CAPS_KEPT, COOLS_KEPT, HOURS_KEPT, State, entry_of
 from threadline.kernel.event import Event
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
 from threadline.kernel.policy import PolicyView
@@ -18,14 +18,14 @@ from threadline.kernel.time import DAY, HOUR
 def earned_in_hour(known: PolicyView, hour: int) -> int:
     """How many events have earned in an hour of the clock."""
     state: State = known["points"]
-    held: int | None = kept(state["hours"], hour, HOURS_KEPT, 0)
+    held: int | None = entry_of(state["hours"], hour, HOURS_KEPT, 0)
     return len(_earned(known, hour * HOUR, (hour + 1) * HOUR)) if held is None else held
 
 
 def earned_on_day(known: PolicyView, calendar: Calendar, rule: str, day: int) -> int:
     """How often a rule has earned on a day of the calendar."""
     state: State = known["points"]
-    held: dict[str, int] | None = kept(state["caps"], day, CAPS_KEPT, {})
+    held: dict[str, int] | None = entry_of(state["caps"], day, CAPS_KEPT, {})
     if held is not None and (rule in held or len(held) < POINTS_RULES_MAX):
         return held.get(rule, 0)
     lines = _earned(known, calendar.start(day), calendar.start(day + 1))

@@ -12,9 +12,9 @@ import pytest
 
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.errors import StoreFull, Unavailable
-from threadline.surfaces import working
+from threadline.surfaces import worker_process
 from threadline.surfaces.log_lines import JsonLines
-from threadline.surfaces.working import keep_working
+from threadline.surfaces.worker_process import keep_working
 
 
 class Failing:
@@ -39,7 +39,7 @@ def logged(caplog: pytest.LogCaptureFixture, *errors: Exception) -> list[dict[st
 
 @pytest.fixture(autouse=True)
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working, "FAILED_SECONDS", 0.0)
+    monkeypatch.setattr(worker_process, "FAILED_SECONDS", 0.0)
 
 
 def test_a_store_that_is_away_is_told_in_a_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadline.capabilities.streaks.civil import first_day, period_of
-from threadline.capabilities.streaks.course import Walk
-from threadline.capabilities.streaks.days import Ranges, add, holds, pairs, union
+from threadline.capabilities.streaks.day_ranges import Ranges, add, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
+from threadline.capabilities.streaks.runs import Walk
 
 Sets = Sequence[Ranges]
 

@@ -66,7 +66,7 @@ def _earned(context: Context[WithReader], person: Person, period: Period, at: in
     return sum(amount_of(each.event) or 0 for each in earned if is_trusted(each.event))
 
 
-class Past:
+class RecomputedBoard:
     """A board of long ago: everybody is read, and how many have which score is all that is kept of most of them."""
 
     def __init__(self, scores: Iterator[tuple[Any, int]], *wanted: Nearest) -> None:

@@ -8,7 +8,7 @@ from itertools import repeat
 from operator import sub
 from typing import NamedTuple
 
-from threadline.capabilities.streaks.days import Ranges, gaps, holds, pairs
+from threadline.capabilities.streaks.day_ranges import Ranges, gaps, holds, pairs
 from threadline.capabilities.streaks.definition import Freezes
 
 RUNS_SHOWN = 21

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from threadline.capabilities.conditions import Path, Subject
-from threadline.capabilities.conditions.fields import PROFILE, told
+from threadline.capabilities.conditions.fields import PROFILE, value_at
 from threadline.capabilities.segments.definition import Segment
 from threadline.kernel.person_view import PersonView
 
@@ -42,7 +42,7 @@ class Memberships:
 
     def _changes(self, name: str, path: Path) -> int | None:
         """A view that tells `changes_at` beside a value knows better than the projection as a whole."""
-        _, around = (None, None) if name == PROFILE else told(self.subject.view(name), path)
+        _, around = (None, None) if name == PROFILE else value_at(self.subject.view(name), path)
         if around is not None and "changes_at" in around:
             at: int | None = around["changes_at"]
             return at

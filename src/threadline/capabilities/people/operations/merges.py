@@ -66,7 +66,7 @@ def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
         return _merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
     engine = context.engine
     one, other = (engine.reader.person(context.workspace, ref) for ref in (params.id, params.other))
-    told = _told(context, [one, other], MERGED, params.request)
+    told = _event_of_request(context, [one, other], MERGED, params.request)
     if told is None:
         if one.id == other.id:
             raise Conflict("they are already one person")
@@ -80,7 +80,9 @@ def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
             by=context.source,
             force=params.force,
         )
-        told = _told(context, [engine.reader.person(context.workspace, survivor)], MERGED, request, merged=merged)
+        told = _event_of_request(
+            context, [engine.reader.person(context.workspace, survivor)], MERGED, request, merged=merged
+        )
     elif one.id != other.id:
         raise Conflict("this request was carried out before and undone since; give a new `request` to join them again")
     properties = told.event.properties
@@ -95,7 +97,9 @@ def _standing(*people: Any) -> list[str]:
     return sorted(f"{person.id}@{person.position}" for person in people)
 
 
-def _told(context: Context[WithReader], people: list[Any], type_: str, request: str, **properties: str) -> Any:
+def _event_of_request(
+    context: Context[WithReader], people: list[Any], type_: str, request: str, **properties: str
+) -> Any:
     """The event of a request that was carried out: the newest of these people's of a type that it caused, or None."""
     if request:
         for person in people:
@@ -156,7 +160,7 @@ def _split(context: Context[Needs], params: SplitParams) -> SplitResult:
         kept, new = engine.identity.preview_split(context.workspace, params.id, params.identifiers)
         return SplitResult(done=False, person=summary(context, kept), new=summary(context, new))
     person = engine.reader.person(context.workspace, params.id)
-    told = _told(context, [person], SPLIT, params.request)
+    told = _event_of_request(context, [person], SPLIT, params.request)
     if told is None:
         request = params.request or derived_key("split", *_standing(person), *sorted(params.identifiers))
         kept_id, new_id = engine.identity.split(
@@ -170,7 +174,7 @@ def _split_result(context: Context[Needs], person: str, new: str, request: str) 
     kept, apart = (context.engine.reader.person(context.workspace, id) for id in (person, new))
     if kept.id == apart.id:
         raise Conflict("this request was carried out before and undone since; give a new `request`")
-    told = _told(context, [kept], SPLIT, request, split=new)
+    told = _event_of_request(context, [kept], SPLIT, request, split=new)
     return SplitResult(
         done=True, person=summary(context, kept), new=summary(context, apart), event="" if told is None else told.id
     )
@@ -192,7 +196,7 @@ def _unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
     # A merge can be undone once, so its own id names the wish.
     request = params.request or derived_key("unmerge", params.id)
     survivor = engine.reader.person(context.workspace, merge.event.properties["survivor"])
-    told = _told(context, [survivor], SPLIT, request)
+    told = _event_of_request(context, [survivor], SPLIT, request)
     if told is not None:
         return _split_result(context, told.event.properties["person"], told.event.properties["split"], request)
     kept, back = engine.identity.unmerge(

@@ -46,12 +46,12 @@ def _event(asked: Asked, random: Random, number: int) -> Event:
         identifiers=(Identifier("user_id", "u"),),
         occurred_at=NOW - random.randrange(1, 1_000),
         key=f"asked-{number}",
-        properties=_told(asked.properties, random),
-        context=_told(asked.context, random),
+        properties=_random_fields(asked.properties, random),
+        context=_random_fields(asked.context, random),
     )
 
 
-def _told(names: tuple[str, ...], random: Random) -> dict[str, Any]:
+def _random_fields(names: tuple[str, ...], random: Random) -> dict[str, Any]:
     return {name: random.choice(_PLAUSIBLE) for name in names if random.randrange(4)}
 
 

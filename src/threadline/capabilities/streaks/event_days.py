@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from threadline.capabilities.streaks import days
+from threadline.capabilities.streaks import day_ranges
 from threadline.capabilities.streaks.civil import local_day, period_of
 from threadline.capabilities.streaks.fold import fold
 from threadline.capabilities.streaks.plan import Plan, TallyColumns, is_alone
-from threadline.capabilities.streaks.settling import add_to_levels, counted, levels
+from threadline.capabilities.streaks.settled_days import add_to_levels, counted, levels
 from threadline.capabilities.streaks.state import (
     BARE,
     CHANGES,
@@ -43,7 +43,7 @@ def dated_window(plan: Plan, state: State) -> tuple[Journey, list[Dated]]:
     return journey, list(journey.go(state.get(NAMED, {}), state.get(BARE, ())))
 
 
-def sets_of_life(plan: Plan, state: State) -> tuple[Journey, dict[str, list[days.Ranges]]]:
+def sets_of_life(plan: Plan, state: State) -> tuple[Journey, dict[str, list[day_ranges.Ranges]]]:
     """The journey up to the newest event, and of each tally, by its part, the sets of all the person's life."""
     journey = journey_before(plan, state)
     named, bare = state.get(NAMED, {}), state.get(BARE, ())
@@ -64,7 +64,7 @@ def sets_of_life(plan: Plan, state: State) -> tuple[Journey, dict[str, list[days
     return journey, found
 
 
-def _add_days(ranges: days.Ranges, numbers: Iterable[int]) -> None:
+def _add_days(ranges: day_ranges.Ranges, numbers: Iterable[int]) -> None:
     """Put days into a set, in ascending order."""
     for number in numbers:
         if ranges and number == ranges[-1] + 1:
@@ -72,12 +72,12 @@ def _add_days(ranges: days.Ranges, numbers: Iterable[int]) -> None:
         elif not ranges or number > ranges[-1]:
             ranges += (number, number)
         else:
-            days.add(ranges, number)
+            day_ranges.add(ranges, number)
     if ranges:
-        days.forget(ranges, ranges[-1] - days.SPAN_MAX)
+        day_ranges.forget(ranges, ranges[-1] - day_ranges.SPAN_MAX)
 
 
-def _count_in(plan: Plan, sets: list[days.Ranges], columns: TallyColumns, window: Iterable[Dated]) -> None:
+def _count_in(plan: Plan, sets: list[day_ranges.Ranges], columns: TallyColumns, window: Iterable[Dated]) -> None:
     tally, week_start = columns.tally, plan.calendar.week_start
     units: dict[int, list[int]] = {}
     for dated in window:
