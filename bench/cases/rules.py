@@ -11,7 +11,7 @@ from typing import Any
 from bench.contest import in_child
 from bench.row import Goal, Row, quantile
 from bench.stage import Stage
-from threadline.capabilities.rules import Book, Decided, decide
+from threadline.capabilities.rules import ActiveRules, Decided, decide
 from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.kernel.event import Event, Identifier, Recorded
 
@@ -38,7 +38,7 @@ def measure(stage: Stage) -> list[Row]:
 def _measure(seed: int, seconds: float) -> list[Row]:
     events = _events(random.Random(f"{seed} rules"))
     theirs = _theirs()
-    matched, every, alone = (_book(record) for record in ("matched", "all", "matched"))
+    matched, every, alone = (_active(record) for record in ("matched", "all", "matched"))
     for event in events:  # first of all, both must say the same
         found = [int(each.rule.id[1:]) for each in decide(matched, event, _Nobody())]
         assert found == theirs(event), event
@@ -101,7 +101,7 @@ def _event(number: int, properties: dict[str, Any]) -> Recorded:
     return Recorded(event, f"{number:032x}", "0" * 32, number + 1, number)
 
 
-def _book(record: str) -> Book:
+def _active(record: str) -> ActiveRules:
     rules = [
         rule_of_json(
             f"r{number:03d}",
@@ -119,7 +119,7 @@ def _book(record: str) -> Book:
         for number in range(RULES)
     ]
     asked = set_of_json("all", {"events": ["applied"], "rules": [rule.id for rule in rules], "record": record})
-    return Book(rules, [asked])
+    return ActiveRules(rules, [asked])
 
 
 def _theirs() -> Run:
@@ -147,16 +147,16 @@ def _many(source: random.Random) -> list[float]:
         )
         for number in range(MANY)
     ]
-    book = Book(rules, [set_of_json("all", {"events": ["applied"], "rules": [rule.id for rule in rules]})])
+    active = ActiveRules(rules, [set_of_json("all", {"events": ["applied"], "rules": [rule.id for rule in rules]})])
     skus = [f"sku-{number}" for number in range(MANY // APPLYING)]
     for number, sku in enumerate(skus):
         # The index is made for the first event, and the form of each rule when it first speaks.
-        _hashed(decide(book, _event(number, {"sku": sku, "total": 11}), _Nobody()))
+        _hashed(decide(active, _event(number, {"sku": sku, "total": 11}), _Nobody()))
     latencies = []
     for number in range(2_000):
         event = _event(number, {"sku": source.choice(skus), "total": source.randrange(11, 500)})
         started_at = time.perf_counter()
-        found = decide(book, event, _Nobody())
+        found = decide(active, event, _Nobody())
         _hashed(found)
         latencies.append((time.perf_counter() - started_at) * 1_000)
         assert len(found) == APPLYING

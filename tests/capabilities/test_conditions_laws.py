@@ -15,9 +15,9 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features import projection
 from threadline.capabilities.features.definition import read_features
 from threadline.capabilities.memory.definition import derivations_of
-from threadline.capabilities.memory.projection import facts_of, make_makers
+from threadline.capabilities.memory.projection import fact_derivations, facts_of
 from threadline.capabilities.rules.deciding import decide
-from threadline.capabilities.rules.declared import read_book
+from threadline.capabilities.rules.declared import read_rules
 from threadline.capabilities.segments.definition import read_segments
 from threadline.capabilities.streaks.definition import read_streaks
 from threadline.kernel.event import Event, Recorded
@@ -56,7 +56,7 @@ def test_features_streaks_memory_rules_and_segments_give_one_answer(
 ) -> None:
     definitions = declared(drawn)
     features, streaks = projection(read_features(definitions)), read_streaks(definitions).by_name
-    makers, book = make_makers(derivations_of(definitions)), read_book(definitions)
+    makers, active = fact_derivations(derivations_of(definitions)), read_rules(definitions)
     segments = read_segments(definitions)
     definitions.refuse()
     names = [f"n{number}" for number in range(len(drawn))]
@@ -76,7 +76,7 @@ def test_features_streaks_memory_rules_and_segments_give_one_answer(
         assert [where.test(event) for where in wheres] == answers
         made = {key for _, key in facts_of(makers, recorded)}
         assert [name in made for name in names] == answers
-        matched = {decided.rule.id for decided in decide(book, recorded, Subject({}.get))}
+        matched = {decided.rule.id for decided in decide(active, recorded, Subject({}.get))}
         assert [name in matched for name in names] == answers
         person = Subject({"profile": {"traits": fields, "tags": [], "groups": {}}}.get)
         # Segments are read by name, and n10 comes before n2.

@@ -16,7 +16,7 @@ from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.conditions.forms import DEFS, WHERE, WHERE_FORM
 from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
 from threadline.capabilities.definitions import Document, Plain
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.deciding import decide
 from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.kernel.event import Event, Recorded
@@ -76,7 +76,7 @@ def of_a_rule(properties: Properties, operator: str, operand: Any) -> str:
     found = {}
     for record in ("matched", "all"):
         sets = [set_of_json("s", {"events": ["x"], "rules": ["r"], "record": record})]
-        found[record] = decide(Book([rule], sets), recorded(properties), Subject(NOWHERE.get))
+        found[record] = decide(ActiveRules([rule], sets), recorded(properties), Subject(NOWHERE.get))
     ((step,),) = (each.trace for each in found["all"])
     assert bool(found["matched"]) == step["matched"]
     return "yes" if step["matched"] else step["note"] or "no"

@@ -14,7 +14,7 @@ from tests.capabilities.asked import Asked
 from threadline.capabilities.definitions import Definitions, schema
 from threadline.capabilities.people.definition import rules
 from threadline.capabilities.rules.actions import KINDS, SYNONYMS
-from threadline.capabilities.rules.declared import read_book
+from threadline.capabilities.rules.declared import read_rules
 from threadline.capabilities.rules.definition import RULES_SECTION, SETS_SECTION, rule_of_json, set_of_json
 from threadline.engine.definition_history import DefinitionHistory
 from threadline.engine.engine import Engine
@@ -30,7 +30,7 @@ GOOD = "rules:\n  a: {conditions: {field: event.type, equals: x}}\nrule_sets:\n 
 
 def problems(text: str) -> list[str]:
     definitions = Definitions([("t.yaml", text)])
-    read_book(definitions)
+    read_rules(definitions)
     with pytest.raises(InvalidDefinition) as error:
         definitions.refuse()
     return str(error.value).splitlines()
@@ -143,7 +143,7 @@ def test_a_rule_that_stands_in_two_files_is_refused() -> None:
     definitions = Definitions(
         [("one.yaml", GOOD), ("two.yaml", "\n\nrules: {a: {conditions: {field: tags, exists: true}}}")]
     )
-    read_book(definitions)
+    read_rules(definitions)
     with pytest.raises(InvalidDefinition, match=r"two.yaml:3: rule 'a' is already declared at one.yaml:2; keep one"):
         definitions.refuse()
 

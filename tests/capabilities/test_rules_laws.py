@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.laws.staging import CATALOGUE, Crash, CrashingStore, assert_log_is_whole, assert_refold_changes_nothing
 from threadline.capabilities.conditions import Conditions, Subject, read_json
-from threadline.capabilities.rules import Book, decide
+from threadline.capabilities.rules import ActiveRules, decide
 from threadline.capabilities.rules.definition import rule_of_json, set_of_json
 from threadline.capabilities.rules.hashing import decision_hash, is_shortened, plain_step
 from threadline.capabilities.rules.operations.verification import breaches
@@ -53,7 +53,7 @@ SETS: dict[str, dict[str, Any]] = {
     "people": {"events": ["tag_added", "identify", "page"], "rules": ["tagged"]},
     "own": {"events": ["noticed"], "rules": ["chained"]},
 }
-BOOK = Book(
+BOOK = ActiveRules(
     [rule_of_json(id, value) for id, value in RULES.items()], [set_of_json(name, each) for name, each in SETS.items()]
 )
 # Of the other policies only the one that rules act through; each has laws of its own.
@@ -224,7 +224,7 @@ def test_what_matches_is_what_a_slow_reading_says(
         def view(self, name: str) -> Any:
             return views.get(name)
 
-    found = decide(Book(rules, [asked]), recorded, Known())
+    found = decide(ActiveRules(rules, [asked]), recorded, Known())
     assert [(each.rule.id, each.status) for each in found] == expected
     for each in found:
         steps = Conditions(read_json(trees[ids.index(each.rule.id)])).trace(Subject(views.get, recorded)).steps

@@ -316,9 +316,9 @@ def test_a_change_leaves_all_other_rules_as_they_were_compiled() -> None:
     activate(asked)
     asked.ask("rule_write", id="other", rule=rule(5))
     asked.ask("rule_activate", id="other", version=1, untested=True)
-    before = repository.book_of(_context(asked))
+    before = repository.active_rules_of(_context(asked))
     activate(asked, 90)
-    after = repository.book_of(_context(asked))
+    after = repository.active_rules_of(_context(asked))
     assert after.rules["other"] is before.rules["other"]
     assert (before.rules["score"].version, after.rules["score"].version) == (1, 2)
 
@@ -330,7 +330,7 @@ def test_a_rule_that_cannot_be_read_any_more_stops_nothing() -> None:
     assert asked.engine.store.commit([Batch(writes=[broken])]) == [None]
     asked.engine.shared.change("default", "rules", [])
     assert decided(asked) == [("Rejected", 1)]
-    assert "unknown operator 'newer'" in repository.book_of(_context(asked)).problems["rule/broken"]
+    assert "unknown operator 'newer'" in repository.active_rules_of(_context(asked)).problems["rule/broken"]
 
 
 def _context(asked: Asked) -> Any:

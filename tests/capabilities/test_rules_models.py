@@ -18,7 +18,7 @@ import threadline
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import model_reading
-from threadline.capabilities.rules.declared import read_book
+from threadline.capabilities.rules.declared import read_rules
 from threadline.capabilities.rules.definition import rule_of_json
 from threadline.capabilities.rules.hashing import plain_step
 from threadline.capabilities.rules.model_import import rule_of_file
@@ -334,7 +334,7 @@ def test_an_imported_model_decides_as_its_file_says(name: str) -> None:
     rule = rule_of_file(f"{name}.json", (FOLDER / f"{name}.json").read_bytes())
     assert rule.id == name
     text = yaml.safe_dump({"rules": {rule.id: {key: each for key, each in rule.content.items() if key != "id"}}})
-    [declared] = read_book(Definitions([("threadline.yaml", text)])).rules.values()
+    [declared] = read_rules(Definitions([("threadline.yaml", text)])).rules.values()
     assert declared.canonical == rule.canonical
     for case in MODELS[name]["tests"]:
         assert declared.body.evaluate(subject(case["input"])).output == case["output"]
@@ -344,8 +344,8 @@ def test_the_command_prints_definitions_that_can_be_read(tmp_path: Path) -> None
     files = [str(FOLDER / f"{name}.json") for name in ("loan-approval", "dynamic-ticket-pricing")]
     done = run(tmp_path, *files)
     assert (done.returncode, done.stderr) == (0, "")
-    book = read_book(Definitions([("threadline.yaml", done.stdout)]))
-    assert sorted(book.rules) == ["dynamic-ticket-pricing", "loan-approval"]
+    active = read_rules(Definitions([("threadline.yaml", done.stdout)]))
+    assert sorted(active.rules) == ["dynamic-ticket-pricing", "loan-approval"]
 
 
 def test_the_command_writes_drafts(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import SEGMENTS_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
-from threadline.testing.auditor import Told, audit
+from threadline.testing.auditor import SentEvent, audit
 from threadline.testing.audits.segments import segments
 from threadline.testing.projection_laws import LAWS, Law
 
@@ -89,7 +89,7 @@ class Lived:
     def __init__(self, asked: Asked | None = None) -> None:
         self.asked = asked or Asked(definitions=DEFINITIONS)
         self.dispatcher = Dispatcher(self.asked.engine, {}, "test")
-        self.told: list[Told] = []
+        self.told: list[SentEvent] = []
 
     def tell(self, type: str, properties: dict[str, Any], ago: int = 0, name: str = "u") -> None:
         at, key = self.asked.now - ago, str(len(self.told))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.capabilities.test_rules_laws import RULES, SETS
 from tests.capabilities.whatif_stage import Tried, counted, yaml
-from threadline.capabilities.whatif.trying import Asked as Question
-from threadline.capabilities.whatif.trying import Checkpoint, prepare
+from threadline.capabilities.whatif.simulation import Asked as Question
+from threadline.capabilities.whatif.simulation import Checkpoint, prepare
 from threadline.engine.context import Context
 from threadline.engine.simulation import run as whatif
 from threadline.kernel.event import Event, Identifier
@@ -106,7 +106,7 @@ def test_one_life_for_both_sides_is_what_two_lives_are(random: Random, count: in
 def pages_apart(tried: Tried, trying: Any) -> Any:
     """The same what-if with a life for each side from the first event on."""
     trial = next(
-        cell.cell_contents for cell in trying.pages.__closure__ if isinstance(cell.cell_contents, whatif.Trial)
+        cell.cell_contents for cell in trying.pages.__closure__ if isinstance(cell.cell_contents, whatif.Simulation)
     )
     assert trial.shared is not None
     return whatif.run(tried.engine.store, tried.engine.catalogue, "default", replace(trial, shared=None))

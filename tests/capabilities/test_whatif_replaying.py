@@ -8,7 +8,7 @@ import pytest
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.capabilities.rules import Book
+from threadline.capabilities.rules import ActiveRules
 from threadline.capabilities.rules.actions import KINDS, Cause, read_action
 from threadline.capabilities.whatif.candidate import Candidate
 from threadline.capabilities.whatif.replaying import replayed
@@ -25,11 +25,11 @@ segments:
   rich: {when: {field: points.balance, greater_than: 10}}
 """
 CATALOGUE = Catalogue(discover(definitions=Definitions([("test.yaml", TEXT)])), rules())
-SIDE = Candidate(CATALOGUE, Book([], []), (), "test")
+SIDE = Candidate(CATALOGUE, ActiveRules([], []), (), "test")
 
 
 def replayed_for(*sections: str, types: tuple[str, ...] = ()) -> set[str]:
-    return set(replayed(SIDE, [SIDE.book], frozenset(sections), frozenset(types)))
+    return set(replayed(SIDE, [SIDE.active], frozenset(sections), frozenset(types)))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from threadline.engine import gc_deferred as collecting
-from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.gc_deferred import gc_deferred
 
 USUAL = 700
 
@@ -47,7 +47,7 @@ def collections() -> Iterator[list[int]]:
 def test_it_looks_at_nothing_that_is_made_and_dropped() -> None:
     gc.collect()
     with collections() as found:
-        with seldom_collected():
+        with gc_deferred():
             made: list[list[int]] | None = [[] for _ in range(20 * USUAL)]
         # What was made is still held, as an answer is by who asked for it.
         assert found == []
@@ -60,7 +60,7 @@ def test_it_looks_at_nothing_that_is_made_and_dropped() -> None:
 def test_it_comes_after_as_many_further_objects_as_usual() -> None:
     gc.collect()
     with collections() as found:
-        with seldom_collected():
+        with gc_deferred():
             made: list[list[int]] = [[] for _ in range(20 * USUAL)]
         more: list[list[int]] = [[] for _ in range(2 * USUAL)]
         assert len(found) >= 1
@@ -69,14 +69,14 @@ def test_it_comes_after_as_many_further_objects_as_usual() -> None:
 
 def test_it_comes_to_long_work_too() -> None:
     gc.collect()
-    with collections() as found, seldom_collected():
+    with collections() as found, gc_deferred():
         made: list[list[int]] = [[] for _ in range(2 * collecting._OBJECTS)]
         assert 1 <= len(found) <= 3
     del made
 
 
 def test_it_is_back_when_the_last_is_done_however_they_overlap() -> None:
-    first, second = seldom_collected(), seldom_collected()
+    first, second = gc_deferred(), gc_deferred()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
@@ -86,23 +86,23 @@ def test_it_is_back_when_the_last_is_done_however_they_overlap() -> None:
 
 
 def test_what_the_process_chooses_is_kept() -> None:
-    with seldom_collected(), seldom_collected():
+    with gc_deferred(), gc_deferred():
         pass
     gc.set_threshold(5_000)
-    with seldom_collected():
+    with gc_deferred():
         pass
     assert 5_000 <= threshold() < 5_000 + USUAL
     for off in (0, 10 * collecting._OBJECTS):
         gc.set_threshold(off)
-        with seldom_collected():
+        with gc_deferred():
             assert threshold() == off
     gc.set_threshold(0)
-    with seldom_collected():
+    with gc_deferred():
         pass
     assert threshold() == 0, "it was sent away for good"
     gc.disable()
     try:
-        with seldom_collected():
+        with gc_deferred():
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:
@@ -114,7 +114,7 @@ def test_it_comes_when_answer_after_answer_is_held() -> None:
     held = []
     with collections() as found:
         for _ in range(2 * collecting._OBJECTS // USUAL):
-            with seldom_collected():
+            with gc_deferred():
                 held.append([[] for _ in range(USUAL)])
     assert 1 <= len(found) <= 3
     del held
@@ -123,7 +123,7 @@ def test_it_comes_when_answer_after_answer_is_held() -> None:
 def test_it_is_back_after_many_at_once() -> None:
     def work() -> None:
         for _ in range(2_000):
-            with seldom_collected():
+            with gc_deferred():
                 pass
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -12,8 +12,8 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
-from threadline.engine.simulation.sandbox import Life
-from threadline.engine.simulation.variant import Side
+from threadline.engine.simulation.sandbox import SimulatedPerson
+from threadline.engine.simulation.variant import Variant
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Policy, PolicyView, Wish
 from threadline.kernel.projection import Edge, Projection
@@ -171,9 +171,9 @@ def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
     Engine(MemoryStore(), catalogue, lambda: NOW).recorder.record(events)
     assert seen == alone
     seen.clear()
-    side = Side(catalogue, [Undecided()], {"watch"}, {})
-    side.fold_also(catalogue.index["features"], whole=True)
-    life = Life(side, "default", person.id, person.identifiers)
+    variant = Variant(catalogue, [Undecided()], {"watch"}, {})
+    variant.fold_also(catalogue.index["features"], whole=True)
+    life = SimulatedPerson(variant, "default", person.id, person.identifiers)
     for each in sorted(recorded, key=lambda each: each.sequence):
         life.live(each)
     assert seen == alone
@@ -194,10 +194,10 @@ def test_a_life_with_an_event_ahead_is_not_folded_anew_for_every_decision() -> N
 
     counted = Projection("counted", 1, None, lambda: 0, fold, lambda state, now, events: state)
     catalogue = Catalogue([counted, Policy(name="watch", handles=None, react=react)], rules())
-    side = Side(catalogue, [Undecided()], {"watch"}, {})
-    side.fold_also(catalogue.index["counted"], whole=True)
+    variant = Variant(catalogue, [Undecided()], {"watch"}, {})
+    variant.fold_also(catalogue.index["counted"], whole=True)
     ada = Identifier("user_id", "ada")
-    life = Life(side, "default", "ada", {"thread": ada})
+    life = SimulatedPerson(variant, "default", "ada", {"thread": ada})
     agos = [-HOUR, *(HOUR - number for number in range(200))]
     for number, ago in enumerate(agos):
         life.live(Recorded(bought(number, ago, 1), f"{number:032x}", "thread", number + 1, NOW))

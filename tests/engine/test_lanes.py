@@ -12,7 +12,7 @@ import pytest
 
 from tests.engine.test_dispatch import NOW, Box, Clock, left, tell, types
 from threadline.capabilities.people.definition import rules
-from threadline.engine.delivery.circuit import standing_of
+from threadline.engine.delivery.circuit import circuit_of
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
 from threadline.engine.engine import Engine
@@ -95,17 +95,17 @@ def test_a_place_that_fails_is_left_alone_and_then_asked_by_one_effect(engine: E
     dispatcher = Dispatcher(engine, {"box": box}, "one")
     dispatcher.run_once()
     assert len(box.sent) == 3, "three failures in a row, and no more is sent"
-    assert standing_of(engine.store, "crm").standing.rest_until == clock.now + REST_SECONDS_FIRST * SECOND
+    assert circuit_of(engine.store, "crm").state.rest_until == clock.now + REST_SECONDS_FIRST * SECOND
     clock.now += REST_SECONDS_FIRST * SECOND - 1
     assert dispatcher.run_once() == 0
     clock.now += 1
     dispatcher.run_once()
     assert len(box.sent) == 4, "one is enough to see that it still fails"
-    again = standing_of(engine.store, "crm").standing
+    again = circuit_of(engine.store, "crm").state
     assert again.rest_until == clock.now + 2 * REST_SECONDS_FIRST * SECOND
     clock.now = again.rest_until
     assert dispatcher.run_once() == 1
-    assert standing_of(engine.store, "crm").standing.rests == 0, "it is well"
+    assert circuit_of(engine.store, "crm").state.rests == 0, "it is well"
     settle_all(dispatcher, clock, clock.now + HOUR, 20 * MINUTE)
     assert left(engine, OUTBOX) == 0
     assert sorted(types(engine, f"crm{n}")[-1] for n in range(20)) == ["mail_sent"] * 20
@@ -117,7 +117,7 @@ def test_rests_grow_to_a_bound(engine: Engine, clock: Clock) -> None:
     longest = 0
     for _ in range(400):
         dispatcher.run_once()
-        longest = max(longest, standing_of(engine.store, "crm").standing.rest_until - clock.now)
+        longest = max(longest, circuit_of(engine.store, "crm").state.rest_until - clock.now)
         clock.now += MINUTE
     assert longest == REST_SECONDS_MAX * SECOND
 
@@ -127,7 +127,7 @@ def test_an_effect_that_nobody_likes_rests_no_place(engine: Engine, clock: Clock
     box = Box([POOR] * 10)
     Dispatcher(engine, {"box": box}, "one").run_once()
     assert len(box.sent) == 10
-    assert standing_of(engine.store, "crm").standing.rests == 0
+    assert circuit_of(engine.store, "crm").state.rests == 0
 
 
 def test_another_process_goes_by_the_rest_of_the_first(engine: Engine, clock: Clock) -> None:

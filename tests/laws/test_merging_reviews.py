@@ -116,7 +116,7 @@ def test_whom_another_process_has_split_is_joined_and_not_set_aside() -> None:
 @pytest.mark.parametrize("at", range(1, 5))
 @pytest.mark.parametrize("when", ["before", "half", "apart", "after"])
 def test_what_is_set_aside_is_in_the_commit_of_its_event(at: int, when: str) -> None:
-    """Told again the event is a duplicate, and would set nothing aside."""
+    """SentEvent again the event is a duplicate, and would set nothing aside."""
     on = staging.engine()
     on.recorder.record([event("identify", {"user_id": "u1", "anonymous_id": "a"}, "1")])
     told = [event("identify", {"user_id": "u2", "anonymous_id": "a"}, "2"), event("page", {"user_id": "u1"}, "1")]

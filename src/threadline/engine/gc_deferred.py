@@ -17,7 +17,7 @@ _usual = _left = -1
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
+def gc_deferred() -> Iterator[None]:
     """Keep the collector from looking through what the work makes, again and again while it grows.
 
     Recording a group, living a person's history or telling all that is known of one makes thousands of small objects

@@ -15,7 +15,7 @@ from threadline.kernel.store import Item, Key, Put, Store, query_pages
 OUTBOX = "outbox"
 TIMER = "timer"
 PARKED = "parked"
-"""Table: effects that were given up on, under their workspace, by lane and time; and `untold_key`."""
+"""Table: effects that were given up on, under their workspace, by lane and time; and `unrecorded_key`."""
 SHARDS = 16
 """Partitions of the outbox and of the timers, so that no single one takes every write."""
 
@@ -48,12 +48,12 @@ def outbox_partition(lanes: Container[str], lane: str, id: str) -> str:
     return lane_partition(lane) if lane in lanes else shard_of(id)
 
 
-def untold_key(workspace: str, id: str) -> Key:
+def unrecorded_key(workspace: str, id: str) -> Key:
     """Where it is noted that an effect is parked and no event of its thread says so: its outcome could not be told."""
     return Key(PARKED, f"{workspace}/{id}", "-")
 
 
-def waiting(item: Item) -> PendingEffect:
+def pending_effect(item: Item) -> PendingEffect:
     """The effect of an item of the outbox."""
     workspace, thread, policy, cause, attempts, (kind, key, due_at, data, *lane), *rest = unpack(item.value)
     effect = Effect(kind=kind, key=key, due_at=due_at, data=data, lane=lane[0] if lane else "")
@@ -66,7 +66,7 @@ def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effec
     return pack((workspace, thread, policy, cause, 0, _effect_fields(effect, lane)))
 
 
-def pack_waiting(one: PendingEffect) -> bytes:
+def pack_effect(one: PendingEffect) -> bytes:
     """The item of an effect that waits again, or is parked."""
     effect = _effect_fields(one.effect, one.effect.lane)
     return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))

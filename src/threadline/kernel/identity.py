@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, THREADS_PER_PERSON_MAX
+from threadline.kernel.normalisation import Form, normalised
 
 MERGED = "threadline.person_merged"
 SPLIT = "threadline.person_split"
@@ -44,8 +45,8 @@ class IdentifierKind(msgspec.Struct, frozen=True):
         int, Meta(ge=1, le=THREADS_PER_PERSON_MAX, description="How many of this kind one person may have.")
     ] = 5
     """A merge that would exceed it is quarantined."""
-    normalise: Literal["strip", "email", "phone"] = "strip"
-    """``strip`` (blanks around), ``email`` (and case folded), ``phone`` (digits and a leading +)."""
+    normalise: Form = "strip"
+    """The normal form of its values."""
     identifying: Annotated[bool, Meta(description="Whether it finds and joins people.")] = True
     joins: Annotated[
         bool, Meta(description="False: it finds people only where nothing else in an event does, so it joins nobody.")
@@ -73,15 +74,15 @@ class IdentityRules:
 
     def normalise(self, identifier: Identifier) -> Identifier | None:
         """The form in which it is stored, or None if it is junk and names nobody."""
-        told = identifier.value
+        raw = identifier.value
         form = self.kind(identifier.kind).normalise
-        value = _NORMALISE[form](told)
+        value = normalised(raw, form)
         # Junk is looked for in both forms: as a phone number "-1" becomes "1", which somebody may have.
         if not 0 < len(value) <= IDENTIFIER_LENGTH_MAX or self._names_nobody(value):
             return None
-        if form != "strip" and value != told and self._names_nobody(told.strip()):
+        if form != "strip" and value != raw and self._names_nobody(raw.strip()):
             return None
-        return identifier if value == told else Identifier(identifier.kind, value)
+        return identifier if value == raw else Identifier(identifier.kind, value)
 
     def _names_nobody(self, value: str) -> bool:
         return value.casefold() in self.junk or _ZEROS.fullmatch(value) is not None
@@ -100,16 +101,3 @@ class IdentityRules:
 
 
 _ZEROS = re.compile(r"[+0\s.-]+")
-
-
-def _email(value: str) -> str:
-    return value.strip().casefold()
-
-
-def _phone(value: str) -> str:
-    value = value.strip()
-    digits = re.sub(r"[^0-9]", "", value)
-    return ("+" if value.startswith(("+", "00")) else "") + (digits[2:] if value.startswith("00") else digits)
-
-
-_NORMALISE: Mapping[str, Callable[[str], str]] = {"strip": str.strip, "email": _email, "phone": _phone}

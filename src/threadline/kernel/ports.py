@@ -304,7 +304,7 @@ class Simulations(Protocol):
     def replay(
         self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
         people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
-        told: RecordedDecision | None = None,
+        recorded_decision: RecordedDecision | None = None,
     ) -> Pages:  # fmt: skip
         """Replay everybody's history, or that of people by id, in two variants. It only reads."""
         ...

@@ -18,19 +18,19 @@ from typing import Any
 
 from threadline.testing.audits.interests import attribution, interests
 from threadline.testing.audits.memory import memory
+from threadline.testing.audits.sent_events import DAY, PASSIVE, SentEvent, event_id
 from threadline.testing.audits.streaks import streaks
-from threadline.testing.audits.told import DAY, PASSIVE, Told, event_id
 
 _NOBODY = {"null", "undefined", "anonymous", "-1", "[object object]", ""}
 _PURCHASE, _REFUND = "purchase_completed", "purchase_refunded"
 
 
-def audit(told: Iterable[Told], now: int) -> list[dict[str, Any]]:
+def audit(sent: Iterable[SentEvent], now: int) -> list[dict[str, Any]]:
     """Every person at ``now``, with the fields of `_picture`, in the order of their identifiers.
 
-    ``told`` is what was accepted, in the order in which it was told; of what has the same key the first stands.
+    ``sent`` is what was accepted, in the order in which it was told; of what has the same key the first stands.
     """
-    events = _distinct(told)
+    events = _distinct(sent)
     found = []
     for workspace, identifiers in _people(events):
         own = [event for event in events if event["workspace"] == workspace and _named(event) & identifiers]
@@ -38,21 +38,21 @@ def audit(told: Iterable[Told], now: int) -> list[dict[str, Any]]:
     return sorted(found, key=lambda person: (person["workspace"], person["identifiers"]))
 
 
-def _distinct(told: Iterable[Told]) -> list[Told]:
-    first: dict[tuple[str, str, str], Told] = {}
-    for event in told:
+def _distinct(sent: Iterable[SentEvent]) -> list[SentEvent]:
+    first: dict[tuple[str, str, str], SentEvent] = {}
+    for event in sent:
         first.setdefault((event["workspace"], event["source"], event["key"]), event)
     return list(first.values())
 
 
-def _order(event: Told) -> tuple[int, str]:
+def _order(event: SentEvent) -> tuple[int, str]:
     return event["occurred_at"], event_id(event)
 
 
 # --- who is who -----------------------------------------------------------------------------
 
 
-def _named(event: Told) -> frozenset[str]:
+def _named(event: SentEvent) -> frozenset[str]:
     """The identifiers of an event as ``kind:value`` in their normal form, without those that name nobody."""
     named = set()
     for kind, value in event["identifiers"]:
@@ -68,7 +68,7 @@ def _named(event: Told) -> frozenset[str]:
     return frozenset(named)
 
 
-def _people(events: list[Told]) -> list[tuple[str, frozenset[str]]]:
+def _people(events: list[SentEvent]) -> list[tuple[str, frozenset[str]]]:
     """Sets of identifiers that were named together, directly or over others, within one workspace."""
     groups: list[tuple[str, frozenset[str]]] = []
     for event in events:
@@ -86,7 +86,7 @@ def _people(events: list[Told]) -> list[tuple[str, frozenset[str]]]:
 # --- what is known --------------------------------------------------------------------------
 
 
-def _picture(workspace: str, identifiers: frozenset[str], events: list[Told], now: int) -> dict[str, Any]:
+def _picture(workspace: str, identifiers: frozenset[str], events: list[SentEvent], now: int) -> dict[str, Any]:
     times = [event["occurred_at"] for event in events]
     return {
         "workspace": workspace,
@@ -106,7 +106,7 @@ def _picture(workspace: str, identifiers: frozenset[str], events: list[Told], no
     }
 
 
-def _last_words(events: list[Told], prefix: str, words: Callable[[Told], dict[str, Any]]) -> dict[str, Any]:
+def _last_words(events: list[SentEvent], prefix: str, words: Callable[[SentEvent], dict[str, Any]]) -> dict[str, Any]:
     """The last word on each name, over events in the order in which they occurred; None takes a name away."""
     known: dict[str, Any] = {}
     for event in events:
@@ -115,12 +115,12 @@ def _last_words(events: list[Told], prefix: str, words: Callable[[Told], dict[st
     return {name: word for name, word in known.items() if word is not None}
 
 
-def _tag_word(event: Told) -> dict[str, Any]:
+def _tag_word(event: SentEvent) -> dict[str, Any]:
     tag = event["properties"].get("tag")
     return {tag: True if event["type"] == "tag_added" else None} if isinstance(tag, str) and tag else {}
 
 
-def _group_word(event: Told) -> dict[str, Any]:
+def _group_word(event: SentEvent) -> dict[str, Any]:
     word = None if event["properties"].get("left") is True else event["properties"]
     return {event["object_ref"]: word} if event["object_ref"] else {}
 
@@ -131,10 +131,10 @@ Answer = tuple[Any, bool]
 """The value of a feature and whether any event, however old, has fed it."""
 
 
-def _features(events: list[Told], now: int) -> dict[str, Answer]:
+def _features(events: list[SentEvent], now: int) -> dict[str, Answer]:
     """Every feature that ships, by its formula in the documentation."""
 
-    def of(*types: str, days: int | None = None) -> list[Told]:
+    def of(*types: str, days: int | None = None) -> list[SentEvent]:
         start = -(10**30) if days is None else now - days * DAY
         return [event for event in events if event["type"] in types and event["occurred_at"] >= start]
 
@@ -169,11 +169,11 @@ def _features(events: list[Told], now: int) -> dict[str, Answer]:
     return answers
 
 
-def _days_since(events: list[Told], now: int) -> Answer:
+def _days_since(events: list[SentEvent], now: int) -> Answer:
     return ((now - max(event["occurred_at"] for event in events)) // DAY, True) if events else (None, False)
 
 
-def _local(event: Told) -> dt.datetime:
+def _local(event: SentEvent) -> dt.datetime:
     moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=event["occurred_at"])
     try:
         return moment.astimezone(zoneinfo.ZoneInfo(event["context"].get("timezone", "UTC")))
@@ -186,7 +186,7 @@ def _favourite(numbers: Iterable[int]) -> int | None:
     return min(counts, key=lambda number: (-counts[number], number)) if counts else None
 
 
-def _amount(event: Told, field: str) -> Fraction | None:
+def _amount(event: SentEvent, field: str) -> Fraction | None:
     """The number in a field, exact to a millionth."""
     value = event["properties"].get(field)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -204,7 +204,7 @@ def _mean(amounts: Iterable[Fraction]) -> Fraction:
     return sum(listed, Fraction(0)) / len(listed)
 
 
-def _money(events: list[Told], reckon: Callable[[Iterable[Fraction]], Any]) -> Answer:
+def _money(events: list[SentEvent], reckon: Callable[[Iterable[Fraction]], Any]) -> Answer:
     """One currency: its amount. Several: null, since the definitions that ship have no rates. None: nothing."""
     amounts: dict[str, list[Fraction]] = {}
     for event in events:
@@ -219,7 +219,7 @@ def _money(events: list[Told], reckon: Callable[[Iterable[Fraction]], Any]) -> A
     return (float(reckon(listed)) if len(amounts) == 1 else None), True
 
 
-def _average(ever: list[Told], inside: list[Told] | None, field: str) -> Answer:
+def _average(ever: list[SentEvent], inside: list[SentEvent] | None, field: str) -> Answer:
     fed = [amount for event in ever if (amount := _amount(event, field)) is not None]
     amounts = [
         amount for event in (ever if inside is None else inside) if (amount := _amount(event, field)) is not None
@@ -227,16 +227,16 @@ def _average(ever: list[Told], inside: list[Told] | None, field: str) -> Answer:
     return (float(_mean(amounts)) if amounts else None), bool(fed)
 
 
-def _ratio(above: list[Told], below: list[Told]) -> Answer:
+def _ratio(above: list[SentEvent], below: list[SentEvent]) -> Answer:
     return (len(above) / len(below) if below else None), bool(above or below)
 
 
-def _support_rate(inside: list[Told], ever: list[Told]) -> Answer:
+def _support_rate(inside: list[SentEvent], ever: list[SentEvent]) -> Answer:
     support = [event for event in inside if event["properties"].get("category") == "support"]
     return (len(support) / len(inside) if inside else None), bool(ever)
 
 
-def _different(events: list[Told], field: str) -> Answer:
+def _different(events: list[SentEvent], field: str) -> Answer:
     """How many different plain values: 1 and 1.0 are one, 1, "1" and true are three."""
     values = [event["properties"].get(field) for event in events]
     kinds = {(isinstance(value, bool), isinstance(value, str), value) for value in values if _is_plain(value)}
@@ -247,7 +247,7 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, bool | int | str) or (isinstance(value, float) and abs(value) < float("inf"))
 
 
-def _campaign_rate(engaged: list[Told], delivered: list[Told], action: str) -> Answer:
+def _campaign_rate(engaged: list[SentEvent], delivered: list[SentEvent], action: str) -> Answer:
     above = _different([event for event in engaged if event["properties"].get("action") == action], "campaign_id")
     below = _different(delivered, "campaign_id")
     return (above[0] / below[0] if below[0] else None), above[1] or below[1]

@@ -160,7 +160,7 @@ CELLS: Mapping[str, Cell] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class TallyLayout:
     """The cells of one slot, in their order, as operations on whole tallies."""
 
     cells: tuple[Cell, ...]
@@ -201,6 +201,6 @@ def _of(cell: Cell, entries: Sequence[Entry]) -> Any:
 
 
 @lru_cache(maxsize=1_024)
-def ledger(names: tuple[str, ...]) -> Ledger:
-    """The ledger of these cells."""
-    return Ledger(tuple(CELLS[name] for name in names))
+def tally_layout(names: tuple[str, ...]) -> TallyLayout:
+    """The layout of these cells."""
+    return TallyLayout(tuple(CELLS[name] for name in names))

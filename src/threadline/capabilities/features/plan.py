@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threadline.capabilities.conditions import Path
-from threadline.capabilities.features.cells import CURRENCIES_MAX, Entry, Ledger, ledger
+from threadline.capabilities.features.cells import CURRENCIES_MAX, Entry, TallyLayout, tally_layout
 from threadline.capabilities.features.definition import (
     ANY,
     Feature,
@@ -86,9 +86,9 @@ class Slot:
         return frozenset() if ANY in types else types
 
     @property
-    def ledger(self) -> Ledger:
+    def tally_layout(self) -> TallyLayout:
         """The cells as operations."""
-        return ledger(self.cells)
+        return tally_layout(self.cells)
 
     @property
     def series_at(self) -> int:
@@ -130,7 +130,7 @@ class Slot:
         """The slot's first state."""
         held: list[Any] = [recorded_at, occurred_at]
         if self.lifetime:
-            held.append(self.ledger.start(entry))
+            held.append(self.tally_layout.start(entry))
         for series in self.series:
             buckets: list[Any] = []
             series.push(buckets, occurred_at, entry, occurred_at)
@@ -142,7 +142,7 @@ class Slot:
         held[0] = max(held[0], recorded_at)
         held[1] = max(held[1], occurred_at)
         if self.lifetime:
-            self.ledger.absorb(held[2], entry)
+            self.tally_layout.absorb(held[2], entry)
         for at, series in enumerate(self.series, self.series_at):
             series.push(held[at], occurred_at, entry, held[1])
 
@@ -151,7 +151,7 @@ class Slot:
         newest = max(one[1], other[1])
         merged: list[Any] = [max(one[0], other[0]), newest]
         if self.lifetime:
-            merged.append(self.ledger.total((one[2], other[2])))
+            merged.append(self.tally_layout.total((one[2], other[2])))
         for at, series in enumerate(self.series, self.series_at):
             merged.append(series.merge(one[at], other[at], newest))
         return merged
@@ -257,7 +257,7 @@ def _slot(name: str, identity: _Identity, features: list[Feature], timezone: str
             windows.setdefault(bucket_width(feature.window), set()).add(feature.window)
     timed = kind == "none" and not {"hours", "days"} & set(cells)
     series = tuple(
-        Series(width, max(sizes), tuple(sorted(sizes)), ledger(cells), timed)
+        Series(width, max(sizes), tuple(sorted(sizes)), tally_layout(cells), timed)
         for width, sizes in sorted(windows.items())
     )
     lifetime = any(feature.window is None and of_aggregate[feature.aggregate] for feature in features)

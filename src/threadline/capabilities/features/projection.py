@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from threadline.capabilities.features.codegen import fuser
 from threadline.capabilities.features.definition import ANY, FeatureSet
-from threadline.capabilities.features.fusing import fuser
 from threadline.capabilities.features.plan import LAYOUT, Plan, make_plan
 from threadline.capabilities.features.view import Reader
 from threadline.kernel.event import Recorded

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, Entry, Ledger, Tally
+from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, Entry, Tally, TallyLayout
 from threadline.kernel.limits import WINDOW_BUCKET_ENTRIES_MAX
 from threadline.kernel.time import DAY, HOUR
 
@@ -55,7 +55,7 @@ class Series:
     width: int
     span: int
     windows: tuple[int, ...]
-    ledger: Ledger
+    tally_layout: TallyLayout
     timed: bool
     """Entries are bare times; otherwise lists that begin with the time."""
 
@@ -90,11 +90,11 @@ class Series:
         else:
             insort(entries, entry)
         if len(entries) > WINDOW_BUCKET_ENTRIES_MAX:
-            tally = self.ledger.start(entries[0])
+            tally = self.tally_layout.start(entries[0])
             for each in entries[1:]:
                 self._absorb(tally, each)
             bucket[1:] = [self.time_of(entries[0]), tally]
-            if self.ledger.small:
+            if self.tally_layout.small:
                 bucket.append([None] * PARTS)
                 for each in entries:
                     self._add_part(bucket[3], self.time_of(each), each)
@@ -103,9 +103,9 @@ class Series:
         place = at % self.width * PARTS // self.width
         tally = parts[place]
         if tally is None:
-            parts[place] = self.ledger.start(entry)
+            parts[place] = self.tally_layout.start(entry)
         else:
-            self.ledger.absorb(tally, entry)
+            self.tally_layout.absorb(tally, entry)
 
     def merge(self, one: list[Bucket], other: list[Bucket], newest: int) -> list[Bucket]:
         """The buckets of both together; it may change and reuse them. ``newest`` is the newest time of the slot."""
@@ -127,18 +127,18 @@ class Series:
                 self._add(bucket, self.time_of(entry), entry)
             return
         bucket[1] = min(bucket[1], other[1])
-        bucket[2] = self.ledger.total((bucket[2], other[2]))
+        bucket[2] = self.tally_layout.total((bucket[2], other[2]))
         self._cap(bucket[2])
         if len(bucket) > 3:
             pairs = zip(bucket[3], other[3], strict=True)
-            bucket[3] = [b if a is None else a if b is None else self.ledger.total((a, b)) for a, b in pairs]
+            bucket[3] = [b if a is None else a if b is None else self.tally_layout.total((a, b)) for a, b in pairs]
 
     def _absorb(self, tally: Tally, entry: Entry) -> None:
-        self.ledger.absorb(tally, entry)
+        self.tally_layout.absorb(tally, entry)
         self._cap(tally)
 
     def _cap(self, tally: Tally) -> None:
-        for at, cell in enumerate(self.ledger.cells):
+        for at, cell in enumerate(self.tally_layout.cells):
             if cell.limited:
                 # The smallest hashes stay, so the cap does not depend on any order.
                 del tally[at][BUCKET_KEYS_MAX + 1 :]
@@ -221,12 +221,12 @@ class Series:
                     tallies += (part for part in bucket[3][needed:] if part is not None)
         if entries:
             leaves.append(min(entries if self.timed else map(_time, entries)))
-        return Gathered(self._total(entries, tallies), min(leaves, default=None), self.ledger.capped(tallies))
+        return Gathered(self._total(entries, tallies), min(leaves, default=None), self.tally_layout.capped(tallies))
 
     def _total(self, entries: list[Entry], tallies: list[Tally]) -> Tally | None:
         if entries:
-            tallies = [self.ledger.of(entries), *tallies]
-        return self.ledger.total(tallies) if tallies else None
+            tallies = [self.tally_layout.of(entries), *tallies]
+        return self.tally_layout.total(tallies) if tallies else None
 
 
 _time = itemgetter(0)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.events.forms import instant
 from threadline.capabilities.memory.definition import Derivation
-from threadline.capabilities.memory.pieces import (
+from threadline.capabilities.memory.fact_state import (
     CELLS,
     COUNT,
     FIRST_AT,
@@ -19,7 +19,7 @@ from threadline.capabilities.memory.pieces import (
     SAID_VALUE,
     TAIL,
     WORDS,
-    Piece,
+    FactState,
 )
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.fixed import SCALE, from_fixed
@@ -48,15 +48,15 @@ class Claim(NamedTuple):
         return self.expires_at is None or self.expires_at > now
 
 
-def claims_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
+def claims_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]:
     """What gives the claims in a piece of this derivation; decided once, for a person has a hundred pieces."""
     return _words_reader(derivation) if derivation.says else _newest_reader(derivation)
 
 
-def _words_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
+def _words_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]:
     strength, usual, expiry = derivation.strength, derivation.usual, _expiry_reader(derivation)
 
-    def read(piece: Piece) -> list[Claim]:
+    def read(piece: FactState) -> list[Claim]:
         return [
             Claim(
                 strength, word[SAID_AT], word[SAID_ID], voice, word[SAID_VALUE],
@@ -70,7 +70,7 @@ def _words_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
     return read
 
 
-def _newest_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
+def _newest_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]:
     strength, usual = derivation.strength, derivation.usual
     expiry = None if derivation.expires_after is None else _expiry_reader(derivation)
     # Behind the words of the value stand confidence and expiry, where events tell them.
@@ -79,7 +79,7 @@ def _newest_reader(derivation: Derivation) -> Callable[[Piece], list[Claim]]:
     single = derivation.value is not None
     fields = [(name, None if of == "last" else _field_reader(of, place), place) for name, of, place in derivation.told]
 
-    def read(piece: Piece) -> list[Claim]:
+    def read(piece: FactState) -> list[Claim]:
         words, tail = piece[WORDS], piece[TAIL]
         at, id = tail[0], tail[1]
         value: Any
@@ -110,7 +110,7 @@ def _expiry_reader(derivation: Derivation) -> Callable[[int, int | None], int | 
     return read
 
 
-def _field_reader(aggregate: str, place: int) -> Callable[[Piece], Any]:
+def _field_reader(aggregate: str, place: int) -> Callable[[FactState], Any]:
     if (of_cell := _OF_CELLS.get(aggregate)) is not None:
         return lambda piece: of_cell(piece[CELLS + place])
     of_times = _OF_TIMES[aggregate]

@@ -15,16 +15,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from threadline.capabilities.memory.definition import CERTAINTY, TYPES, USER_DECLARED
+from threadline.capabilities.memory.derivation import FactDerivation
 from threadline.capabilities.memory.events import FACT_RESTORED
-from threadline.capabilities.memory.making import Maker
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, Pieces, State, hash_of
-from threadline.capabilities.memory.paths import SURELY_SHORT, Element, keep
-from threadline.capabilities.memory.pieces import (
+from threadline.capabilities.memory.fact_state import (
     CELLS,
     RESTORED,
     RETRACTED,
     WORDS,
-    Piece,
+    FactState,
     Retractions,
     add_retraction,
     add_to_cell,
@@ -32,6 +30,8 @@ from threadline.capabilities.memory.pieces import (
     note_event,
     open_cell,
 )
+from threadline.capabilities.memory.parts import RETRACTED_FACTS, FactStates, State, hash_of
+from threadline.capabilities.memory.paths import SURELY_SHORT, Element, keep
 from threadline.capabilities.memory.sorting import sort_out
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
@@ -40,19 +40,19 @@ from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACT_RETRACTIONS_MAX, 
 from threadline.kernel.projection import Fold
 from threadline.kernel.time import parse_time
 
-Add = Callable[[Pieces, Recorded, str, Element, bool], bool]
+Add = Callable[[FactStates, Recorded, str, Element, bool], bool]
 """Adds an event to the piece of this name; answers whether the event makes that fact. The last argument: whether the
 event has added to it before, by another of its lines."""
 
 
-def fold_of(maker: Maker, *, sorting: bool = True) -> Fold:
+def fold_of(maker: FactDerivation, *, sorting: bool = True) -> Fold:
     """What adds an event to the pieces of the facts that it makes. ``sorting``: whether too many facts that expire are
     sorted out."""
     add = _adder_of_voices(maker) if maker.derivation.says else _adder_of_newest(maker)
     return _fold_of_many(maker, add, sorting) if maker.many else _fold_of_one(maker, add)
 
 
-def _fold_of_one(maker: Maker, add: Add) -> Fold:
+def _fold_of_one(maker: FactDerivation, add: Add) -> Fold:
     code, test = maker.code, maker.where.test if maker.where else None
     recalls = maker.recalled is not None
 
@@ -68,7 +68,7 @@ def _fold_of_one(maker: Maker, add: Add) -> Fold:
     return fold
 
 
-def _fold_of_many(maker: Maker, add: Add, sorting: bool) -> Fold:
+def _fold_of_many(maker: FactDerivation, add: Add, sorting: bool) -> Fold:
     code, test, room = maker.code, maker.where.test if maker.where else None, maker.room if sorting else 0
 
     def fold(state: State, recorded: Recorded) -> State | None:
@@ -78,7 +78,7 @@ def _fold_of_many(maker: Maker, add: Add, sorting: bool) -> Fold:
         made = maker.made(event)
         if not made:
             return None
-        pieces: Pieces = state.get(code, {})
+        pieces: FactStates = state.get(code, {})
         # Several lines of one event that make the same fact are one event: all add to the sums, the first is the word.
         seen: set[str] = set()
         for part, element in made:
@@ -95,7 +95,7 @@ def _fold_of_many(maker: Maker, add: Add, sorting: bool) -> Fold:
     return fold
 
 
-def facts_made(maker: Maker, recorded: Recorded) -> Iterator[tuple[str, str]]:
+def facts_made(maker: FactDerivation, recorded: Recorded) -> Iterator[tuple[str, str]]:
     """Type and key of each fact that an event makes, whether or not it is kept."""
     state: State = {}
     fold_of(maker, sorting=False)(state, recorded)
@@ -103,12 +103,12 @@ def facts_made(maker: Maker, recorded: Recorded) -> Iterator[tuple[str, str]]:
         yield from map(maker.fact, maker.pieces(state[maker.code]))
 
 
-def _adder_of_newest(maker: Maker) -> Add:
+def _adder_of_newest(maker: FactDerivation) -> Add:
     """For pieces that keep the newest words of all sources together."""
     lasts, readers, length = maker.lasts, maker.cells, maker.tail
     is_counted, is_more_told, most = maker.counted, maker.added, len(maker.lasts)
 
-    def add(pieces: Pieces, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
+    def add(pieces: FactStates, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
         event = recorded.event
         words = []
         for name, otherwise in lasts:
@@ -141,7 +141,7 @@ def _adder_of_newest(maker: Maker) -> Add:
     return add
 
 
-def _tell_more(maker: Maker, words: list[Any], element: Element, event: Event) -> None:
+def _tell_more(maker: FactDerivation, words: list[Any], element: Element, event: Event) -> None:
     """Put what stands behind the last fields: constants, confidence and expiry."""
     words += maker.constants
     if maker.confidence is not None:
@@ -150,16 +150,16 @@ def _tell_more(maker: Maker, words: list[Any], element: Element, event: Event) -
         words.append(_instant(maker.expires_at(element, event)))
 
 
-def _add_to_cells(piece: Piece, at: int, id: str, cells: Iterable[tuple[str, Any]]) -> None:
+def _add_to_cells(piece: FactState, at: int, id: str, cells: Iterable[tuple[str, Any]]) -> None:
     for place, (aggregate, found) in enumerate(cells, CELLS):
         piece[place] = add_to_cell(piece[place], aggregate, at, id, found)
 
 
-def _adder_of_voices(maker: Maker) -> Add:
+def _adder_of_voices(maker: FactDerivation) -> Add:
     """For pieces that keep sources apart."""
     [(name, otherwise)] = maker.lasts
 
-    def add(pieces: Pieces, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
+    def add(pieces: FactStates, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
         event = recorded.event
         at, id = event.occurred_at, recorded.id
         value = element.get(name)
@@ -183,7 +183,7 @@ def _adder_of_voices(maker: Maker) -> Add:
     return add
 
 
-def _confidence(maker: Maker, element: Element, event: Event) -> int | None:
+def _confidence(maker: FactDerivation, element: Element, event: Event) -> int | None:
     assert maker.confidence is not None
     told = to_fixed(maker.confidence(element, event))
     return None if told is None else min(max(told, 0), CERTAINTY[maker.derivation.source][1])
@@ -208,7 +208,7 @@ def _premises(value: Any) -> list[str] | None:
     return premises[:_PREMISES_MAX] or None
 
 
-def _keep(maker: Maker, pieces: Pieces, part: str, piece: Piece) -> None:
+def _keep(maker: FactDerivation, pieces: FactStates, part: str, piece: FactState) -> None:
     """Put a new piece in its place. Where there are too many, those with the smallest hashes stay.
 
     Whatever is left out has ``most`` smaller hashes before it and can never come back, so no order of arrival shows.

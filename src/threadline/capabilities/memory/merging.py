@@ -1,6 +1,6 @@
 """The state of the union of two people's events, made of their two states; None where only the events can tell.
 
-Pieces commute, so they can be merged one by one. But where facts expire and were too many, those that stayed were
+Fact states commute, so they can be merged one by one. But where facts expire and were too many, those that stayed were
 chosen at an instant: if that has happened to either person, or would to both together, the events are folded again.
 """
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from threadline.capabilities.features.cells import CELLS as TALLIES
 from threadline.capabilities.features.cells import add_units
-from threadline.capabilities.memory.making import Maker
+from threadline.capabilities.memory.derivation import FactDerivation
+from threadline.capabilities.memory.fact_state import CELLS, COUNT, FIRST_AT, TAIL, WORDS, FactState, Retractions
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
-from threadline.capabilities.memory.pieces import CELLS, COUNT, FIRST_AT, TAIL, WORDS, Piece, Retractions
 from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VOICES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
 
 
-def merge(makers: Mapping[str, Maker], one: State, other: State) -> State | None:
+def merge(makers: Mapping[str, FactDerivation], one: State, other: State) -> State | None:
     """The state of both together, or None; it reuses both. ``makers`` are by code."""
     if SORTED_OUT in one or SORTED_OUT in other:
         return None
@@ -36,14 +36,14 @@ def merge(makers: Mapping[str, Maker], one: State, other: State) -> State | None
     return one
 
 
-def _merge_parts(maker: Maker, one: Any, other: Any) -> Any:
+def _merge_parts(maker: FactDerivation, one: Any, other: Any) -> Any:
     if not maker.many:
         return _merge_pieces(maker, one, other)
     merged = merge_entries(one, other, partial(_merge_pieces, maker))
     return merged if maker.room else keep_smallest(merged, maker.derivation.most, hash_of)
 
 
-def _merge_pieces(maker: Maker, one: Piece, other: Piece) -> Piece:
+def _merge_pieces(maker: FactDerivation, one: FactState, other: FactState) -> FactState:
     older, newer = sorted((one, other), key=lambda piece: piece[TAIL][:2])
     if maker.derivation.says:
         words = keep_smallest(merge_entries(older[WORDS], newer[WORDS], newest), FACT_VOICES_MAX)

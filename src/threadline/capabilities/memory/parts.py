@@ -6,10 +6,10 @@ import hashlib
 from functools import lru_cache
 from typing import Any
 
-from threadline.capabilities.memory.pieces import Piece
+from threadline.capabilities.memory.fact_state import FactState
 
 State = dict[str, Any]
-Pieces = dict[str, Piece]
+FactStates = dict[str, FactState]
 """The pieces of one derivation by what tells them apart."""
 
 RETRACTED_FACTS, SORTED_OUT = "!", "~"

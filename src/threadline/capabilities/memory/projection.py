@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from threadline.capabilities.memory.definition import TYPES, DerivationSet
+from threadline.capabilities.memory.derivation import FactDerivation
 from threadline.capabilities.memory.folding import facts_made, fold_of, fold_retraction
-from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.merging import merge
 from threadline.capabilities.memory.parts import State
 from threadline.capabilities.memory.paths import may_render
@@ -19,17 +19,17 @@ from threadline.kernel.projection import Depends, Faster, Fold, Projection
 LAYOUT = 3
 """Grows when the form of the state changes, so that states of the older form are folded again."""
 
-Makers = dict[str, list[Maker]]
+FactDerivations = dict[str, list[FactDerivation]]
 """Event type -> the derivations at work on it."""
 
 
-def make_makers(derivations: DerivationSet) -> Makers:
+def fact_derivations(derivations: DerivationSet) -> FactDerivations:
     """The derivations by event type. Codes are positions: whatever moves them changes the fingerprint as well."""
-    makers: Makers = {}
+    by_type: FactDerivations = {}
     for number, derivation in enumerate(derivations.derivations):
         for feed in derivation.feeds:
-            makers.setdefault(feed.type, []).append(Maker(derivation, feed, f"{number:x}"))
-    return makers
+            by_type.setdefault(feed.type, []).append(FactDerivation(derivation, feed, f"{number:x}"))
+    return by_type
 
 
 def projection(derivations: DerivationSet) -> Projection:
@@ -39,11 +39,11 @@ def projection(derivations: DerivationSet) -> Projection:
     facts that expire. That depends on when each occurred, so the projection is ordered; a late event is folded in place
     unless it may change that.
     """
-    makers = make_makers(derivations)
-    reader = Reader(makers)
-    types = frozenset(makers) | RETRACTIONS
+    by_type = fact_derivations(derivations)
+    reader = Reader(by_type)
+    types = frozenset(by_type) | RETRACTIONS
 
-    folds: dict[str, Fold] = {type: _fold_of(listed) for type, listed in makers.items()}
+    folds: dict[str, Fold] = {type: _fold_of(listed) for type, listed in by_type.items()}
     folds |= dict.fromkeys(RETRACTIONS, fold_retraction)
 
     def fold(state: State, recorded: Recorded) -> State | None:
@@ -59,10 +59,10 @@ def projection(derivations: DerivationSet) -> Projection:
         view=reader.view,
         depends=Depends(edges=reader.edges, due=reader.due, feeds=partial(_feeds, derivations)),
         ordered=True,
-        in_place=partial(in_place, makers),
+        in_place=partial(in_place, by_type),
         fingerprint=derivations.fingerprint,
         faster=Faster(
-            merge=partial(merge, {maker.code: maker for listed in makers.values() for maker in listed}), fold=folds.get
+            merge=partial(merge, {maker.code: maker for listed in by_type.values() for maker in listed}), fold=folds.get
         ),
     )
 
@@ -76,8 +76,8 @@ def _feeds(derivations: DerivationSet, path: tuple[str, ...]) -> frozenset[str] 
     return frozenset(types | RETRACTIONS) if types and path[0] in (*TYPES, "retracted") else frozenset()
 
 
-def _fold_of(makers: list[Maker]) -> Fold:
-    folds = [fold_of(maker) for maker in makers]
+def _fold_of(listed: list[FactDerivation]) -> Fold:
+    folds = [fold_of(maker) for maker in listed]
     if len(folds) == 1:
         return folds[0]
 
@@ -91,12 +91,12 @@ def _fold_of(makers: list[Maker]) -> Fold:
     return fold
 
 
-def facts_of(makers: Makers, recorded: Recorded) -> Iterator[tuple[str, str]]:
+def facts_of(by_type: FactDerivations, recorded: Recorded) -> Iterator[tuple[str, str]]:
     """Type and key of every fact that an event makes, takes back or gives back."""
     event = recorded.event
     if event.type in RETRACTIONS:
         named = (event.properties.get("type"), event.properties.get("key"))
         if isinstance(named[0], str) and isinstance(named[1], str):
             yield named[0], named[1]
-    for maker in makers.get(event.type, ()):
+    for maker in by_type.get(event.type, ()):
         yield from facts_made(maker, recorded)

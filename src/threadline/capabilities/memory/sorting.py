@@ -2,29 +2,29 @@
 
 Those that have expired go first, so that nobody is remembered by what is over. What has expired depends on when: the
 instant of the event that was one too many. So the fold is ordered, and `in_place` says of a late event that what was
-sorted out does not depend on it. Pieces are kept beyond the most that are told, so that this is seldom done at all.
+sorted out does not depend on it. More are kept than are told, so that this is seldom done at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from threadline.capabilities.memory.derivation import FactDerivation
 from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
-from threadline.capabilities.memory.making import Maker
+from threadline.capabilities.memory.fact_state import TAIL, standing
 from threadline.capabilities.memory.parts import (
     RETRACTED_FACTS,
     SORTED_OUT,
-    Pieces,
+    FactStates,
     State,
     hash_of,
 )
-from threadline.capabilities.memory.pieces import TAIL, standing
 from threadline.kernel.event import Recorded
 
 RETRACTIONS = frozenset({FACT_RETRACTED, FACT_RESTORED})
 
 
-def sort_out(maker: Maker, state: State, pieces: Pieces, at: int) -> None:
+def sort_out(maker: FactDerivation, state: State, pieces: FactStates, at: int) -> None:
     """Leave as many facts as may stay of those that live at an instant, by the hashes of their keys.
 
     What has expired goes, then what was taken back; of the latter as many stay as there is room for, and some in any
@@ -47,7 +47,7 @@ def sort_out(maker: Maker, state: State, pieces: Pieces, at: int) -> None:
     state[SORTED_OUT] = {**_sorted_at(state), maker.code: at}
 
 
-def in_place(makers: Mapping[str, list[Maker]], state: State, recorded: Recorded) -> bool:
+def in_place(makers: Mapping[str, list[FactDerivation]], state: State, recorded: Recorded) -> bool:
     """Whether a late event may be folded as it is: nothing was sorted out since it occurred, nor is because of it."""
     event, sorted_at = recorded.event, _sorted_at(state)
     if event.type in RETRACTIONS:

@@ -16,22 +16,22 @@ from threadline.capabilities.memory.claims import (
     voided,
 )
 from threadline.capabilities.memory.definition import SOURCES
+from threadline.capabilities.memory.derivation import FactDerivation
+from threadline.capabilities.memory.fact_state import COUNT, FIRST_AT, TAIL, FactState, standing
 from threadline.capabilities.memory.folding import fold_of
-from threadline.capabilities.memory.making import Maker
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
-from threadline.capabilities.memory.pieces import COUNT, FIRST_AT, TAIL, Piece, standing
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FACT_EVENTS_MAX
 from threadline.kernel.projection import Edge
 
-Pieces = dict[FactId, list[tuple[Maker, str, Piece]]]
+FactStates = dict[FactId, list[tuple[FactDerivation, str, FactState]]]
 """The pieces of each fact: who made it, the name of the part, and what is kept."""
 
 
 class Reader:
     """Reads states that these makers folded."""
 
-    def __init__(self, makers: Mapping[str, list[Maker]]) -> None:
+    def __init__(self, makers: Mapping[str, list[FactDerivation]]) -> None:
         self._makers = makers
         self._types = frozenset(makers)
         self._by_code = {maker.code: maker for listed in makers.values() for maker in listed}
@@ -83,9 +83,9 @@ class Reader:
         ]
         return min(expiries, default=None)
 
-    def _sorted_out(self, state: State) -> tuple[Pieces, dict[FactId, list[Any]]]:
+    def _sorted_out(self, state: State) -> tuple[FactStates, dict[FactId, list[Any]]]:
         """The pieces by fact, and of each fact with a standing retraction its newest one."""
-        pieces: Pieces = {}
+        pieces: FactStates = {}
         retracted: dict[FactId, list[Any]] = {}
         for code, part in state.items():
             if code == RETRACTED_FACTS:
@@ -102,7 +102,7 @@ class Reader:
                 held.sort(key=lambda each: each[0].derivation.name)
         return pieces, retracted
 
-    def _pass_over(self, pieces: Pieces, state: State, now: int) -> None:
+    def _pass_over(self, pieces: FactStates, state: State, now: int) -> None:
         """Leave as many facts as may be told where more are kept: of those that live, by the hashes of their keys."""
         for maker in self._by_code.values():
             most = maker.derivation.most
@@ -120,7 +120,7 @@ class Reader:
                 if not pieces[fact]:
                     del pieces[fact]
 
-    def _refold(self, pieces: Pieces, retracted: Mapping[FactId, list[Any]], events: list[Recorded]) -> None:
+    def _refold(self, pieces: FactStates, retracted: Mapping[FactId, list[Any]], events: list[Recorded]) -> None:
         """Leave of each retracted fact what the events after its retraction make of it.
 
         Counts and sums cannot give back what came before, so these few events are folded once more.
@@ -144,12 +144,12 @@ class Reader:
                 pieces[fact] = kept
 
 
-def _living(maker: Maker, piece: Piece, now: int) -> list[Claim]:
+def _living(maker: FactDerivation, piece: FactState, now: int) -> list[Claim]:
     """What a piece says that has not expired."""
     return [claim for claim in maker.claims(piece) if claim.lives(now)]
 
 
-def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[Maker, str, Piece]]) -> dict[str, Any]:
+def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[FactDerivation, str, FactState]]) -> dict[str, Any]:
     wins, *others = by_value(claims)
     if len(pieces) == 1:
         piece = pieces[0][2]

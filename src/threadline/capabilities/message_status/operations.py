@@ -12,7 +12,7 @@ from threadline.capabilities.events.forms import EventView, event_view
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.events import DECISION_MADE
-from threadline.capabilities.rules.projection import word_of
+from threadline.capabilities.rules.projection import decision_of
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded, pair_key
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -160,7 +160,7 @@ def _caused(engine: WithReader, person: Person, cause: Recorded) -> list[Recorde
 
 
 def _effects(context: Context[Needs], caused: Recorded) -> Iterator[MessageEffect]:
-    if caused.event.type == DECISION_MADE and word_of(caused) is not None:
+    if caused.event.type == DECISION_MADE and decision_of(caused) is not None:
         for each in consequences(context, caused):
             if each.effect:
                 yield MessageEffect(decision=caused.id, **msgspec.structs.asdict(each))

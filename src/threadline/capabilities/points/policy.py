@@ -1,4 +1,4 @@
-"""The policy ``points``: what an event earns, what a spend comes to, what expires, what looks wrong."""
+"""The policy ``points``: what an event earns and what looks wrong; see `spending.py` and `expiry.py` for the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.conditions import Subject
-from threadline.capabilities.points.calendar import Calendar, day_text, month_of
+from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import SPIKE_DAYS_MIN, Points, Rule, multiplied
 from threadline.capabilities.points.events import (
     AMOUNT_MAX,
@@ -18,14 +18,15 @@ from threadline.capabilities.points.events import (
     POINTS_REFUSED,
     POINTS_SPEND_REQUESTED,
     POINTS_SPENT,
-    amount_of,
     is_trusted,
 )
-from threadline.capabilities.points.ledger import State, is_jump, is_spike, lot_ends, overdue, spendable
+from threadline.capabilities.points.expiry import arm_expiry, await_next_expiry, expire, rearm_expiry, taken_by_operator
+from threadline.capabilities.points.ledger import State, is_jump, is_spike
+from threadline.capabilities.points.spending import answer_spend
 from threadline.capabilities.points.used import earned_in_hour, earned_on_day, is_cooling, is_flagged
 from threadline.kernel.event import CLAIMED_HISTORY, CLAMPED, Recorded
 from threadline.kernel.identity import SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, source_of
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Wish, source_of
 from threadline.kernel.time import HOUR, format_time
 
 POLICY = "points"
@@ -54,21 +55,19 @@ def points_policy(points: Points) -> Policy:
 def _react(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     type = recorded.event.type
     if type == POINTS_SPEND_REQUESTED:
-        return _answer(points, calendar, recorded, known) if is_trusted(recorded.event) else ()
+        return answer_spend(points, calendar, recorded, known) if is_trusted(recorded.event) else ()
     if type == TIMER_FIRED:
-        again = _rearm(points, calendar, recorded, known)
-        return [*_expire(points, calendar, known), *again, *_await_next(points, calendar, known)]
+        again = rearm_expiry(points, calendar, recorded, known)
+        return [*expire(points, calendar, known), *again, *await_next_expiry(points, calendar, known)]
     if type == SPLIT:
-        return [*_expire(points, calendar, known), *_await_next(points, calendar, known)]
+        return [*expire(points, calendar, known), *await_next_expiry(points, calendar, known)]
     if type == POINTS_EARNED and (recorded.event.source == SOURCE or not is_trusted(recorded.event)):
         return ()  # its timer was set with it, or it moves nothing
     if type in (POINTS_ADJUSTED, POINTS_EARNED):
-        arm = _arm(points, calendar, calendar.day(recorded.event.occurred_at), known)
-        return [*_expire(points, calendar, known, _taken(recorded)), *arm] if _taken(recorded) else arm
+        arm = arm_expiry(points, calendar, calendar.day(recorded.event.occurred_at), known)
+        taken = taken_by_operator(recorded)
+        return [*expire(points, calendar, known, taken), *arm] if taken else arm
     return _award(points, calendar, recorded, known)
-
-
-# --- earning --------------------------------------------------------------------------------
 
 
 def _award(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
@@ -105,7 +104,7 @@ def _award(points: Points, calendar: Calendar, recorded: Recorded, known: Policy
     if streak:
         said["streak"] = [today, streak]
     wishes: list[Wish] = [Emit(type=POINTS_EARNED, key="earned", occurred_at=at, properties=said)]
-    wishes += _arm(points, calendar, day, known)
+    wishes += arm_expiry(points, calendar, day, known)
     if streak and is_jump(state, today, streak):
         wishes += _flag(known, "streak_jump", day_text(today), at)
     if is_spike(state, day, amount, points.spike_times, SPIKE_DAYS_MIN):
@@ -148,80 +147,3 @@ def _flag(known: PolicyView, kind: str, of: str, at: int) -> list[Wish]:
     if is_flagged(known, kind, of, at):
         return []
     return [Emit(type=POINTS_ANOMALY_DETECTED, key=kind, occurred_at=at, properties={"kind": kind, "of": of})]
-
-
-# --- spending -------------------------------------------------------------------------------
-
-
-def _answer(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
-    state: State = known["points"]
-    wished = amount_of(recorded.event)
-    balance = spendable(state, calendar, points.expires_after, known.at)
-    properties = recorded.event.properties
-    said = {"reason": properties["reason"]} if isinstance(properties.get("reason"), str) else {}
-    now = recorded.recorded_at
-    if wished is None or wished > balance:
-        why = "no_amount" if wished is None else "too_few_points"
-        said |= {"why": why, "balance": balance, **({} if wished is None else {"points": wished})}
-        return (Emit(type=POINTS_REFUSED, key="refused", occurred_at=now, properties=said),)
-    spent = Emit(
-        type=POINTS_SPENT,
-        key="spent",
-        occurred_at=now,
-        properties=said | {"points": wished, "balance": balance - wished},
-    )
-    # What is over its time is booked first: a spend must find it gone in the ledger as well.
-    return (*_expire(points, calendar, known), spent)
-
-
-# --- expiry ---------------------------------------------------------------------------------
-
-
-def _arm(points: Points, calendar: Calendar, day: int, known: PolicyView) -> list[Wish]:
-    """A timer for the month that points come in, set once."""
-    if points.expires_after is None:
-        return []
-    month = month_of(day)
-    # What comes in when its month's time is up already is booked at once; the timer of that time may have fired.
-    due_at = max(lot_ends(calendar, month, points.expires_after), known.at)
-    return [Timer(key=f"lot {month}", due_at=due_at, data={"month": month}, unless_earlier=True)]
-
-
-def _rearm(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> list[Wish]:
-    """The same timer again, where it fired for a time that has been declared longer since."""
-    month = recorded.event.properties["data"]["month"]
-    assert points.expires_after is not None
-    due_at = lot_ends(calendar, month, points.expires_after)
-    return [Timer(key=f"lot {month}", due_at=due_at, data={"month": month})] if due_at >= known.at else []
-
-
-def _await_next(points: Points, calendar: Calendar, known: PolicyView) -> list[Wish]:
-    """A timer for the next month that ends, unless there is one.
-
-    Two who are joined have a timer for each month that either earned in, and a month in which they earn together has
-    one for both. When they are parted again it stays with one of them; the other begins anew, month after month.
-    """
-    assert points.expires_after is not None
-    lots = known["points"]["lots"]
-    ends = {lot_ends(calendar, int(month), points.expires_after): int(month) for month in lots}
-    first = min((end for end in ends if end > known.at), default=None)
-    if first is None:
-        return []
-    return [Timer(key=f"lot {ends[first]}", due_at=first, data={"month": ends[first]}, unless_pending=True)]
-
-
-def _taken(recorded: Recorded) -> int:
-    """How many points an operator has just taken. Of an imported ledger each line is what it was."""
-    amount = amount_of(recorded.event) if recorded.event.source_type == "internal" else None
-    return max(0, -(amount or 0))
-
-
-def _expire(points: Points, calendar: Calendar, known: PolicyView, taken: int = 0) -> list[Wish]:
-    state: State = known["points"]
-    # What was over its time was gone before an operator took any.
-    amount = overdue(state, calendar, points.expires_after, known.at, taken)
-    if not amount or points.expires_after is None:
-        return []
-    ends = (lot_ends(calendar, int(month), points.expires_after) for month in state["lots"])
-    at = max((end for end in ends if end <= known.at), default=known.at - 1)
-    return [Emit(type=POINTS_EXPIRED, key="expired", occurred_at=at, properties={"points": min(amount, AMOUNT_MAX)})]

@@ -6,9 +6,9 @@ so that anybody can recompute it. Rules act through the same commit: what they a
 `decide` is a pure function, so that a rule can be tried on history before it touches anybody.
 """
 
+from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.body import Body, ConditionsBody, Outcome
-from threadline.capabilities.rules.book import Book
 from threadline.capabilities.rules.deciding import Decided, decide
 from threadline.capabilities.rules.definition import Rule, RuleSet
 
-__all__ = ["Body", "Book", "ConditionsBody", "Decided", "Outcome", "Rule", "RuleSet", "decide"]
+__all__ = ["ActiveRules", "Body", "ConditionsBody", "Decided", "Outcome", "Rule", "RuleSet", "decide"]

@@ -9,8 +9,8 @@ from threadline.capabilities.conditions import Path, Subject
 from threadline.capabilities.conditions.fields import reader
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH, UNMATCHED, Acted, act, acted
 from threadline.capabilities.rules.actions import KINDS, Cause
+from threadline.capabilities.rules.active_rules import ActiveRules, Ordered
 from threadline.capabilities.rules.body import Answer, Inputs, Outcome
-from threadline.capabilities.rules.book import Book, Ordered
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, kept
@@ -121,13 +121,13 @@ def decision_key(event: str, rule: Rule, mode: str) -> str:
     return f"{event}/{rule.id}/{rule.version}/{mode}"
 
 
-def decide(book: Book, recorded: Recorded, person: PersonView, *, history: bool = False) -> list[Decided]:
+def decide(active: ActiveRules, recorded: Recorded, person: PersonView, *, history: bool = False) -> list[Decided]:
     """What the rules in force for this event answer, set by set, in the order in which they are asked.
 
     A rule that two sets name is asked for the first of them. ``history``: whatever the sets say of back-filled events,
-    decide them too. Pure: it depends on the book, the event and the views only, and it never raises.
+    decide them too. Pure: it depends on the rules, the event and the views only, and it never raises.
     """
-    plan = book.plan(recorded.event.type)
+    plan = active.plan(recorded.event.type)
     if not plan:
         return []
     subject = Subject(person.view, recorded)
@@ -183,10 +183,10 @@ def decide_rule(rule: Rule, rule_set: RuleSet | None, subject: Subject, *, every
         return _failed(rule, name, _NOTHING, error)
     if not answer.matched:
         return Decided(rule, name, answer, UNMATCHED, _UNFILLED) if every else None
-    return decision_of(rule, name, answer, lambda path: reader(path)(subject))
+    return decided_of(rule, name, answer, lambda path: reader(path)(subject))
 
 
-def decision_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided:
+def decided_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided:
     """The decision that follows from what a body answered; ``read`` gives the value at a path of a placeholder."""
     if not answer.matched:
         return Decided(rule, rule_set, answer, UNMATCHED, _UNFILLED)

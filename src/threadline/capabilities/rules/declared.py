@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.definition import RULES, SETS, Rule
 from threadline.capabilities.rules.policy import rules_policy
 from threadline.capabilities.webhooks.definition import SECTION as DESTINATIONS
@@ -19,12 +19,12 @@ WEBHOOK_CALL = "call_webhook"
 
 def declare(definitions: Definitions) -> list[Any]:
     """The policy, always: rules may come at any time. As long as there are none, no event costs anything."""
-    book = read_book(definitions)
+    active = read_rules(definitions)
     definitions.refuse()
-    return [rules_policy(book)]
+    return [rules_policy(active)]
 
 
-def read_book(definitions: Definitions) -> Book:
+def read_rules(definitions: Definitions) -> ActiveRules:
     """The declared rules and sets. Problems are noted, not raised."""
     rules, sets = RULES.read(definitions), SETS.read(definitions)
     for each in sets.values.values():
@@ -35,7 +35,7 @@ def read_book(definitions: Definitions) -> Book:
                 definitions.problems.append(f"{each.place}: {text}")
     for rule in rules.values.values():
         _check_destinations(definitions, rule)
-    return Book(rules.values.values(), sets.values.values())
+    return ActiveRules(rules.values.values(), sets.values.values())
 
 
 def _check_destinations(definitions: Definitions, rule: Rule) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from threadline.capabilities.rules.actions import NOTIFICATION, WEBHOOK
-from threadline.capabilities.rules.book import Book, make_book
+from threadline.capabilities.rules.active_rules import ActiveRules, make_active_rules
 from threadline.capabilities.rules.deciding import POLICY, decide
 from threadline.capabilities.rules.shadowing import shadow_wishes
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Declared, Policy, PolicyView, Shared, Wish
 
 
-def rules_policy(declared: Book) -> Policy:
+def rules_policy(declared: ActiveRules) -> Policy:
     """The policy for what the definitions declare and whatever each workspace adds to it by operations."""
     return Policy(
         name=POLICY,
@@ -23,18 +23,18 @@ def rules_policy(declared: Book) -> Policy:
         reads=tuple(read for rule in declared.rules.values() for read in rule.reads),
         shared=Shared(
             name=POLICY,
-            make=partial(make_book, declared),
-            heeds=Book.heeds,
+            make=partial(make_active_rules, declared),
+            heeds=ActiveRules.heeds,
             declared=tuple(Declared(r.id, r.version, r.canonical, r.place) for r in declared.rules.values()),
         ),
     )
 
 
 def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
-    book: Book = known.shared(POLICY)
-    found = decide(book, recorded, known)
+    active: ActiveRules = known.shared(POLICY)
+    found = decide(active, recorded, known)
     wishes = [wish for each in found for wish in each.wishes(recorded)]
-    if book.shadow is not None:
+    if active.shadow is not None:
         # Asked after all that counts, and last, so that a shadow can take room from nothing.
-        wishes += shadow_wishes(book, recorded, found, decide(book.shadow, recorded, known))
+        wishes += shadow_wishes(active, recorded, found, decide(active.shadow, recorded, known))
     return wishes

@@ -19,13 +19,13 @@ TABLE = "decision"
 SHARDS = "0123456789abcdef"
 """The first digits of ids. The decisions of one rule lie in so many partitions, each with the newest first."""
 RULES_KEPT = 20
-"""Rules whose last word is kept of one person: those that spoke last."""
+"""Rules whose last decision is kept of one person: those that spoke last."""
 
 State = dict[str, list[Any]]
 """Rule -> [occurred_at, id, version, status] of the newest decision."""
 
 
-def word_of(recorded: Recorded) -> tuple[str, int, str] | None:
+def decision_of(recorded: Recorded) -> tuple[str, int, str] | None:
     """The rule, its version and its status; None for what is not the id of a decision."""
     event = recorded.event
     get = event.properties.get
@@ -37,17 +37,17 @@ def word_of(recorded: Recorded) -> tuple[str, int, str] | None:
 
 
 def _fold(state: State, recorded: Recorded) -> State | None:
-    word = word_of(recorded)
-    if word is None or is_shadow(recorded):
+    decision = decision_of(recorded)
+    if decision is None or is_shadow(recorded):
         return None
-    rule, version, status = word
+    rule, version, status = decision
     told = [recorded.event.occurred_at, recorded.id, version, status]
     held = state.get(rule)
     if held is not None and held[:2] >= told[:2]:
         return None
     state[rule] = told
     if len(state) > RULES_KEPT:
-        # So many others have spoken later that this one can only come back with a later word.
+        # So many others have spoken later that this one can only come back with a later decision.
         del state[min(state, key=lambda name: state[name][:2])]
     return state
 
@@ -76,11 +76,11 @@ def sort_of(at: int) -> str:
     return f"{(1 << 62) - at:016x}"
 
 
-def _marks(recorded: Recorded) -> Iterable[Row]:
-    word = word_of(recorded)
-    if word is None:
+def _event_rows(recorded: Recorded) -> Iterable[Row]:
+    decision = decision_of(recorded)
+    if decision is None:
         return ()
-    rule, version, status = word
+    rule, version, status = decision
     sort = f"{sort_of(recorded.recorded_at)}.{recorded.id}"
     where = partition(recorded.event.workspace, rule, recorded.id[0])
     if is_shadow(recorded):
@@ -95,7 +95,7 @@ DECISIONS = Projection(
     empty=dict,
     fold=_fold,
     view=_view,
-    index=Index(event_rows=_marks),
+    index=Index(event_rows=_event_rows),
     faster=Faster(merge=_merge),
 )
-"""It commutes: of each rule it keeps the newest word, and of rules those with the newest words."""
+"""It commutes: of each rule it keeps the newest decision, and of rules those with the newest words."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from threadline.capabilities.rules.book import RULE, SET, SHADOWED, Book
+from threadline.capabilities.rules.active_rules import RULE, SET, SHADOWED, ActiveRules
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.lifecycle import State, refuse_shadow, refuse_transition
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @prepared
-class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Transition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry of a log."""
 
     at: int
@@ -81,10 +81,10 @@ class Held(NamedTuple):
     version: int
 
 
-def book_of(context: Context[WithShared]) -> Book:
-    """The book of the workspace as the store has it now."""
-    book: Book = context.engine.shared.fresh(context.workspace, POLICY)
-    return book
+def active_rules_of(context: Context[WithShared]) -> ActiveRules:
+    """The active rules of the workspace as the store has them now."""
+    active: ActiveRules = context.engine.shared.fresh(context.workspace, POLICY)
+    return active
 
 
 def _where(context: Context[object], id: str) -> str:
@@ -127,14 +127,14 @@ def written(context: Context[WithStore], id: str, version: int) -> Written:
     return msgspec.json.decode(item.value, type=Written)
 
 
-def log(context: Context[WithStore], id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Turn]:
+def log(context: Context[WithStore], id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Transition]:
     """The turns of a rule from the ``after``-th on, oldest first."""
     start = f"{after + 1:08d}"
     items = context.engine.store.query(LOG, _where(context, id), start=start, limit=limit)
-    return [msgspec.json.decode(item.value, type=Turn) for item in items]
+    return [msgspec.json.decode(item.value, type=Transition) for item in items]
 
 
-def all_turns(context: Context[WithStore], id: str) -> Iterator[Turn]:
+def all_transitions(context: Context[WithStore], id: str) -> Iterator[Transition]:
     """The whole log of a rule, oldest first."""
     seen = 0
     while page := log(context, id, seen):
@@ -169,7 +169,7 @@ class _Change:
     def note(self, to: str, version: int, note: str) -> None:
         """Add an entry to the log."""
         self.head.turns += 1
-        told = Turn(
+        told = Transition(
             at=self._context.engine.recorder.clock(), by=self._context.source, to=to, version=version, note=note
         )
         key = Key(LOG, _where(self._context, self._id), f"{self.head.turns:08d}")
@@ -185,7 +185,7 @@ class _Change:
 
 def _changed(context: Context[Needs], id: str, change: Callable[[_Change], T]) -> T:
     """Change a rule; ``change`` is called again with what is so then when another process was faster."""
-    if id in book_of(context).declared:
+    if id in active_rules_of(context).declared:
         raise Conflict(f"rule {id!r} is declared in the definitions; change it there")
     for _ in range(ATTEMPTS_MAX):
         head, expected = held(context, id)
@@ -264,7 +264,7 @@ def move(
 
 
 def _activate(context: Context[Needs], attempt: _Change, id: str, version: int, active: int) -> None:
-    if not active and len(book_of(context).rules) >= RULES_MAX:
+    if not active and len(active_rules_of(context).rules) >= RULES_MAX:
         raise LimitExceeded(f"{RULES_MAX:,} rules are active, which is the limit; retire some first")
     rule = compiled(written(context, id, version).content)
     if active:
@@ -314,8 +314,8 @@ def _shadow_key(context: Context[object], id: str) -> Key:
 
 def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> bool:
     """Write a set, or remove it; whether that changes anything."""
-    book = book_of(context)
-    if name in book.declared_sets:
+    active = active_rules_of(context)
+    if name in active.declared_sets:
         raise Conflict(f"rule set {name!r} is declared in the definitions; change it there")
     for _ in range(ATTEMPTS_MAX):
         key = Key(POLICY, context.workspace, SET + name)
@@ -324,10 +324,10 @@ def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> 
         data = None if rule_set is None else msgspec.json.encode(rule_set.content)
         if (None if item is None else item.value) == data:
             return False
-        if item is None and len(book.sets) >= RULE_SETS_MAX:
+        if item is None and len(active.sets) >= RULE_SETS_MAX:
             raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, which is the limit; remove some first")
         expected = 0 if item is None else item.version
-        turn = Turn(
+        turn = Transition(
             at=context.engine.recorder.clock(), by=context.source, to="removed" if rule_set is None else "written",
             content={} if rule_set is None else rule_set.content,
         )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.deciding import Decided
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.kernel.event import Recorded
@@ -18,10 +18,12 @@ TABLE = "shadow_decision"
 """Index rows of what shadows have said, apart from what counts."""
 
 
-def shadow_wishes(book: Book, recorded: Recorded, live: Sequence[Decided], tried: Sequence[Decided]) -> list[Wish]:
+def shadow_wishes(
+    active: ActiveRules, recorded: Recorded, live: Sequence[Decided], tried: Sequence[Decided]
+) -> list[Wish]:
     """A decision for each shadow that says something, or is silent where the version that counts is not.
 
-    What it wished for stands in it and is not carried out. ``live`` is what was decided, ``tried`` what the book of
+    What it wished for stands in it and is not carried out. ``live`` is what was decided, ``tried`` what the rules of
     shadows says.
     """
     counts = {decided.rule.id: decided for decided in live}
@@ -29,7 +31,7 @@ def shadow_wishes(book: Book, recorded: Recorded, live: Sequence[Decided], tried
     wishes: list[Wish] = []
     for decided in tried:
         id = decided.rule.id
-        if id not in book.shadows:
+        if id not in active.shadows:
             continue
         beside = counts.get(id)
         said = NO_MATCH if beside is None else beside.status
@@ -37,7 +39,7 @@ def shadow_wishes(book: Book, recorded: Recorded, live: Sequence[Decided], tried
             continue
         told = decided.properties(recorded, SHADOW, recorded.recorded_at)
         told["beside"] = {
-            "version": book.rules[id].version if id in book.rules else 0, "status": said,
+            "version": active.rules[id].version if id in active.rules else 0, "status": said,
             "same": beside is not None and (beside.status, beside.output, beside.wished)
             == (decided.status, decided.output, decided.wished),
         }  # fmt: skip

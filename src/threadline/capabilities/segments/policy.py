@@ -105,7 +105,7 @@ class _Reaction:
 
     def _judged(self, segments: Sequence[Segment], state: State, known: PolicyView, now: int) -> Sequence[Wish]:
         memberships = Memberships(known, now)
-        turns = _Turns(state, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
+        turns = MembershipChanges(state, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
         self._take(segments, memberships, now - 1, turns)
         ahead = now if turns.more else memberships.next(segments)
         timer = [] if ahead is None else [Timer(key=TIMER, due_at=ahead, unless_earlier=True)]
@@ -113,7 +113,7 @@ class _Reaction:
 
     def _fired(self, due: int, known: PolicyView) -> Sequence[Wish]:
         """Everything that time has turned from the instant of the timer until now, each at its own instant."""
-        turns = _Turns(known.get(SEGMENTS.name, {}), emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
+        turns = MembershipChanges(known.get(SEGMENTS.name, {}), emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
         memberships = Memberships(known, due)
         for _ in range(STEPS_MAX):
             # Of whatever an event has turned since, later than this instant, the last word is the event's.
@@ -132,7 +132,7 @@ class _Reaction:
         # A timer of one instant fires once: what is left of that instant is told a microsecond later.
         return turns.wishes if again is None else [*turns.wishes, Timer(key=TIMER, due_at=max(again, due + 1))]
 
-    def _take(self, segments: Sequence[Segment], memberships: Memberships, at: int, turns: _Turns) -> None:
+    def _take(self, segments: Sequence[Segment], memberships: Memberships, at: int, turns: MembershipChanges) -> None:
         for segment in segments:
             turns.take(segment, memberships.belongs(segment), at)
         for name in turns.state:
@@ -140,7 +140,7 @@ class _Reaction:
                 turns.drop(name, at)
 
 
-class _Turns:
+class MembershipChanges:
     """Who turns in one reaction: what the state says, and what this reaction adds to it."""
 
     def __init__(self, state: State, most: int) -> None:

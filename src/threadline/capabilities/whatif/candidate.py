@@ -1,4 +1,4 @@
-"""The candidate and what stands against it: two books and two catalogues."""
+"""The candidate and what stands against it: two both and two catalogues."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import msgspec
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.rules import Book, Rule, RuleSet, repository
+from threadline.capabilities.rules import ActiveRules, Rule, RuleSet, repository
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import rule_of_json
-from threadline.capabilities.rules.force import rule_at
+from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.segments.definition import Segment, read_segments
 from threadline.capabilities.segments.standing import Memberships
-from threadline.capabilities.whatif.judging import RulesJudge
+from threadline.capabilities.whatif.evaluator import RulesEvaluator
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context
@@ -39,7 +39,7 @@ class Candidate:
     """One side of a what-if."""
 
     catalogue: Catalogue
-    book: Book
+    active: ActiveRules
     segments: tuple[Segment, ...]
     title: str
 
@@ -51,7 +51,7 @@ class Needs(repository.Reads, WithCatalogue, Protocol):
 def in_force(context: Context[Needs]) -> Candidate:
     """What decides live, now."""
     catalogue = context.engine.catalogue
-    return Candidate(catalogue, repository.book_of(context), _segments(_definitions(catalogue)), "in force")
+    return Candidate(catalogue, repository.active_rules_of(context), _segments(_definitions(catalogue)), "in force")
 
 
 def _definitions(catalogue: Catalogue) -> Definitions | None:
@@ -67,8 +67,8 @@ def _segments(definitions: Definitions | None) -> tuple[Segment, ...]:
 def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
     """What is in force, with this version of a rule in the place of whatever there is of it."""
     current.catalogue.refuse_unread(rule.reads)
-    sets = list(current.book.sets.values())
-    if not current.book.sets_of(rule.id):
+    sets = list(current.active.sets.values())
+    if not current.active.sets_of(rule.id):
         asked = tuple(types)
         if not asked:
             raise InvalidValue(
@@ -76,8 +76,8 @@ def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
                 hint="Name in `types` the event types of which to ask it, or write a rule set.",
             )
         sets.append(RuleSet(TRIED, events=asked, rules=(rule.id,)))
-    others = [each for each in current.book.rules.values() if each.id != rule.id]
-    return replace(current, book=Book([*others, rule], sets), title=f"rule {rule.id} version {rule.version}")
+    others = [each for each in current.active.rules.values() if each.id != rule.id]
+    return replace(current, active=ActiveRules([*others, rule], sets), title=f"rule {rule.id} version {rule.version}")
 
 
 def written(context: Context[Needs], id: str, version: int | None, content: dict[str, Any] | None) -> Rule:
@@ -97,16 +97,16 @@ def of_definitions(context: Context[WithCatalogue], current: Candidate, text: st
         found.section(name)
     catalogue = context.engine.catalogue.variant(found)
     found.refuse_unknown()
-    items = {sort: data for sort, (data, _) in current.book.sources.items()}
+    items = {sort: data for sort, (data, _) in current.active.sources.items()}
     policy = catalogue.policy(POLICY)
     shared = None if policy is None else policy.shared
     assert shared is not None, "rules are in every catalogue"
-    book: Book = shared.make(items, None)
+    active: ActiveRules = shared.make(items, None)
     title = f"{CANDIDATE}: {', '.join(sorted(sections_of(text)))}"
     if sections_of(text) <= RULE_SECTIONS:
         # Everything is folded alike, so that people can live one life for both sides.
-        return replace(current, book=book, title=title)
-    return Candidate(catalogue, book, _segments(found), title)
+        return replace(current, active=active, title=title)
+    return Candidate(catalogue, active, _segments(found), title)
 
 
 def sections_of(text: str) -> frozenset[str]:
@@ -114,24 +114,24 @@ def sections_of(text: str) -> frozenset[str]:
     return Definitions([(CANDIDATE, text)]).names - ASIDE
 
 
-# --- the two ways -----------------------------------------------------------------------------
+# --- the two variants -------------------------------------------------------------------------
 
 
-def way(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> VariantSpec:
+def variant_spec(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> VariantSpec:
     """The variant of a side; ``ends``: for who looks at `ending` as well."""
     also = [(read.projection, read.path) for each in side.segments for read in each.reads] if ends else []
-    judge = RulesJudge(side.book, history=history, also=[*also, ("points", ())] if ends else ())
-    explaining = RulesJudge(side.book, history=history, explaining=True)
-    return VariantSpec(side.catalogue, judge, explaining, policies, {POLICY: side.book})
+    judge = RulesEvaluator(side.active, history=history, also=[*also, ("points", ())] if ends else ())
+    explaining = RulesEvaluator(side.active, history=history, explaining=True)
+    return VariantSpec(side.catalogue, judge, explaining, policies, {POLICY: side.active})
 
 
-def asked(*books: Book) -> dict[str, frozenset[str]]:
-    """Event type -> the rules that any of the books asks of it."""
+def asked(*both: ActiveRules) -> dict[str, frozenset[str]]:
+    """Event type -> the rules that any of the both asks of it."""
     found: dict[str, set[str]] = {}
-    for book in books:
-        for each in book.sets.values():
+    for active in both:
+        for each in active.sets.values():
             for type in each.events:
-                found.setdefault(type, set()).update(id for id in each.rules if id in book.rules)
+                found.setdefault(type, set()).update(id for id in each.rules if id in active.rules)
     return {type: frozenset(ids) for type, ids in found.items() if ids}
 
 
@@ -158,6 +158,6 @@ def fingerprint(parts: Mapping[str, Any], *sides: Candidate) -> str:
 
 def _told(side: Candidate) -> Iterator[Any]:
     yield side.catalogue.layout
-    yield [rule.content for rule in side.book.rules.values()]
-    yield [each.content for each in side.book.sets.values()]
+    yield [rule.content for rule in side.active.rules.values()]
+    yield [each.content for each in side.active.sets.values()]
     yield [[segment.name, segment.version] for segment in side.segments]

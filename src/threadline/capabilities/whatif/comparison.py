@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from threadline.capabilities.rules.acting import NO_MATCH
-from threadline.capabilities.whatif.judging import is_error, same, status_of, version_of
+from threadline.capabilities.whatif.evaluator import is_error, same, status_of, version_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
@@ -160,7 +160,7 @@ class Tally:
                 self._cell(status_of(was), status_of(becomes))[1] += 1
         asked = self.asked.get(type, _NONE)
         counts.decisions += len(said)
-        # A recorded decision may be of a rule that is in neither book any more.
+        # A recorded decision may be of a rule that is in neither variant any more.
         return len(asked) - len(asked & said.keys())
 
     def _said(self, side: int, statuses: dict[str, int], verdict: Any) -> None:

@@ -20,8 +20,8 @@ CONTEXT_LINES = 3
 def differences(old: Candidate, new: Candidate) -> list[str]:
     """The lines of rules and sets that are not the same on both sides; those taken out begin with ``-``, new ones with
     ``+``. Bounded: the last line says so where there are more."""
-    rules = _changes(old.book.rules, new.book.rules, lambda rule: f"rule {rule.id} version {rule.version}")
-    sets = _changes(old.book.sets, new.book.sets, lambda each: f"rule set {each.name}")
+    rules = _changes(old.active.rules, new.active.rules, lambda rule: f"rule {rule.id} version {rule.version}")
+    sets = _changes(old.active.sets, new.active.sets, lambda each: f"rule set {each.name}")
     lines = [*rules, *sets]
     if len(lines) > LINES_MAX:
         return [*lines[:LINES_MAX], f"… and {len(lines) - LINES_MAX:,} more lines"]

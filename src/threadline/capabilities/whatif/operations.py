@@ -11,8 +11,8 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Page
 from threadline.capabilities.whatif import saving
 from threadline.capabilities.whatif.saving import Saved
-from threadline.capabilities.whatif.showing import MatrixCell, RuleTotals, State, WhatIfView, about, view
-from threadline.capabilities.whatif.trying import Asked, Needs, Trying, prepare
+from threadline.capabilities.whatif.simulation import Asked, Needs, Simulation, prepare
+from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, State, WhatIfView, about, view
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import (
@@ -35,9 +35,9 @@ class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
 class Subject:
     """What is kept of a what-if while its process lives."""
 
-    def __init__(self, context: Context[WithStore], trying: Trying, save: bool, note: str) -> None:
+    def __init__(self, context: Context[WithStore], simulation: Simulation, save: bool, note: str) -> None:
         self.context = context
-        self.trying = trying
+        self.simulation = simulation
         self.save = save
         self.note = note
         self.saved = False
@@ -45,25 +45,25 @@ class Subject:
     def finish(self, ran: Subject) -> None:
         """Keep the result, if that is wanted and was not done; ``ran`` is who asked the same first."""
         if self.save and not ran.saved:
-            keep(self.context, ran.trying, self.note)
+            keep(self.context, ran.simulation, self.note)
             ran.saved = True
 
 
-def keep(context: Context[WithStore], trying: Trying, note: str) -> None:
+def keep(context: Context[WithStore], simulation: Simulation, note: str) -> None:
     """Keep the result of a what-if that is done."""
-    counts = trying.tally.counts
+    counts = simulation.tally.counts
     people = counts.people + counts.failed
-    plain = msgspec.to_builtins(view(trying, "done", people, 0, saved=True))
-    kept = Saved(id=trying.id, at=context.now, by=context.source, note=note, about=about(trying), view=plain)
+    plain = msgspec.to_builtins(view(simulation, "done", people, 0, saved=True))
+    kept = Saved(id=simulation.id, at=context.now, by=context.source, note=note, about=about(simulation), view=plain)
     saving.save(context, kept)
 
 
 def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
     given = {name: getattr(params, name) for name in Asked.__struct_fields__}
-    trying = prepare(context, Asked(**given))
-    subject = Subject(context, trying, params.save, params.note)
+    simulation = prepare(context, Asked(**given))
+    subject = Subject(context, simulation, params.save, params.note)
     running = context.engine.simulations.run(
-        trying.id, context.workspace, subject, trying.pages, subject.finish, wait=params.wait
+        simulation.id, context.workspace, subject, simulation.pages, subject.finish, wait=params.wait
     )
     return _shown(running)
 
@@ -72,7 +72,7 @@ def _shown(running: Any) -> WhatIfView:
     subject: Subject = running.subject
     state: State = running.state
     return view(
-        subject.trying, state, running.people, running.events, saved=subject.saved,
+        subject.simulation, state, running.people, running.events, saved=subject.saved,
         problem=running.problem, events_in_all=running.events_in_all,
     )  # fmt: skip
 

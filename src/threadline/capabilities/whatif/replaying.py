@@ -5,37 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from threadline.capabilities.rules import Book
+from threadline.capabilities.rules import ActiveRules
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.whatif.candidate import RULE_SECTIONS, Candidate
 from threadline.kernel.policy import Policy
 
 
-def emitted(old: Book, new: Book) -> frozenset[str]:
-    """The types of events that rules may put into threads, if rules that do so differ between two books."""
+def emitted(old: ActiveRules, new: ActiveRules) -> frozenset[str]:
+    """The types of events that rules may put into threads, if rules that do so differ between the two."""
     differing = {id for id in {*old.rules, *new.rules} if _content(old, id) != _content(new, id)}
     if {each.name: each.content for each in old.sets.values()} != {
         each.name: each.content for each in new.sets.values()
     }:
         differing = {*old.rules, *new.rules}
-    rules = [book.rules[id] for book in (old, new) for id in differing if id in book.rules]
+    rules = [active.rules[id] for active in (old, new) for id in differing if id in active.rules]
     if not any(action.emits is not None for rule in rules for action in rule.actions):
         return frozenset()
     return frozenset(
         action.emits
-        for book in (old, new)
-        for rule in book.rules.values()
+        for active in (old, new)
+        for rule in active.rules.values()
         for action in rule.actions
         if action.emits is not None
     )
 
 
-def _content(book: Book, id: str) -> dict[str, Any] | None:
-    rule = book.rules.get(id)
+def _content(active: ActiveRules, id: str) -> dict[str, Any] | None:
+    rule = active.rules.get(id)
     return None if rule is None else {name: value for name, value in rule.content.items() if name != "version"}
 
 
-def replayed(side: Candidate, books: Iterable[Book], sections: frozenset[str], types: frozenset[str]) -> frozenset[str]:
+def replayed(
+    side: Candidate, both: Iterable[ActiveRules], sections: frozenset[str], types: frozenset[str]
+) -> frozenset[str]:
     """The policies, rules apart, that live again: whose doings may differ, and are noticed.
 
     Different are those of a section that is another one; those that go by what such a section or policy shapes; and
@@ -44,10 +46,10 @@ def replayed(side: Candidate, books: Iterable[Book], sections: frozenset[str], t
     """
     shapes = {each.name: each.shapes or {each.name} for each in side.catalogue.sections}
     changed = {name for section in sections - RULE_SECTIONS for name in shapes.get(section, {section})}
-    found_reads = [rule.reads for book in books for rule in book.rules.values()]
+    found_reads = [rule.reads for active in both for rule in active.rules.values()]
     found_reads += [segment.reads for segment in side.segments]
     reads = {("points", ()), *((read.projection, read.path) for each in found_reads for read in each)}
-    heeded = {type for book in books for each in book.sets.values() for type in each.events}
+    heeded = {type for active in both for each in active.sets.values() for type in each.events}
     noticed = [
         policy
         for policy in side.catalogue.policies

@@ -27,7 +27,7 @@ class Delivery:
 
     def dead_letters(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on, by lane and time; ``lane`` "" is all of them, "-" of none."""
-        return dead_letters.parked(self._store, workspace, lane, after, limit)
+        return dead_letters.page(self._store, workspace, lane, after, limit)
 
     def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
         """Make dead letters due again; returns how many are."""

@@ -21,7 +21,7 @@ class _Rest(NamedTuple):
     times: int
 
 
-class Resting:
+class Backoff:
     """Reads what is due, but for what rests. Not thread-safe: each thread has its own."""
 
     def __init__(self, store: Store, clock: Clock) -> None:

@@ -16,14 +16,14 @@ from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
 from threadline.kernel.time import SECOND, Clock
 
 LANE = "lane"
-"""Table: how each lane stands, in one partition."""
+"""Table: the circuit of each lane, in one partition."""
 _ALL = "-"
 
 
-class Held(NamedTuple):
-    """A standing and the version of its item; 0 if there is none."""
+class StoredCircuit(NamedTuple):
+    """A circuit and the version of its item; 0 if there is none."""
 
-    standing: CircuitState
+    state: CircuitState
     version: int
 
 
@@ -61,22 +61,22 @@ class Circuit:
         return CircuitState(rests=before.rests + 1, rest_until=until)
 
 
-def standing_of(store: Store, name: str) -> Held:
-    """How a lane stands now."""
+def circuit_of(store: Store, name: str) -> StoredCircuit:
+    """The circuit of a lane now."""
     item = store.get([Key(LANE, _ALL, name)])[0]
-    return Held(CircuitState(), 0) if item is None else Held(_read(item), item.version)
+    return StoredCircuit(CircuitState(), 0) if item is None else StoredCircuit(_read(item), item.version)
 
 
-def standings(store: Store) -> dict[str, CircuitState]:
-    """How all lanes stand that a dispatcher has seen, by name."""
+def circuits(store: Store) -> dict[str, CircuitState]:
+    """The circuits of all lanes that a dispatcher has seen, by name."""
     return {item.key.sort: _read(item) for item in store.query(LANE, _ALL)}
 
 
-def change_standing(
-    store: Store, name: str, standing: CircuitState, expected: int | None, *checks: Check
+def change_circuit(
+    store: Store, name: str, circuit: CircuitState, expected: int | None, *checks: Check
 ) -> Refusal | None:
-    """Write how a lane stands; the refusal if it stands otherwise by now."""
-    put = Put(Key(LANE, _ALL, name), msgspec.msgpack.encode(standing), expected)
+    """Write the circuit of a lane; the refusal if another process has changed it."""
+    put = Put(Key(LANE, _ALL, name), msgspec.msgpack.encode(circuit), expected)
     return store.commit([Batch(writes=[put, *checks])])[0]
 
 
@@ -86,15 +86,15 @@ def _read(item: Item) -> CircuitState:
 
 def lanes_to_work(store: Store, lanes: Mapping[str, Lane]) -> list[Lane]:
     """The declared lanes, and those that once were: what still waits in them must not wait for ever."""
-    known = standings(store)
+    known = circuits(store)
     for name in lanes.keys() - known.keys():
-        change_standing(store, name, CircuitState(), 0)
+        change_circuit(store, name, CircuitState(), 0)
     return [*lanes.values(), *(Lane(name) for name in known.keys() - lanes.keys())]
 
 
 def lane_states(store: Store, lanes: Mapping[str, Lane]) -> list[LaneState]:
     """The declared lanes by name."""
-    known = standings(store)
+    known = circuits(store)
     found = []
     for name in sorted(lanes):
         items = store.query(OUTBOX, lane_partition(name), limit=PAGE_ITEMS_MAX)
@@ -107,9 +107,9 @@ def stop_lane(store: Store, clock: Clock, lanes: Mapping[str, Lane], name: str, 
     """Send nothing there any more; whether that changes anything. What is due there is parked."""
     if name not in lanes:
         raise NotFound(f"nothing is sent to {name!r}: it is not declared")
-    if standing_of(store, name).standing.stopped_at:
+    if circuit_of(store, name).state.stopped_at:
         return False
-    change_standing(store, name, CircuitState(stopped_at=clock(), why=why), None)
+    change_circuit(store, name, CircuitState(stopped_at=clock(), why=why), None)
     return True
 
 
@@ -117,7 +117,7 @@ def start_lane(store: Store, lanes: Mapping[str, Lane], name: str) -> bool:
     """Send there again, at once; whether that changes anything. What was parked meanwhile waits to be driven again."""
     if name not in lanes:
         raise NotFound(f"nothing is sent to {name!r}: it is not declared")
-    if standing_of(store, name).standing == CircuitState():
+    if circuit_of(store, name).state == CircuitState():
         return False
-    change_standing(store, name, CircuitState(), None)
+    change_circuit(store, name, CircuitState(), None)
     return True

@@ -17,31 +17,31 @@ from threadline.engine.scheduled import (
     PARKED,
     lane_partition,
     outbox_partition,
-    pack_waiting,
-    untold_key,
-    waiting,
+    pack_effect,
+    pending_effect,
+    unrecorded_key,
 )
 from threadline.kernel.outbox import DeadLetter, PendingEffect
 from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 
 
-def parked_put(one: PendingEffect, lane: str, why: str, told: dict[str, Any], now: int) -> Put:
+def dead_letter_put(one: PendingEffect, lane: str, why: str, told: dict[str, Any], now: int) -> Put:
     """The write that keeps an effect that is given up on; ``told`` is what its last attempt came to."""
     key = Key(PARKED, one.workspace, f"{lane or one.effect.lane or '-'}!{time_key(now)}.{one.id}")
-    waits = pack_waiting(one)
+    waits = pack_effect(one)
     return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
 
 
-def parked(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[DeadLetter]:
-    """A page of what is parked in a workspace, by lane and time; ``lane`` "" is all of them, "-" those of none."""
+def page(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[DeadLetter]:
+    """A page of the dead letters of a workspace, by lane and time; ``lane`` "" is all of them, "-" those of none."""
     start = beyond(after) if after else f"{lane}!" if lane else ""
     stop = f'{lane}"' if lane else None  # the sign after "!"
-    return [_parked(item) for item in store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
+    return [_dead_letter(item) for item in store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
 
 
 def redrive(recorder: Recorder, reader: PersonReader, found: Sequence[DeadLetter], by: str) -> int:
-    """Make parked effects due again, each with an event that says so; answers how many are.
+    """Make dead letters due again, each with an event that says so; answers how many are.
 
     Their ids stay, so that whoever has had one after all can tell. Two who drive the same one do it once.
     """
@@ -49,11 +49,11 @@ def redrive(recorder: Recorder, reader: PersonReader, found: Sequence[DeadLetter
     return settle(recorder, requests).done
 
 
-def _parked(item: Item) -> DeadLetter:
+def _dead_letter(item: Item) -> DeadLetter:
     waits, partition, why, at, told = unpack(item.value)
     id = item.key.sort.partition(".")[2]
     place = Key(OUTBOX, partition, f"{time_key(at)}.{id}")
-    return DeadLetter(item, waiting(Item(place, 0, waits)), partition, why, at, told)
+    return DeadLetter(item, pending_effect(Item(place, 0, waits)), partition, why, at, told)
 
 
 def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str) -> RecordRequest | None:
@@ -68,7 +68,7 @@ def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str
     partition = outbox_partition(recorder.catalogue.lanes, each.lane, one.id)
     effect = replace(one.effect, lane="" if partition == lane_partition(each.lane) else each.lane)
     told = one.attempts + 1
-    again = pack_waiting(one._replace(effect=effect, since=now, attempts=told, began=told))
+    again = pack_effect(one._replace(effect=effect, since=now, attempts=told, began=told))
     put = Put(Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"), again, 0)
-    gone = (Delete(each.item.key, each.item.version), Delete(untold_key(one.workspace, one.id)))
+    gone = (Delete(each.item.key, each.item.version), Delete(unrecorded_key(one.workspace, one.id)))
     return RecordRequest(event, one.cause, None, (*gone, put), known=True)

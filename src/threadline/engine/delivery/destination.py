@@ -7,13 +7,13 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from threadline.engine.delivery.access import EngineAccess
-from threadline.engine.delivery.backoff import Resting
-from threadline.engine.delivery.circuit import Circuit, change_standing, standing_of
+from threadline.engine.delivery.backoff import Backoff
+from threadline.engine.delivery.circuit import Circuit, change_circuit, circuit_of
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox, left_of
 from threadline.engine.delivery.retry_schedule import is_too_old
 from threadline.engine.folding.packing import time_key
-from threadline.engine.scheduled import OUTBOX, lane_partition, waiting
+from threadline.engine.scheduled import OUTBOX, lane_partition, pending_effect
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.sender import EFFECT_PARKED, Lane, Outcome, Sender
 from threadline.kernel.store import Check, Item, beyond
@@ -23,7 +23,7 @@ FAILED_SECONDS = 10.0
 log = logging.getLogger("threadline.work")
 
 
-class LaneWork:
+class DestinationWorker:
     """Works on one lane, in a thread of its own while something is due in it."""
 
     def __init__(
@@ -34,7 +34,7 @@ class LaneWork:
         self._leases = leases
         self._page = page
         self._outbox = Outbox(engine, senders, lane)
-        self._resting = Resting(engine.store, engine.clock)
+        self._backoff = Backoff(engine.store, engine.clock)
         self._looked_at = ""
         """While the place is left alone: up to where it was looked for what has grown too old."""
         self._circuit = Circuit(lane, engine.clock)
@@ -42,7 +42,7 @@ class LaneWork:
 
     def start(self, stopping: threading.Event) -> None:
         """Work until nothing is due, beside the caller; nothing happens if that is so, or if it works already."""
-        if (self._thread is None or not self._thread.is_alive()) and self._resting.due(*self._where, 1):
+        if (self._thread is None or not self._thread.is_alive()) and self._backoff.due(*self._where, 1):
             name = f"threadline-lane-{self._lane.name}"
             self._thread = threading.Thread(target=self._run, args=(stopping,), name=name, daemon=True)
             self._thread.start()
@@ -67,30 +67,30 @@ class LaneWork:
 
     def turn(self, stopping: threading.Event) -> int:
         """Work off what is due now, at most a page; answers how many effects were settled."""
-        due = self._sendable(self._resting.due(*self._where, self._page))
+        due = self._sendable(self._backoff.due(*self._where, self._page))
         check = self._leases.acquire(self._lease) if due else None
         if check is None:
             return 0
-        held = standing_of(self._engine.store, self._lane.name)
-        if held.standing.stopped_at:
-            return self._park(due, check, f"nothing is sent there any more: {held.standing.why}")
+        stored = circuit_of(self._engine.store, self._lane.name)
+        if stored.state.stopped_at:
+            return self._give_up(due, check, f"nothing is sent there any more: {stored.state.why}")
         now = self._engine.clock()
-        if held.standing.rest_until > now:
-            return self._park(self._too_old(now), check, "given up on while the place was left alone")
+        if stored.state.rest_until > now:
+            return self._give_up(self._too_old(now), check, "given up on while the place was left alone")
         # After a rest a single one is sent, to see whether the place is well.
-        at_once = 1 if held.standing.rests else self._lane.at_once
+        at_once = 1 if stored.state.rests else self._lane.at_once
         settled = 0
         for start in range(0, len(due), at_once):
             check = None if stopping.is_set() else self._leases.acquire(self._lease)
-            if check is None or (start and standing_of(self._engine.store, self._lane.name) != held):
+            if check is None or (start and circuit_of(self._engine.store, self._lane.name) != stored):
                 break  # somebody has stopped it, or started it again
             sent = self._outbox.send(due[start : start + at_once], check)
             settled += sent.settled
             self._rest(sent.unable)
-            standing = self._circuit.after(held.standing, sent.outcomes)
-            if standing != held.standing:
+            circuit = self._circuit.after(stored.state, sent.outcomes)
+            if circuit != stored.state:
                 # If it is refused, somebody else has changed it, and that is read before anything else is sent.
-                change_standing(self._engine.store, self._lane.name, standing, held.version, check)
+                change_circuit(self._engine.store, self._lane.name, circuit, stored.version, check)
                 break
         return settled
 
@@ -117,9 +117,9 @@ class LaneWork:
         stop = time_key(now + 1)
         items = self._engine.store.query(*self._where, start=self._looked_at, stop=stop, limit=self._page)
         self._looked_at = beyond(items[-1].key.sort) if len(items) == self._page else ""
-        return [item for item in items if is_too_old(self._lane, waiting(item), now)]
+        return [item for item in items if is_too_old(self._lane, pending_effect(item), now)]
 
-    def _park(self, items: Sequence[Item], check: Check, why: str) -> int:
+    def _give_up(self, items: Sequence[Item], check: Check, why: str) -> int:
         outcome = Outcome(type=EFFECT_PARKED, parked=why)
         able = self._outbox.able(items)
         self._rest(left_of(items, able))
@@ -127,4 +127,4 @@ class LaneWork:
 
     def _rest(self, items: Sequence[Item]) -> None:
         for item in items:
-            self._resting.rest(item)
+            self._backoff.rest(item)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from zlib import crc32
 
 from threadline.engine.delivery.access import EngineAccess
-from threadline.engine.delivery.backoff import Resting
+from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.circuit import lanes_to_work
-from threadline.engine.delivery.destination import LaneWork
+from threadline.engine.delivery.destination import DestinationWorker
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
@@ -47,8 +47,8 @@ class Dispatcher:
         self.page = page
         self._leases = self._new_leases()
         self._outbox = Outbox(engine, senders, _OTHERS)
-        self._lanes: list[LaneWork] | None = None
-        self._resting = Resting(engine.store, engine.clock)
+        self._lanes: list[DestinationWorker] | None = None
+        self._backoff = Backoff(engine.store, engine.clock)
         first = crc32(owner.encode()) % SHARDS
         # Everybody begins at another shard, so that those who start together do not run for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
@@ -76,20 +76,22 @@ class Dispatcher:
         settled = 0
         for table, work in ((TIMER, self._fire), (OUTBOX, self._send)):
             for shard in self._shards:
-                due = self._resting.due(table, f"{shard:02d}", self.page)
+                due = self._backoff.due(table, f"{shard:02d}", self.page)
                 crowded = len(due) == self.page
                 if due and (check := self._leases.acquire(f"{table}/{shard:02d}", crowded)) is not None:
                     settled += work(due, check)
         return settled
 
     def _cannot_fire(self, item: Item, why: str) -> None:
-        if self._resting.rest(item) == 1:
+        if self._backoff.rest(item) == 1:
             log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
 
-    def _all_lanes(self) -> list[LaneWork]:
+    def _all_lanes(self) -> list[DestinationWorker]:
         if self._lanes is None:
             lanes = lanes_to_work(self.engine.store, self.engine.catalogue.lanes)
-            self._lanes = [LaneWork(self.engine, self.senders, lane, self._new_leases(), self.page) for lane in lanes]
+            self._lanes = [
+                DestinationWorker(self.engine, self.senders, lane, self._new_leases(), self.page) for lane in lanes
+            ]
         return self._lanes
 
     def _new_leases(self) -> Leases:
@@ -122,5 +124,5 @@ class Dispatcher:
             settled += sent.settled
             for unable in sent.unable:
                 # Nobody here can send it, which may be as it should be: a process that can will take it.
-                self._resting.rest(unable)
+                self._backoff.rest(unable)
         return settled

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
-from threadline.engine.delivery.dead_letters import parked_put
+from threadline.engine.delivery.dead_letters import dead_letter_put
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST, Retry, fate_of
 from threadline.engine.folding.packing import pack, time_key
 from threadline.engine.recording.rejected_log import as_text, writable
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import pack_waiting, untold_key, waiting
+from threadline.engine.scheduled import pack_effect, pending_effect, unrecorded_key
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.outbox import PendingEffect
@@ -62,7 +62,7 @@ class Outbox:
     def able(self, items: Sequence[Item]) -> list[Able]:
         """Those that can be settled: somebody has their thread."""
         found = []
-        for one in map(waiting, items):
+        for one in map(pending_effect, items):
             identifier = identifier_of(self._engine.reader, one.thread)
             if identifier is not None:
                 found.append(Able(one, identifier))
@@ -70,7 +70,7 @@ class Outbox:
 
     def has_sender(self, item: Item) -> bool:
         """Whether it can be sent from here."""
-        return waiting(item).effect.kind in self._senders
+        return pending_effect(item).effect.kind in self._senders
 
     def send(self, items: Sequence[Item], check: Check) -> Sent:
         """Send these at the same time. What has no sender here stays due: a process that has it will take it."""
@@ -89,7 +89,7 @@ class Outbox:
         again and again.
         """
         settled = settle(self._engine.recorder, [self._request(each, outcome, check) for each, outcome in done])
-        batches = [self._parking(*done[place], why, check) for place, why in settled.unfit]
+        batches = [self._unrecorded(*done[place], why, check) for place, why in settled.unfit]
         refusals = self._engine.store.commit(batches) if batches else []
         return settled.done + refusals.count(None)
 
@@ -118,14 +118,14 @@ class Outbox:
         gone = Delete(one.item.key, one.item.version)
         return RecordRequest(event, one.cause, None, (gone, *put, check), known=True)
 
-    def _parking(self, able: Able, outcome: Outcome, why: str, check: Check) -> Batch:
+    def _unrecorded(self, able: Able, outcome: Outcome, why: str, check: Check) -> Batch:
         one = able.one
         why = f"what came of it could not be recorded: {why}"
         log.error("effect %s of workspace %s is parked: %s", one.id, one.workspace, why)
         told = {"outcome": outcome.type, **outcome.properties}
         gone = Delete(one.item.key, one.item.version)
-        noted = Put(untold_key(one.workspace, one.id), b"-")
-        kept = parked_put(one, self.lane.name, why, told, self._engine.clock())
+        noted = Put(unrecorded_key(one.workspace, one.id), b"-")
+        kept = dead_letter_put(one, self.lane.name, why, told, self._engine.clock())
         return Batch(writes=[gone, kept, noted, check])
 
     def _fate(self, one: PendingEffect, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
@@ -135,10 +135,10 @@ class Outbox:
         tried = one._replace(attempts=one.attempts + 1)
         fate = fate_of(self.lane, one, outcome, now)
         if not isinstance(fate, Retry):
-            dead_letter = parked_put(tried, self.lane.name, fate.why, outcome.properties, now)
+            dead_letter = dead_letter_put(tried, self.lane.name, fate.why, outcome.properties, now)
             return EFFECT_PARKED, {"why": fate.why}, (dead_letter,)
         key = one.item.key._replace(sort=f"{time_key(fate.at)}.{one.id}")
-        return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_waiting(tried), 0),)
+        return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_effect(tried), 0),)
 
 
 def _writable(outcome: Outcome) -> Outcome:

@@ -9,7 +9,7 @@ from threadline.engine.folding.packing import time_key, unpack_event
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import OUTBOX, lane_partition, shard_of, untold_key
+from threadline.engine.scheduled import OUTBOX, lane_partition, shard_of, unrecorded_key
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.outbox import EffectStatus
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
@@ -70,7 +70,7 @@ def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: i
     while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
         outcomes.append(unpack_event(entry))
     last = outcomes[-1].event.type if outcomes else ""
-    if store.get([untold_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
+    if store.get([unrecorded_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
         return EffectStatus(id, False, True, outcomes)
     if outcomes:
         return EffectStatus(id, last in _WAITING, False, outcomes)

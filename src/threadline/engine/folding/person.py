@@ -24,8 +24,8 @@ class Person:
     """A set of threads and what is folded from their union. Mutable: the recorder owns it while it works."""
 
     __slots__ = (
-        "_apart",
         "_described",
+        "_never_merge",
         "_packed_timers",
         "_timers",
         "created_at",
@@ -55,7 +55,7 @@ class Person:
         """Sequence of the last event of each thread; a thread that holds no event yet has 0."""
         self.identifiers: dict[str, Identifier] = {}
         """The identifier that each thread belongs to."""
-        self._apart: list[str] = []
+        self._never_merge: list[str] = []
         self._described: msgspec.Raw | None = None
         """What few events change, as a head has it; None: to be packed anew."""
         self._timers: dict[str, int] | None = {}
@@ -81,13 +81,13 @@ class Person:
         """Those that were folded again since the person was read: none of their index rows is known to be stored."""
 
     @property
-    def apart(self) -> list[str]:
-        """Threads of others from which an operator has split this person: they are never joined by themselves."""
-        return self._apart
+    def never_merge(self) -> list[str]:
+        """Threads of people whom an operator has split from this one: events never merge them again."""
+        return self._never_merge
 
-    @apart.setter
-    def apart(self, threads: list[str]) -> None:
-        self._apart, self._described = threads, None
+    @never_merge.setter
+    def never_merge(self, threads: list[str]) -> None:
+        self._never_merge, self._described = threads, None
 
     @property
     def timers(self) -> dict[str, int]:
@@ -146,7 +146,7 @@ class Person:
         """Whose threads these are: the part of a head that few events change."""
         if self._described is None:
             identifiers = [self.identifiers[thread] for thread in self.heads]
-            fields = (self.workspace, self.created_at, list(self.heads), identifiers, self._apart)
+            fields = (self.workspace, self.created_at, list(self.heads), identifiers, self._never_merge)
             self._described = msgspec.Raw(pack(fields))
         return self._described
 

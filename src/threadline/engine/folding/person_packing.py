@@ -85,7 +85,7 @@ class _Whole(msgspec.Struct, array_like=True, gc=False):
     threads: list[str]
     heads: list[int]
     identifiers: list[Identifier]
-    apart: list[str]
+    never_merge: list[str]
     timers: msgspec.Raw
     latest: tuple[int, str]
     layout: str
@@ -100,7 +100,7 @@ class _Described(msgspec.Struct, array_like=True, gc=False):
     created_at: int
     threads: list[str]
     identifiers: list[Identifier]
-    apart: list[str]
+    never_merge: list[str]
 
 
 class _Head(msgspec.Struct, array_like=True, gc=False):
@@ -146,7 +146,7 @@ def _fields(person: Person) -> tuple[Any, ...]:
     heads = person.heads
     return (
         _WHOLE, person.workspace, person.created_at, list(heads), list(heads.values()),
-        [person.identifiers[thread] for thread in heads], person.apart, person.packed_timers(), person.latest,
+        [person.identifiers[thread] for thread in heads], person.never_merge, person.packed_timers(), person.latest,
     )  # fmt: skip
 
 
@@ -272,7 +272,7 @@ def _made(
     person.version = item.version
     person.heads = dict(zip(described.threads, counted.heads, strict=True))
     person.identifiers = dict(zip(described.threads, described.identifiers, strict=True))
-    person.apart, person.stale = described.apart, stale
+    person.never_merge, person.stale = described.never_merge, stale
     person.keep_packed_timers(counted.timers)
     return person
 

@@ -18,7 +18,7 @@ from threadline.engine.folding.person import PERSON, Person
 from threadline.engine.folding.person_packing import PAGE_PEOPLE, pack_person, people_of
 from threadline.engine.folding.refold import fold_events, person_entries, person_events, read_ahead
 from threadline.engine.folding.states import States
-from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
 from threadline.engine.maintenance.indexes import write_changed_rows
 from threadline.kernel.errors import ThreadlineError, Unavailable
@@ -157,7 +157,7 @@ def refold_shard(
         held = {item.key.partition: item for item in items}
         done = []
         people = []
-        with seldom_collected():
+        with gc_deferred():
             everybody = [each for each in people_of(store, catalogue, items) if isinstance(each, Person)]
             for person, ahead in read_ahead(store, everybody):
                 entries = person_entries(store, person, ahead)

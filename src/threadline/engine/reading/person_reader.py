@@ -15,7 +15,7 @@ from threadline.engine.folding.person import PERSON, Person, own
 from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.person_view import AsKnownPersonView, FoldedPersonView
 from threadline.engine.folding.refold import folded_before
-from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reading.identity_history import IdentityHistory
 from threadline.engine.reading.lookup import Lookup
 from threadline.engine.scheduled import pending_timers
@@ -112,7 +112,7 @@ class PersonReader:
         """
         found: dict[str, Any] = {}
         person = own(person)
-        with seldom_collected():
+        with gc_deferred():
             wanted = [i for i, each in enumerate(self.catalogue.projections) if names is None or each.name in names]
             states = self.states(person, now, known_at=known_at, only=wanted)
             at_edges = self.history(person, known_at).at_edges

@@ -25,7 +25,7 @@ from threadline.kernel.projection import State
 from threadline.kernel.store import Key, Put
 
 QUARANTINE = "quarantine"
-SET_APART = "an operator has set them apart"
+NEVER_MERGED = "an operator has set them apart"
 TOO_MANY_TO_JOIN = "to join them would change more items than a batch can hold; tags and groups count one each"
 
 
@@ -53,8 +53,10 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
         # Who was joined by force has too many already: of other kinds they go on gaining.
         if count > limit and count > max(before[kind], brought[kind]):
             return f"one person may have {limit} {kind}, together they have {count}"
-    if other is not None and (set(person.apart) & other.heads.keys() or set(other.apart) & person.heads.keys()):
-        return SET_APART
+    if other is not None and (
+        set(person.never_merge) & other.heads.keys() or set(other.never_merge) & person.heads.keys()
+    ):
+        return NEVER_MERGED
     return ""
 
 
@@ -64,7 +66,9 @@ def _against(attempt: Attempt, person: Person, named: ResolvedIdentifier, owner:
     if owner is not None:
         too_many = TOO_MANY_TO_JOIN if attempt.position in attempt.isolation.unjoined else ""
         return too_many or objections(rules, person, owner.identifiers.values(), owner)
-    return objections(rules, person, [named.identifier], None) or (SET_APART if named.thread in person.apart else "")
+    return objections(rules, person, [named.identifier], None) or (
+        NEVER_MERGED if named.thread in person.never_merge else ""
+    )
 
 
 def resolve(attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str) -> tuple[Person, str]:
@@ -168,7 +172,7 @@ def join(attempt: Attempt, one: Person, other: Person, grounds: Grounds) -> Pers
         attempt.people.claim(thread, survivor)
     survivor.timers = survivor.timers | merged.timers
     survivor.pending += merged.pending
-    survivor.apart = sorted((set(survivor.apart) | set(merged.apart)) - survivor.heads.keys())
+    survivor.never_merge = sorted((set(survivor.never_merge) | set(merged.never_merge)) - survivor.heads.keys())
     change.people.pop(merged.id, None)
     change.take(alias_writes(merged, survivor.id))
     attempt.people.departed[merged.id] = survivor
@@ -254,25 +258,28 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
 
 def set_apart(one: Person, other: Person) -> None:
     """Let no event join these two any more. They commit together: each remembers the threads of the other."""
-    one.apart, other.apart = sorted({*one.apart, *other.heads}), sorted({*other.apart, *one.heads})
+    one.never_merge, other.never_merge = (
+        sorted({*one.never_merge, *other.heads}),
+        sorted({*other.never_merge, *one.heads}),
+    )
 
 
 def _divide_apart(attempt: Attempt, person: Person, new: Person) -> None:
     """From whom each of two is to stay apart who are being split: from one another, and those who say so of them."""
     kept: dict[str, set[str]] = {person.id: set(), new.id: set()}
-    for thread in person.apart:
+    for thread in person.never_merge:
         other = attempt.people.owner(thread)
         for part in (person, new):
-            if other is None or part.heads.keys() & set(other.apart):
+            if other is None or part.heads.keys() & set(other.never_merge):
                 kept[part.id].add(thread)
-    person.apart, new.apart = sorted(kept[person.id]), sorted(kept[new.id])
+    person.never_merge, new.never_merge = sorted(kept[person.id]), sorted(kept[new.id])
     set_apart(person, new)
 
 
 def link_told(attempt: Attempt, person: Person, named: ResolvedIdentifier, grounds: Grounds) -> None:
     """Let an identifier that was refused be the person's after all, and tell of it as of a merge: it can be undone."""
     link(attempt, person, named)
-    person.apart = [thread for thread in person.apart if thread != named.thread]
+    person.never_merge = [thread for thread in person.never_merge if thread != named.thread]
     properties = {
         "survivor": person.id, "merged": named.thread, "threads": [named.thread], "reason": grounds.reason,
         "by": grounds.by, "merged_created_at": attempt.now,

@@ -242,7 +242,7 @@ def _leave_apart(attempt: Attempt, workspace: str, entry: dict[str, Any]) -> Per
     change = attempt.change(one, 1)
     for each, other in found[1:]:
         if other is None:
-            one.apart = sorted({*one.apart, each.thread})
+            one.never_merge = sorted({*one.never_merge, each.thread})
         elif other is not one:
             identity.set_apart(one, other)
             attempt.share(change, other)

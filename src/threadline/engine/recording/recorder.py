@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reader_priority import ReaderPriority
 from threadline.engine.reading.sources import Sources
 from threadline.engine.recording import emission, rejected_log
@@ -158,7 +158,7 @@ class Recorder:
         """
         receipts: list[Receipt] = []
         for start in range(0, len(requests), CALL_EVENTS_MAX):
-            with seldom_collected():
+            with gc_deferred():
                 checked = self._validator.check(requests[start : start + CALL_EVENTS_MAX], self.clock())
                 receipts += self.record_checked(checked)
         return receipts
@@ -189,7 +189,7 @@ class Recorder:
     def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
         """Record what `check` has made of requests, in one call. See `record`."""
         self.refuse_forks()
-        with seldom_collected():
+        with gc_deferred():
             call = _Call(checked)
             with self._lock:
                 return self._record(call)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.simulation.run import run, trial
+from threadline.engine.simulation.run import run, simulation
 from threadline.kernel.errors import Conflict, NotFound, TooManyRequests
 from threadline.kernel.simulation import Ending, JobState, Pages, RecordedDecision, Tally, VariantSpec
 from threadline.kernel.store import Key, Store
@@ -126,10 +126,10 @@ class Simulations:
     def replay(
         self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
         people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
-        told: RecordedDecision | None = None,
+        recorded_decision: RecordedDecision | None = None,
     ) -> Pages:  # fmt: skip
         """Replay everybody's history, or that of ``people`` by id, in two variants, from a key on."""
-        tried = trial(old, new, start, stop, tally, endings=endings, told=told)
+        tried = simulation(old, new, start, stop, tally, endings=endings, recorded_decision=recorded_decision)
         return lambda after: run(self._store, self._catalogue, workspace, tried, after=after, people=people)
 
     def run(

@@ -13,10 +13,10 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import PERSON, Person, person_key
 from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.refold import read_ahead
-from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.recording.emission import CASCADE_CUT
-from threadline.engine.simulation.sandbox import Judged, Life, Parted
-from threadline.engine.simulation.variant import Missing, Side
+from threadline.engine.simulation.sandbox import Decided, SimulatedPerson, VariantsDiverged
+from threadline.engine.simulation.variant import ProjectionNotFolded, Variant
 from threadline.kernel.event import Recorded
 from threadline.kernel.simulation import (
     Decisions,
@@ -34,79 +34,80 @@ PAGE_PEOPLE = 200
 """People between two looks at whether to go on; what a checkpoint is taken after."""
 
 
-def _side(spec: VariantSpec, *others: Evaluator, explaining: bool = False) -> Side:
-    """What lives are lived under; with the evaluators of the ``others`` beside its own."""
+def _variant(spec: VariantSpec, *others: Evaluator, explaining: bool = False) -> Variant:
+    """The variant of a specification, with the evaluators of the ``others`` beside its own."""
     evaluator = spec.explaining if explaining else spec.evaluator
     assert isinstance(spec.catalogue, Catalogue), "a variant is made of a catalogue of the engine"
-    return Side(spec.catalogue, (evaluator, *others), spec.replayed, spec.shared)
+    return Variant(spec.catalogue, (evaluator, *others), spec.replayed, spec.shared)
 
 
-def trial(
+def simulation(
     old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
     endings: tuple[Ending, Ending] | None = None,
-    told: RecordedDecision | None = None,
-) -> Trial:  # fmt: skip
-    """What is tried, of two ways. Where both fold alike, people live one life for both as long as they can."""
+    recorded_decision: RecordedDecision | None = None,
+) -> Simulation:  # fmt: skip
+    """The simulation of two variants. Where both fold alike, one simulated person serves both as long as possible."""
     alike = old.catalogue is new.catalogue and old.replayed == new.replayed
-    return Trial(
-        _side(old), _side(new), _side(old, new.evaluator) if alike else None,
-        (_side(old, explaining=True), _side(new, explaining=True)), start, stop, tally, endings, told,
+    return Simulation(
+        _variant(old), _variant(new), _variant(old, new.evaluator) if alike else None,
+        (_variant(old, explaining=True), _variant(new, explaining=True)), start, stop, tally, endings,
+        recorded_decision,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What is tried: two ways to live, and the stretch of time in which they are compared."""
+class Simulation:
+    """Two variants, and the range of time in which they are compared."""
 
-    old: Side
-    new: Side
-    shared: Side | None
-    """Both judges in one life, as long as what they want makes no difference; None: the sides fold differently."""
-    explaining: tuple[Side, Side]
-    """The same two sides with judges who give every reason."""
+    old: Variant
+    new: Variant
+    shared: Variant | None
+    """Both evaluators beside one history, until their wishes differ; None: the variants fold differently."""
+    explaining: tuple[Variant, Variant]
+    """The same two variants with evaluators who give every reason."""
     start: int
     stop: int
     tally: Tally
     endings: tuple[Ending, Ending] | None = None
-    """What is compared of the views at the end, on each side."""
-    told: RecordedDecision | None = None
-    """Reads from an event of the log (event, by what, verdict): the old side is what was recorded, and not computed."""
+    """What is compared of the views at the end, on each variant."""
+    recorded_decision: RecordedDecision | None = None
+    """Reads (event, by what, decision) from an event of the log: the old variant is what was recorded."""
 
     @property
-    def sides(self) -> tuple[Side, ...]:
-        """All sides that lives may be lived under."""
+    def variants(self) -> tuple[Variant, ...]:
+        """All variants that may be folded."""
         return (self.old, self.new, *self.explaining, *(() if self.shared is None else (self.shared,)))
 
     @property
     def epoch(self) -> int:
         """Grows whenever events matter that did not before."""
-        return sum(side.epoch for side in self.sides)
+        return sum(variant.epoch for variant in self.variants)
 
     def wanted(self, event_type: str) -> bool:
-        """Whether events of a type matter to any side."""
-        return self.told is not None or any(side.step(event_type).matters for side in self.sides)
+        """Whether events of a type matter to any variant."""
+        return self.recorded_decision is not None or any(variant.step(event_type).matters for variant in self.variants)
 
 
 def run(
-    store: Store, catalogue: Catalogue, workspace: str, trial: Trial, *,
+    store: Store, catalogue: Catalogue, workspace: str, simulation: Simulation, *,
     after: Key | None = None, people: Sequence[str] | None = None,
 ) -> Iterator[PageDone]:  # fmt: skip
     """Live everybody's history, or that of ``people`` only, page by page from ``after`` on. Reads the store, and that
     is all: it writes nothing, and there is nothing here that could send."""
     for items, following in _pages(store, after, people):
         count = events = 0
-        with seldom_collected():
+        with gc_deferred():
             everybody = people_of(store, catalogue, items)
             ours = (each for each in everybody if isinstance(each, Person) and each.workspace == workspace)
             chunk: Ahead | None = None
             epoch = 0
-            for person, ahead in read_ahead(store, ours, trial.wanted):
+            for person, ahead in read_ahead(store, ours, simulation.wanted):
                 if ahead is not chunk:
-                    chunk, epoch = ahead, trial.epoch
+                    chunk, epoch = ahead, simulation.epoch
                 count += 1
                 events += person.position
                 # What was read when fewer events mattered is not enough any more.
-                _Try(store, trial, person, ahead if epoch == trial.epoch else None).out()
+                _PersonSimulation(store, simulation, person, ahead if epoch == simulation.epoch else None).out()
         yield PageDone(following, count, events)
 
 
@@ -129,33 +130,33 @@ def _pages(
             return
 
 
-class _Try:
-    """One person. A life depends on nothing but the events, so one that finds out too late begins again."""
+class _PersonSimulation:
+    """One person under both variants. It depends on the events alone, so it can begin again with more folded."""
 
-    def __init__(self, store: Store, trial: Trial, person: Person, ahead: Ahead | None) -> None:
+    def __init__(self, store: Store, simulation: Simulation, person: Person, ahead: Ahead | None) -> None:
         self._store = store
         self._ahead = ahead
-        self._trial = trial
+        self._simulation = simulation
         self._person = person
         self._ends: tuple[Any, Any] | None = None
         self._cuts = 0
 
     def out(self) -> None:
-        """Live both sides and have them counted; a fault is this person's alone."""
-        trial, id = self._trial, self._person.id
+        """Live both variants and have them counted; a fault is this person's alone."""
+        simulation, id = self._simulation, self._person.id
         try:
             pairs = self._settled(self._pairs)
             ends, cuts = self._ends, self._cuts
             if cuts:
-                trial.tally.cut(cuts)
-            if trial.tally.take(id, pairs):
-                trial.tally.explain(id, pairs)
+                simulation.tally.cut(cuts)
+            if simulation.tally.take(id, pairs):
+                simulation.tally.explain(id, pairs)
                 with suppress(Exception):  # it is counted; of what cannot be explained further that much is known
-                    trial.tally.explain(id, self._settled(self._explained))
+                    simulation.tally.explain(id, self._settled(self._explained))
             if ends is not None:
-                trial.tally.end(id, *ends)
+                simulation.tally.end(id, *ends)
         except Exception as error:  # noqa: BLE001 — whatever a candidate does to one history must not stop the others
-            trial.tally.fail(id, f"{type(error).__name__}: {error}")
+            simulation.tally.fail(id, f"{type(error).__name__}: {error}")
 
     def _settled(self, live: Callable[[], list[Pair]]) -> list[Pair]:
         while True:
@@ -163,122 +164,122 @@ class _Try:
                 return live()
             except _Unfolded as unfolded:
                 # It goes on being folded for whoever comes next, so that this happens a few times and not for each.
-                unfolded.side.fold_also(unfolded.index, unfolded.whole)
+                unfolded.variant.fold_also(unfolded.index, unfolded.whole)
                 self._ahead = None  # more events matter than were read
 
     def _pairs(self) -> list[Pair]:
-        trial = self._trial
+        simulation = self._simulation
         self._ends = None
-        if trial.shared is not None and trial.told is None:
+        if simulation.shared is not None and simulation.recorded_decision is None:
             try:
-                life = self._life(trial.shared, self._events((trial.shared,)))
-                return [Pair(each.recorded, *each.verdicts) for each in life.judged]
-            except Parted:
+                simulated = self._simulated(simulation.shared, self._events((simulation.shared,)))
+                return [Pair(each.recorded, *each.decisions) for each in simulated.decided]
+            except VariantsDiverged:
                 pass
-        return self._apart(trial.old, trial.new)
+        return self._apart(simulation.old, simulation.new)
 
     def _explained(self) -> list[Pair]:
-        return self._apart(*self._trial.explaining)
+        return self._apart(*self._simulation.explaining)
 
-    def _apart(self, old: Side, new: Side) -> list[Pair]:
-        trial = self._trial
+    def _apart(self, old: Variant, new: Variant) -> list[Pair]:
+        simulation = self._simulation
         events = self._events((old, new))
-        there = self._life(new, events)
+        there = self._simulated(new, events)
         self._cuts = there.cuts
-        if trial.told is not None:
-            return _as_far_as_asked(_paired(self._told(events), there.judged), events, new)
-        here = self._life(old, events)
-        if trial.endings is not None:
+        if simulation.recorded_decision is not None:
+            return _as_far_as_asked(_paired(self._told(events), there.decided), events, new)
+        here = self._simulated(old, events)
+        if simulation.endings is not None:
             ends = []
-            for side, life, ending in ((old, here, trial.endings[0]), (new, there, trial.endings[1])):
-                with _unfolded(side):
-                    ends.append(ending(life.at_end(trial.stop)))
+            for variant, simulated, ending in ((old, here, simulation.endings[0]), (new, there, simulation.endings[1])):
+                with _unfolded(variant):
+                    ends.append(ending(simulated.at_end(simulation.stop)))
             self._ends = (ends[0], ends[1])
-        return _paired(here.judged, there.judged)
+        return _paired(here.decided, there.decided)
 
-    def _told(self, events: Sequence[Recorded]) -> list[Judged]:
+    def _told(self, events: Sequence[Recorded]) -> list[Decided]:
         """What was recorded, as if it were decided now."""
-        assert self._trial.told is not None
+        assert self._simulation.recorded_decision is not None
         found: dict[str, dict[str, Any]] = {}
         for recorded in events:
-            told = self._trial.told(recorded)
+            told = self._simulation.recorded_decision(recorded)
             if told is not None:
                 event, name, verdict = told
                 found.setdefault(event, {})[name] = verdict
         return [
-            Judged(each, (found[each.id],))
+            Decided(each, (found[each.id],))
             for each in events
-            if each.id in found and self._trial.start <= each.known_at
+            if each.id in found and self._simulation.start <= each.known_at
         ]
 
-    def _events(self, sides: Sequence[Side]) -> list[Recorded]:
+    def _events(self, variants: Sequence[Variant]) -> list[Recorded]:
         """The person's events in the order in which they became known, those left out that change nothing."""
-        trial = self._trial
+        simulation = self._simulation
         entries = [
             entry
             for entry in thread_entries(self._store, self._person.heads, self._ahead)
-            if trial.told or any(side.step(entry.type).matters for side in sides)
+            if simulation.recorded_decision or any(variant.step(entry.type).matters for variant in variants)
         ]
-        if len(sides) == 1 and not any(sides[0].step(entry.type).reactors for entry in entries):
+        if len(variants) == 1 and not any(variants[0].step(entry.type).reactors for entry in entries):
             return []  # nobody wants to see any of them: nothing is decided, and nobody looks at what would be folded
-        stop = trial.stop
+        stop = simulation.stop
         found = map(unpack_event, entries)
         known = [each for each in found if each.recorded_at < stop and each.known_at < stop]
         # Nobody has recorded which of two threads came first within one commit; their ids decide.
         return sorted(known, key=lambda each: (each.known_at, each.recorded_at, each.thread, each.sequence))
 
-    def _life(self, side: Side, events: Sequence[Recorded]) -> Life:
-        person, start = self._person, self._trial.start
-        life = Life(side, person.workspace, person.id, person.identifiers)
-        with _unfolded(side):
+    def _simulated(self, variant: Variant, events: Sequence[Recorded]) -> SimulatedPerson:
+        person, start = self._person, self._simulation.start
+        simulated = SimulatedPerson(variant, person.workspace, person.id, person.identifiers)
+        with _unfolded(variant):
             for recorded in events:
-                if not life.judging and recorded.known_at >= start:
-                    life.pass_time(start - 1)
-                    life.judging = True
-                if not side.leaves_out(recorded.event, life.judging):
-                    life.live(recorded)
-            if not life.judging:
-                life.pass_time(start - 1)
-                life.judging = True
-            life.pass_time(self._trial.stop - 1)
-        return life
+                if not simulated.evaluating and recorded.known_at >= start:
+                    simulated.pass_time(start - 1)
+                    simulated.evaluating = True
+                if not variant.leaves_out(recorded.event, simulated.evaluating):
+                    simulated.live(recorded)
+            if not simulated.evaluating:
+                simulated.pass_time(start - 1)
+                simulated.evaluating = True
+            simulated.pass_time(self._simulation.stop - 1)
+        return simulated
 
 
 class _Unfolded(Exception):
-    """A side lacks a projection that somebody asked for."""
+    """A variant lacks a projection that somebody asked for."""
 
-    def __init__(self, side: Side, missing: Missing) -> None:
+    def __init__(self, variant: Variant, missing: ProjectionNotFolded) -> None:
         super().__init__(missing.index)
-        self.side = side
+        self.variant = variant
         self.index = missing.index
         self.whole = missing.whole
 
 
 @contextmanager
-def _unfolded(side: Side) -> Iterator[None]:
+def _unfolded(variant: Variant) -> Iterator[None]:
     try:
         yield
-    except Missing as missing:
-        raise _Unfolded(side, missing) from None
+    except ProjectionNotFolded as missing:
+        raise _Unfolded(variant, missing) from None
 
 
-def _as_far_as_asked(pairs: list[Pair], events: Sequence[Recorded], side: Side) -> list[Pair]:
-    """Without what the judge was not asked of then, because more had come of an event than may come of one.
+def _as_far_as_asked(pairs: list[Pair], events: Sequence[Recorded], variant: Variant) -> list[Pair]:
+    """Without what the evaluator was not asked of then, because more had come of an event than may come of one.
 
-    A cascade that is cut ends there: the event at which it was cut may be judged in part, those that came of the same
+    A cascade that is cut ends there: the event at which it was cut may be decided in part, those that came of the same
     and waited behind it are not, and nothing that would have come of any of them is in the log.
     """
     cuts = [each for each in events if each.event.type == CASCADE_CUT]
     if not cuts:
         return pairs
-    order = [policy.name for policy in side.catalogue.policies]
-    judge = side.judges[0].name
+    order = [policy.name for policy in variant.catalogue.policies]
+    evaluator = variant.evaluators[0].name
     known = {each.id: each for each in events}
     placed = {(each.thread, each.sequence): each.id for each in events}
     partly, silent = set[str](), set[str]()
     for cut in cuts:
         at, by = known[cut.cause], cut.event.properties["policy"]
-        if by not in order or order.index(by) <= order.index(judge):
+        if by not in order or order.index(by) <= order.index(evaluator):
             partly.add(at.id)
         # What is added stands in the thread of its cause, in the order in which policies are asked of it.
         silent.update(placed[cut.thread, each] for each in range(at.sequence + 1, cut.sequence))
@@ -301,10 +302,10 @@ def _as_far_as_told(pair: Pair) -> Pair:
     return pair._replace(new=dict(list(pair.new.items())[:told]))
 
 
-def _paired(old: Sequence[Judged], new: Sequence[Judged]) -> list[Pair]:
-    """What both sides have decided, event by event; an event that only one of them has brought about, too."""
+def _paired(old: Sequence[Decided], new: Sequence[Decided]) -> list[Pair]:
+    """What both variants have decided, event by event; an event that only one of them has brought about, too."""
     nothing: Decisions = {}
-    before = {each.recorded.id: each.verdicts[0] for each in old}
-    pairs = [Pair(each.recorded, before.pop(each.recorded.id, nothing), each.verdicts[0]) for each in new]
-    pairs += [Pair(each.recorded, each.verdicts[0], nothing) for each in old if each.recorded.id in before]
+    before = {each.recorded.id: each.decisions[0] for each in old}
+    pairs = [Pair(each.recorded, before.pop(each.recorded.id, nothing), each.decisions[0]) for each in new]
+    pairs += [Pair(each.recorded, each.decisions[0], nothing) for each in old if each.recorded.id in before]
     return sorted(pairs, key=lambda pair: pair.recorded.known_at)

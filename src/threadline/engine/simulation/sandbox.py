@@ -14,7 +14,7 @@ from threadline.engine.folding.refold import folded_before
 from threadline.engine.folding.states import States
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
-from threadline.engine.simulation.variant import Folded, Side
+from threadline.engine.simulation.variant import Folded, Variant
 from threadline.kernel.errors import StoreDamaged, Unavailable
 from threadline.kernel.event import Identifier, Recorded, event_id
 from threadline.kernel.limits import BATCH_WRITES_MAX
@@ -33,49 +33,48 @@ from threadline.kernel.projection import Edge, Look, State
 from threadline.kernel.simulation import Decisions
 
 TIMERS_MAX = 100_000
-"""Timers that may fire in one life: a policy that sets one again and again must not hold up everybody else."""
+"""Timers that may fire for one person: a policy that sets one again and again must not hold up everybody else."""
 _FOREVER = 1 << 63
 
 
-class Parted(Exception):
-    """What two judges want is not the same, or may be more than there is room for; the life that they shared is void,
-    and each gets one of its own."""
+class VariantsDiverged(Exception):
+    """The wishes of two evaluators differ, or may be more than there is room for: each variant is simulated alone."""
 
 
-class Judged(NamedTuple):
-    """An event and what each judge decided about it."""
+class Decided(NamedTuple):
+    """An event and what each evaluator decided about it."""
 
     recorded: Recorded
-    verdicts: tuple[Decisions, ...]
+    decisions: tuple[Decisions, ...]
 
 
-class Life:
+class SimulatedPerson:
     """One person, from their first event on. Events come in the order in which they became known."""
 
-    def __init__(self, side: Side, workspace: str, person: str, identifiers: Mapping[str, Identifier]) -> None:
-        self._side = side
-        self.catalogue = side.catalogue
-        self._person = Person(person, workspace, 0, States(side))
+    def __init__(self, variant: Variant, workspace: str, person: str, identifiers: Mapping[str, Identifier]) -> None:
+        self._variant = variant
+        self.catalogue = variant.catalogue
+        self._person = Person(person, workspace, 0, States(variant))
         for thread, identifier in identifiers.items():
             self._person.add_thread(thread, identifier)
         self._history = LivedHistory()
-        self._scene = _Scene(side, self._history, whole=True)
-        self._bench = _Bench(side, _Scene(side, self._history, whole=False), self._person)
-        # Nothing here leads back to the life: it goes with its last name, and need not be collected.
-        self._judges = Policy(side.judges[0].name, None, self._bench.react)
+        self._scene = _Scene(variant, self._history, whole=True)
+        self._bench = _Bench(variant, _Scene(variant, self._history, whole=False), self._person)
+        # No reference leads back to this object: it is freed at once, without the garbage collector.
+        self._evaluators = Policy(variant.evaluators[0].name, None, self._bench.react)
         self._timers: dict[tuple[str, str], tuple[int, str, dict[str, Any]]] = {}
         """(policy, key) -> when it is due, in which thread, what it was set with."""
         self._fired = 0
         self._now = 0
-        self.judging = False
-        """Whether the judges are asked: their range has begun."""
+        self.evaluating = False
+        """Whether the evaluators are asked: their range has begun."""
         self.cuts = 0
         """Events in that range of which more came than may come of one."""
 
     @property
-    def judged(self) -> list[Judged]:
-        """What the judges have decided."""
-        return self._bench.judged
+    def decided(self) -> list[Decided]:
+        """What the evaluators have decided."""
+        return self._bench.decided
 
     def live(self, recorded: Recorded) -> None:
         """One event of the log, after everything that was due before it."""
@@ -115,7 +114,7 @@ class Life:
         return Recorded(event, event_id(event.workspace, source, event.key), thread, 0, self._now, cause)
 
     def _append(self, recorded: Recorded) -> None:
-        steps = self._side.step(recorded.event.type).plan.steps
+        steps = self._variant.step(recorded.event.type).plan.steps
         if steps:
             self._person.heads[recorded.thread] += 1
             self._person.states.settle()
@@ -123,17 +122,19 @@ class Life:
             take_in(self._scene, self._person, recorded, steps, self._now, self._refolded)
 
     def _refolded(self, person: Person, index: int) -> State:
-        return folded_before(self._side, self._history, _FOREVER, (index,))[index]
+        return folded_before(self._variant, self._history, _FOREVER, (index,))[index]
 
     # --- a stage for the cascade --------------------------------------------------------------
 
     def reacting(self, recorded: Recorded) -> list[tuple[Policy, bool]]:
-        """The policies that live again and want to see an event, and the judges among them.
+        """The policies that react again and want to see an event, and the evaluators among them.
 
         Whatever it touches: a projection that nobody has asked for yet is not folded here.
         """
-        found = self._side.step(recorded.event.type).reactors
-        asked = (self._judges if policy is None else policy for policy in found if policy is not None or self.judging)
+        found = self._variant.step(recorded.event.type).reactors
+        asked = (
+            self._evaluators if policy is None else policy for policy in found if policy is not None or self.evaluating
+        )
         return [(policy, True) for policy in asked]
 
     def known(self, person: Person, recorded: Recorded) -> ReactingPersonView:
@@ -155,22 +156,23 @@ class Life:
     def prepare(
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> list[tuple[Wish, Wish]]:
-        """As they are: nothing is stored here. Two judges may wish under one key; nobody else may twice."""
-        found = wishes if policy is self._judges else emission.checked(policy, wishes)
+        """As they are: nothing is stored here. Two evaluators may wish under one key; nobody else may twice."""
+        found = wishes if policy is self._evaluators else emission.checked(policy, wishes)
         return [(wish, wish) for wish in found]
 
     def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
-        """As in the thread; but what a judge raises ends the life, because the comparison is about judges."""
-        if isinstance(error, (Parted, Unavailable, StoreDamaged, MemoryError)) or policy is self._judges:
+        """As in the thread; but what an evaluator raises ends the simulation: evaluators are what is compared."""
+        ours = (VariantsDiverged, Unavailable, StoreDamaged, MemoryError)
+        if policy is self._evaluators or isinstance(error, ours):
             raise error
         if cause.event.type == POLICY_FAILED:
             return None
         return emission.failure(policy.name, cause, error, self._now)
 
     def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
-        """Carry a wish into this life. What would be sent goes nowhere: there is no outbox here."""
+        """Apply a wish. What would be sent goes nowhere: there is no outbox here."""
         if isinstance(wish, Emit):
-            if not self._side.matters(wish.type):
+            if not self._variant.matters(wish.type):
                 return None
             recorded = self._made(cause.thread, source_of(policy), cause.id, wish)
             self._append(recorded)
@@ -183,39 +185,43 @@ class Life:
 
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
         """Count that a cascade was cut, and put it in the thread where somebody looks for that."""
-        if len(self._side.judges) > 1:
-            raise Parted  # it may be cut for one of them only
-        self.cuts += self.judging
+        if len(self._variant.evaluators) > 1:
+            raise VariantsDiverged  # it may be cut for one of them only
+        self.cuts += self.evaluating
         self.grant(person, cause, policy, emission.cut(policy, self._now))
 
 
 class _Bench:
-    """The judges of a life, and what they have decided."""
+    """The evaluators of one simulated person, and what they have decided."""
 
-    def __init__(self, side: Side, scene: _Scene, person: Person) -> None:
-        self._side = side
+    def __init__(self, variant: Variant, scene: _Scene, person: Person) -> None:
+        self._variant = variant
         self.scene = scene
         self._person = person
-        self.judged: list[Judged] = []
+        self.decided: list[Decided] = []
 
     def react(self, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         """As the policy in whose place they decide. They look at their own part of the person only."""
-        asked = self._side.step(recorded.event.type).judges
-        judges = self._side.judges[:asked]
+        asked = self._variant.step(recorded.event.type).evaluators
+        evaluators = self._variant.evaluators[:asked]
         seen = ReactingPersonView(self.scene, self._person, recorded.event.type, known.at)
-        verdicts = tuple([judge.judge(recorded, seen) for judge in judges])
-        self.judged.append(Judged(recorded, verdicts if len(judges) == len(self._side.judges) else verdicts * 2))
-        if not any(verdicts):
+        decisions = tuple([evaluator.judge(recorded, seen) for evaluator in evaluators])
+        self.decided.append(
+            Decided(recorded, decisions if len(evaluators) == len(self._variant.evaluators) else decisions * 2)
+        )
+        if not any(decisions):
             return ()
-        matters = self._side.matters
-        wanted = [judge.wishes(recorded, each, matters) for judge, each in zip(judges, verdicts, strict=True)]
+        matters = self._variant.matters
+        wanted = [
+            evaluator.wishes(recorded, each, matters) for evaluator, each in zip(evaluators, decisions, strict=True)
+        ]
         if len(wanted) == 1:
             return wanted[0]
         one, other = wanted
-        if [judges[0].alike(wish) for wish in one if self._noticed(wish)] != [
-            judges[1].alike(wish) for wish in other if self._noticed(wish)
+        if [evaluators[0].alike(wish) for wish in one if self._noticed(wish)] != [
+            evaluators[1].alike(wish) for wish in other if self._noticed(wish)
         ]:
-            raise Parted
+            raise VariantsDiverged
         if [*map(_kind, one)] == [*map(_kind, other)]:
             return one
         # Nobody notices what else the other one wants, but it takes its room; where that ends, they part.
@@ -223,7 +229,7 @@ class _Bench:
 
     def _noticed(self, wish: Wish) -> TypeGuard[Emit]:
         """Whether a wish changes anything that is looked at."""
-        return isinstance(wish, Emit) and self._side.matters(wish.type)
+        return isinstance(wish, Emit) and self._variant.matters(wish.type)
 
 
 def _kind(wish: Wish) -> object:
@@ -268,27 +274,27 @@ def _order(entry: tuple[int, str, Recorded]) -> tuple[int, str]:
 
 
 class _Scene:
-    """A life as policies look at it, or as the judges do, for whom only what they read is kept right."""
+    """A simulated person as policies see it, or as evaluators do, for whom only what they read is kept right."""
 
-    def __init__(self, side: Side, history: LivedHistory, *, whole: bool) -> None:
-        self._side = side
+    def __init__(self, variant: Variant, history: LivedHistory, *, whole: bool) -> None:
+        self._variant = variant
         self._history = history
         self._whole = whole
-        self.catalogue: Catalogue = side.catalogue
-        self.index = Folded(side, whole)
+        self.catalogue: Catalogue = variant.catalogue
+        self.index = Folded(variant, whole)
 
     def look(self, index: int) -> Look:
         """How a projection is looked at."""
-        return self._side.look(index, self._whole)
+        return self._variant.look(index, self._whole)
 
     def history(self, person: Person) -> LivedHistory:
         """The person's events so far."""
         return self._history
 
     def heeded(self, workspace: str, type: str) -> bool:
-        """Whether a judge or a policy that lives again names events of this type."""
-        return any(policy is None or policy.names_types for policy in self._side.step(type).reactors)
+        """Whether a evaluator or a policy that reacts again names events of this type."""
+        return any(policy is None or policy.names_types for policy in self._variant.step(type).reactors)
 
     def shared(self, workspace: str, name: str) -> Any:
         """What policies share under a name."""
-        return self._side.shared[name]
+        return self._variant.shared[name]

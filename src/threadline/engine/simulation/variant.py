@@ -1,4 +1,4 @@
-"""A side of a what-if: what lives are lived under, and of it only as much as somebody looks at."""
+"""One variant of a simulation. Folds only projections that are read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from threadline.kernel.projection import Look, State
 from threadline.kernel.simulation import Evaluator
 
 
-class Missing(BaseException):
-    """Somebody asked for a projection that is not folded; the life is void and begins again with it.
+class ProjectionNotFolded(BaseException):
+    """Somebody asked for a projection that is not folded; the person is simulated again with it.
 
     It is no `Exception`, because a rule takes every one of those that it meets for an error of its own.
     """
@@ -30,36 +30,36 @@ class _Step(NamedTuple):
     plan: Plan
     """What it changes of what is folded."""
     reactors: tuple[Policy | None, ...]
-    """The policies that live again and want to see it, in order; None in the place of the judges."""
-    judges: int
-    """How many of the judges have to be asked: one for all where they decide alike."""
+    """The policies that react again and want to see it, in order; None in the place of the evaluators."""
+    evaluators: int
+    """How many of the evaluators have to be asked: one for all where they decide alike."""
     matters: bool
     """Whether it does anything at all."""
 
 
-class Side:
-    """What lives are lived under: a catalogue, the judges and the policies that react again.
+class Variant:
+    """A catalogue, the evaluators and the policies that react again.
 
-    Of the projections only those are folded that somebody has asked for; which these are is found out by asking. Where
-    the judges alone look at one, only what they read there is kept right: events that cannot change it are left out.
+    Of the projections only those are folded that somebody has asked for; which these are is found out by asking. Of one
+    that only the evaluators read, only what they read is kept right: events that cannot change it are left out.
     """
 
     def __init__(
-        self, catalogue: Catalogue, judges: Sequence[Evaluator], replayed: Set[str], shared: Mapping[str, Any]
+        self, catalogue: Catalogue, evaluators: Sequence[Evaluator], replayed: Set[str], shared: Mapping[str, Any]
     ) -> None:
         self.catalogue = catalogue
         self.projections = catalogue.projections
-        self.judges = tuple(judges)
+        self.evaluators = tuple(evaluators)
         self.replayed = frozenset(replayed)
         self.shared = shared
         self._folded: dict[int, bool] = {}
         """Index of each projection that is folded, and whether whole."""
-        self._judged = {judge.name for judge in judges}
+        self._evaluated = {evaluator.name for evaluator in evaluators}
         self._paths: dict[str, list[tuple[str, ...]]] = {}
-        for name, path in dict.fromkeys(read for judge in judges for read in judge.reads):
+        for name, path in dict.fromkeys(read for evaluator in evaluators for read in evaluator.reads):
             self._paths.setdefault(name, []).append(path)
         self._looks: dict[int, Look] = {}
-        self._policies = tuple(p for p in catalogue.policies if p.name in self.replayed | self._judged)
+        self._policies = tuple(p for p in catalogue.policies if p.name in self.replayed | self._evaluated)
         self._steps: dict[str, _Step] = {}
         self.epoch = 0
         """Grows whenever more is folded than before, and so more events matter."""
@@ -72,14 +72,14 @@ class Side:
             plan = plan._replace(steps=tuple(each for each in plan.steps if self._counts(each[0], event_type)))
             reacting = self.catalogue.reactors(event_type)
             reactors = tuple(
-                None if policy.name in self._judged else policy
+                None if policy.name in self._evaluated else policy
                 for policy in self._policies
-                if (self._heeded(event_type) if policy.name in self._judged else policy in reacting)
+                if (self._heeded(event_type) if policy.name in self._evaluated else policy in reacting)
             )
-            first, *others = self.judges
-            alike = all(judge.decides_as(first, event_type) for judge in others)
+            first, *others = self.evaluators
+            alike = all(evaluator.decides_as(first, event_type) for evaluator in others)
             step = self._steps[event_type] = _Step(
-                plan, reactors, 1 if alike else len(self.judges), bool(plan.steps or reactors)
+                plan, reactors, 1 if alike else len(self.evaluators), bool(plan.steps or reactors)
             )
         return step
 
@@ -96,7 +96,7 @@ class Side:
         return self.step(event_type).matters
 
     def _heeded(self, event_type: str) -> bool:
-        return any(judge.heeds(event_type) for judge in self.judges)
+        return any(evaluator.heeds(event_type) for evaluator in self.evaluators)
 
     def _counts(self, index: int, event_type: str) -> bool:
         whole = self._folded.get(index)
@@ -112,14 +112,14 @@ class Side:
         self.epoch += 1
 
     def index(self, name: str, whole: bool) -> int | None:
-        """The place of a projection; None if there is none of that name. Raises `Missing` if it is not folded."""
+        """The place of a projection; None if there is none of that name. Raises `ProjectionNotFolded`."""
         index = self.catalogue.index.get(name)
         if index is None:
             return None
         whole = whole or name not in self._paths
         folded = self._folded.get(index)
         if folded is None or (whole and not folded):
-            raise Missing(index, whole)
+            raise ProjectionNotFolded(index, whole)
         return index
 
     def look(self, index: int, whole: bool) -> Look:
@@ -135,24 +135,24 @@ class Side:
             found = self._looks[index] = made
         return found
 
-    def leaves_out(self, event: Event, judging: bool) -> bool:
-        """Whether an event of the log is one that this side brings about itself.
+    def leaves_out(self, event: Event, evaluating: bool) -> bool:
+        """Whether an event of the log is one that this variant brings about itself.
 
-        Policies live again from the first event on, judges from where their range begins.
+        Policies react again from the first event on, evaluators from where their range begins.
         """
         if event.source_type != "internal":
             return False
         if event.type == TIMER_FIRED:
             return event.properties.get("policy") in self.replayed
         policy = policy_of(event.source)
-        return policy in self.replayed or (judging and policy in self._judged)
+        return policy in self.replayed or (evaluating and policy in self._evaluated)
 
 
 class Folded:
-    """The places of what is folded, by name; whoever asks for what is not gets `Missing`."""
+    """The places of what is folded, by name; whoever asks for what is not gets `ProjectionNotFolded`."""
 
-    def __init__(self, side: Side, whole: bool) -> None:
-        self._side = side
+    def __init__(self, variant: Variant, whole: bool) -> None:
+        self._variant = variant
         self._whole = whole
 
     def __getitem__(self, name: str) -> int:
@@ -163,4 +163,4 @@ class Folded:
 
     def get(self, name: str) -> int | None:
         """The place of a projection; None if there is none of that name."""
-        return self._side.index(name, self._whole)
+        return self._variant.index(name, self._whole)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.events.operations.rejected import ROW_FORM
+from threadline.capabilities.events.operations.resubmission import ROW_FORM
 from threadline.engine.engine import Engine
-from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.recording.rejected_log import writable
 from threadline.engine.recording.validation import Checked
 from threadline.kernel.errors import InvalidValue
@@ -131,7 +131,7 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
     summary = Summary(skipped=checkpoint.rows if checkpoint else 0, earlier=checkpoint)
     if checkpoint is not None and checkpoint.done:
         return summary
-    with closing(open_rows(plan.path, plan.delimiter)) as file, seldom_collected():
+    with closing(open_rows(plan.path, plan.delimiter)) as file, gc_deferred():
         written_at = time.monotonic()
         for batch in _batches(engine, plan, file, summary.skipped):
             _record(engine, batch, summary)

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.capabilities.whatif.operations import keep
-from threadline.capabilities.whatif.showing import WhatIfView, view
-from threadline.capabilities.whatif.trying import SAMPLES_MAX, Asked, Checkpoint, Trying, prepare
+from threadline.capabilities.whatif.simulation import SAMPLES_MAX, Asked, Checkpoint, Simulation, prepare
+from threadline.capabilities.whatif.views import WhatIfView, view
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
@@ -103,7 +103,7 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _run(engine: Engine, context: Context, asked: Asked, file: Path | None) -> tuple[Trying, WhatIfView] | None:
+def _run(engine: Engine, context: Context, asked: Asked, file: Path | None) -> tuple[Simulation, WhatIfView] | None:
     kept = _read(file)
     trying = prepare(context, asked, kept)
     people, events = (0, 0) if kept is None else (kept.people, kept.events)

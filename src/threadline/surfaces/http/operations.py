@@ -18,7 +18,7 @@ from starlette.responses import Response
 from threadline.engine.context import Context
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
-from threadline.engine.gc_deferred import seldom_collected
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.kernel.errors import Forbidden, InvalidValue, MalformedBody
 from threadline.kernel.event import Receipt
 from threadline.kernel.event_limits import too_deep
@@ -112,7 +112,7 @@ def _work(
 ) -> tuple[list[Receipt] | None, bytes]:
     """The receipts, where the operation takes events in, and the answer. ``refused`` are the events left out."""
     # Until the answer is written and its parts are dropped, which is here.
-    with seldom_collected():
+    with gc_deferred():
         intake = operation.intake
         if refused and intake is not None and intake.without is not None:
             params = intake.without(params, refused)

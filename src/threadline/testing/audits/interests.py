@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import parse_qs
 
-from threadline.testing.audits.told import Told
+from threadline.testing.audits.sent_events import SentEvent
 
 Action = tuple[dt.date, str, str, str]
 """The UTC day, the topic, the scope and the value; an action with three scopes is three of these."""
@@ -24,7 +24,7 @@ _PARAMETERS = {
 }  # fmt: skip
 
 
-def interests(events: list[Told], now: int) -> dict[str, Any]:
+def interests(events: list[SentEvent], now: int) -> dict[str, Any]:
     """Topic -> scope -> value -> (weight, current, previous), by the formula of mode ``periods``."""
     actions = [each for event in events if event["occurred_at"] < now for each in _actions(event)]
     return {
@@ -34,7 +34,7 @@ def interests(events: list[Told], now: int) -> dict[str, Any]:
     }
 
 
-def _actions(event: Told) -> Iterator[Action]:
+def _actions(event: SentEvent) -> Iterator[Action]:
     topic, scopes = _said(event["type"], event["properties"])
     if topic:
         for scope, value in sorted(set(scopes)) or [("", "")]:
@@ -101,13 +101,13 @@ def _date(at: int) -> dt.date:
     return (_EPOCH + dt.timedelta(microseconds=at)).date()
 
 
-def attribution(events: list[Told], now: int) -> list[dict[str, str] | None]:
+def attribution(events: list[SentEvent], now: int) -> list[dict[str, str] | None]:
     """The campaigns of the first and of the last event that names one; ``events`` are in occurred order."""
     touches = [campaign for event in events if event["occurred_at"] < now and (campaign := _campaign(event))]
     return [touches[0], touches[-1]] if touches else [None, None]
 
 
-def _campaign(event: Told) -> dict[str, str]:
+def _campaign(event: SentEvent) -> dict[str, str]:
     told = event["context"].get("campaign")
     if isinstance(told, dict):
         fields = {name: told[name] for name in _PARAMETERS if isinstance(told.get(name), str) and told[name]}

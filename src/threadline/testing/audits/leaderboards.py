@@ -13,7 +13,7 @@ from typing import Any
 
 from threadline.testing.audits.points import Line, points
 from threadline.testing.audits.segments import Tree, segments
-from threadline.testing.audits.told import DAY
+from threadline.testing.audits.sent_events import DAY
 
 Audited = tuple[str, Mapping[str, Any], list[Line]]
 """A person: a name, what `threadline.testing.auditor.audit` says, all their events as `audits.points` wants them."""

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from threadline.testing.audits.told import DAY, Told, event_id
+from threadline.testing.audits.sent_events import DAY, SentEvent, event_id
 
 FactId = tuple[str, str]
 
@@ -70,7 +70,7 @@ _PLAIN: dict[str, list[tuple[str, str, dict[str, str], str, int | None]]] = {
 }  # fmt: skip
 
 
-def memory(events: list[Told], now: int) -> dict[str, Any]:
+def memory(events: list[SentEvent], now: int) -> dict[str, Any]:
     """What the view must say: facts by type and key, and what was retracted, from events that occurred before now."""
     retracted = _retractions(events)
     sayings: dict[FactId, list[dict[str, Any]]] = {}
@@ -132,7 +132,7 @@ def _slug(text: str) -> str:
     return "_".join(re.findall(r"[^\W_]+", "".join(letters).casefold()))
 
 
-def _sayings(event: Told) -> Iterator[tuple[FactId, dict[str, Any]]]:
+def _sayings(event: SentEvent) -> Iterator[tuple[FactId, dict[str, Any]]]:
     kind, told = event["type"], event["properties"]
     for name, source, fields, count, days in _PLAIN.get(kind, ()):
         words = {field: _at(told, paths) for field, paths in fields.items()}
@@ -225,7 +225,7 @@ def _form(told: dict[str, Any]) -> Iterator[tuple[FactId, dict[str, Any]]]:
             yield ("form", f"{form}:{slug}"), {"by": "f", "source": "user_declared", "whole": answer, "tail": 1}
 
 
-def _said(event: Told) -> Iterator[tuple[FactId, dict[str, Any]]]:
+def _said(event: SentEvent) -> Iterator[tuple[FactId, dict[str, Any]]]:
     told, source = event["properties"], _SAYING[event["type"]]
     type, key, recalled = told.get("type"), _word(told.get("key")), told.get("recalled")
     id = f"{type}/{key}"
@@ -341,7 +341,7 @@ def _together(group: list[dict[str, Any]]) -> dict[str, Any]:
 # --- what is taken back -------------------------------------------------------------------------
 
 
-def _retractions(events: list[Told]) -> dict[FactId, tuple[int, str]]:
+def _retractions(events: list[SentEvent]) -> dict[FactId, tuple[int, str]]:
     """Of each fact the newest retraction that was not undone."""
     undone = {event["properties"].get("retraction") for event in events if event["type"] == "fact_restored"}
     standing: dict[Any, tuple[int, str]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from threadline.testing.audits.told import DAY
+from threadline.testing.audits.sent_events import DAY
 
 Line = dict[str, Any]
 """An event with id, cause, thread, type, source_type, occurred_at, recorded_at, marks, historical and properties."""

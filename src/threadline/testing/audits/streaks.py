@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from threadline.testing.audits.told import PASSIVE, Told
+from threadline.testing.audits.sent_events import PASSIVE, SentEvent
 
 _OWN = ("streak_milestone_reached", "zone_hopping_detected", "streak_freeze_granted", "streak_amnesty_granted")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -30,7 +30,7 @@ _QUARTERS_PER_DAY = 24
 
 
 def streaks(
-    events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT, default: dt.tzinfo = dt.UTC
+    events: list[SentEvent], now: int, day_start: dt.timedelta = _MIDNIGHT, default: dt.tzinfo = dt.UTC
 ) -> dict[str, Any]:
     """The view of the streak ``daily``. ``events`` are one person's; from ``now`` on none counts. Each became known at
     its ``recorded_at``, or at ``now`` if it has none."""
@@ -60,14 +60,14 @@ def streaks(
 
 
 def days(
-    events: list[Told], now: int, day_start: dt.timedelta = _MIDNIGHT, default: dt.tzinfo = dt.UTC
-) -> dict[str, list[Told]]:
+    events: list[SentEvent], now: int, day_start: dt.timedelta = _MIDNIGHT, default: dt.tzinfo = dt.UTC
+) -> dict[str, list[SentEvent]]:
     """The active events of each local day."""
     active = [event for event in events if event["occurred_at"] < now and _is_active(event)]
     return {day.isoformat(): found for day, found in _dated(active, day_start, default, now)[0].items()}
 
 
-def _is_active(event: Told) -> bool:
+def _is_active(event: SentEvent) -> bool:
     theirs = event["type"] not in (*PASSIVE, *_OWN) and not event["type"].startswith("threadline.")
     return theirs and event.get("source_type") != "internal"
 
@@ -84,7 +84,7 @@ class _Group:
     """In their own zone; of those without one, that of UTC."""
     begins: int = 0
     """Of those without a zone the quarter of an hour, or the hour, that they lie in."""
-    events: list[Told] = dataclasses.field(default_factory=list)
+    events: list[SentEvent] = dataclasses.field(default_factory=list)
     found: list[dt.date] = dataclasses.field(default_factory=list)
     """The days for which the events at the stops count."""
 
@@ -94,10 +94,10 @@ class _Group:
 
 
 def _dated(
-    events: list[Told], day_start: dt.timedelta, default: dt.tzinfo, now: int
-) -> tuple[dict[dt.date, list[Told]], dt.tzinfo, set[dt.date]]:
+    events: list[SentEvent], day_start: dt.timedelta, default: dt.tzinfo, now: int
+) -> tuple[dict[dt.date, list[SentEvent]], dt.tzinfo, set[dt.date]]:
     """The events that count for each local day; the zone at the end; the days that changes of zone have leapt over."""
-    counted: defaultdict[dt.date, list[Told]] = defaultdict(list)
+    counted: defaultdict[dt.date, list[SentEvent]] = defaultdict(list)
     timely = []
     for event in events:
         if event.get("recorded_at", now) - event["occurred_at"] <= _LATE:
@@ -131,9 +131,9 @@ def _dated(
     return dict(counted), _zone(name) or default, leapt
 
 
-def _groups(events: list[Told], day_start: dt.timedelta) -> list[_Group]:
+def _groups(events: list[SentEvent], day_start: dt.timedelta) -> list[_Group]:
     named: dict[tuple[dt.date, str], _Group] = {}
-    bare: defaultdict[dt.date, list[Told]] = defaultdict(list)
+    bare: defaultdict[dt.date, list[SentEvent]] = defaultdict(list)
     for event in events:
         at, zone = event["occurred_at"], _named(event)
         tz = _zone(zone)
@@ -151,7 +151,7 @@ def _groups(events: list[Told], day_start: dt.timedelta) -> list[_Group]:
     return [*named.values(), *(group for day, found in bare.items() for group in _slots(day, found, day_start))]
 
 
-def _slots(day: dt.date, events: list[Told], day_start: dt.timedelta) -> Iterator[_Group]:
+def _slots(day: dt.date, events: list[SentEvent], day_start: dt.timedelta) -> Iterator[_Group]:
     """The events of a day that name no zone, by quarters of an hour; by hours, if they lie in too many of those."""
     shift = day_start // dt.timedelta(microseconds=1)
     quarters = {(event["occurred_at"] - shift) // _QUARTER for event in events}
@@ -172,7 +172,7 @@ def _leap(old: str, new: str, at: int, day_start: dt.timedelta, leapt: set[dt.da
     return {cut} if forward and all(abs((cut - other).days) >= 7 for other in leapt) else set()
 
 
-def _named(event: Told) -> str:
+def _named(event: SentEvent) -> str:
     name = event["context"].get("timezone")
     return _OTHER_NAMES.get(name, name) if isinstance(name, str) else ""
 

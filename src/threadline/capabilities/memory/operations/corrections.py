@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.events import AGENT_INSIGHT
 from threadline.capabilities.events.forms import EventId, PersonRef, Time, checked_id, instant
-from threadline.capabilities.events.wishes import WISHES, RequestKey, derived_key, place_and_key, wish
+from threadline.capabilities.events.requests import WISHES, RequestKey, derived_key, place_and_key, wish
 from threadline.capabilities.memory.definition import AGENT_INFERRED, SYSTEM_COMPUTED, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
 from threadline.capabilities.memory.operations.facts import (

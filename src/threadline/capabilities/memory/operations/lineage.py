@@ -10,7 +10,7 @@ from threadline.capabilities.events.forms import EventView, PersonRef, event_vie
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.memory.definition import DerivationSet
 from threadline.capabilities.memory.operations.facts import FactKey, FactType
-from threadline.capabilities.memory.projection import facts_of, make_makers
+from threadline.capabilities.memory.projection import fact_derivations, facts_of
 from threadline.capabilities.memory.sorting import RETRACTIONS
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithReader
@@ -40,7 +40,7 @@ class LineagePage(msgspec.Struct, kw_only=True):
 
 def lineage_operation(derivations: DerivationSet) -> Operation:
     """The operation that lists what made a fact, by these derivations."""
-    makers = make_makers(derivations)
+    by_type = fact_derivations(derivations)
     types = derivations.event_types | RETRACTIONS
 
     def run(context: Context[WithReader], params: LineageParams) -> LineagePage:
@@ -51,7 +51,7 @@ def lineage_operation(derivations: DerivationSet) -> Operation:
             page = context.engine.reader.events(person, types=types, after=after, limit=size, reverse=True)
             for recorded in page:
                 after = (recorded.event.occurred_at, recorded.id)
-                if wanted in facts_of(makers, recorded):
+                if wanted in facts_of(by_type, recorded):
                     found.append(recorded)
                     if len(found) == params.limit:
                         return _page(person, found, write_cursor(recorded))

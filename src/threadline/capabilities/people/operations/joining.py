@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventId, Instant, PersonRef, checked_id, instant
 from threadline.capabilities.events.parameters import Next, Page
-from threadline.capabilities.events.wishes import RequestKey, derived_key
+from threadline.capabilities.events.requests import RequestKey, derived_key
 from threadline.capabilities.people.operations.people import PersonSummary, summary
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.identity import MERGED, SPLIT

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import PersonRef
-from threadline.capabilities.events.wishes import RequestKey, place_and_key, wish
+from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
 from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt

@@ -32,12 +32,12 @@ from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.consequences import Needs as ConsequenceNeeds
 from threadline.capabilities.rules.deciding import decide_rule
 from threadline.capabilities.rules.events import DECISION_MADE
-from threadline.capabilities.rules.force import in_force, rule_at, rules_at
+from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations.evaluation import decisions_of
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.verification import reckoned
-from threadline.capabilities.rules.projection import SHARDS, TABLE, partition, sort_of, word_of
-from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
+from threadline.capabilities.rules.projection import SHARDS, TABLE, decision_of, partition, sort_of
+from threadline.capabilities.rules.views import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
@@ -82,14 +82,14 @@ class _Wanted:
         self._rule, self._version, self._status = params.rule, params.version, params.status
 
     def has(self, recorded: Recorded) -> bool:
-        word = word_of(recorded)
-        if word is None or (self._rule and word[0] != self._rule):
+        decision = decision_of(recorded)
+        if decision is None or (self._rule and decision[0] != self._rule):
             return False
         if self.start is not None and recorded.recorded_at < self.start:
             return False
         if self.stop is not None and recorded.recorded_at >= self.stop:
             return False
-        return self.fits(*word[1:])
+        return self.fits(*decision[1:])
 
     def fits(self, version: int, status: str) -> bool:
         return self._version in (None, version) and self._status in ("", status)
@@ -210,7 +210,7 @@ class AuditResult(msgspec.Struct, kw_only=True):
 
 def _audit(context: Context[Needs], params: AuditParams) -> AuditResult:
     recorded = context.engine.log.event(context.workspace, checked_id(params.decision))
-    if recorded.event.type != DECISION_MADE or word_of(recorded) is None:
+    if recorded.event.type != DECISION_MADE or decision_of(recorded) is None:
         raise NotFound(f"{params.decision} is not the id of a decision")
     told = recorded.event.properties
     cause: Recorded = context.engine.log.event(context.workspace, told["event_id"])
@@ -276,15 +276,15 @@ class WhyResult(msgspec.Struct, kw_only=True):
 
 def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     engine = context.engine
-    book = repository.book_of(context)
+    active = repository.active_rules_of(context)
     person = engine.reader.person(context.workspace, params.id)
     if params.version is not None:
         rule = rule_at(context, params.rule, params.version)
-    elif params.rule in book.rules:
-        rule = book.rules[params.rule]
+    elif params.rule in active.rules:
+        rule = active.rules[params.rule]
     else:
         raise NotFound(f"no version of a rule {params.rule!r} is active; name one with `version`")
-    sets = book.sets_of(rule.id)
+    sets = active.sets_of(rule.id)
     types = frozenset(type for each in sets for type in each.events)
     # What lies ahead of the clock is no part of a person as they are now.
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.events.forms import EventId, NativeEvent, PersonRef, checked_id, native_event
-from threadline.capabilities.events.wishes import derived_key, wish
+from threadline.capabilities.events.requests import derived_key, wish
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import NO_MATCH
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.deciding import (
     REPLAY,
     SOURCE,
@@ -26,12 +26,12 @@ from threadline.capabilities.rules.deciding import (
 )
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
-from threadline.capabilities.rules.force import rule_at
+from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.rules.models import ModelBody
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.sets import SetName
-from threadline.capabilities.rules.projection import word_of
-from threadline.capabilities.rules.showing import DecisionView, recorded_view, tried_view
+from threadline.capabilities.rules.projection import decision_of
+from threadline.capabilities.rules.views import DecisionView, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.operation import Context, Operation
@@ -97,23 +97,23 @@ def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult
         raise InvalidValue("`version` needs a `rule`; name the rule too")
     if params.record and params.content is not None:
         raise InvalidValue("decisions of a rule that is not written cannot be recorded: write the rule first")
-    book = repository.book_of(context)
+    active = repository.active_rules_of(context)
     if params.event is not None:
-        return _given(context, params, book, params.event)
+        return _given(context, params, active, params.event)
     if params.event_id is not None:
         recorded = context.engine.log.event(context.workspace, checked_id(params.event_id))
-        return _recorded(context, params, book, recorded)
+        return _recorded(context, params, active, recorded)
     assert params.person is not None
     person = context.engine.reader.person(context.workspace, params.person)
     if params.record:
-        return _recorded(context, params, book, _asked(context, params, person))
+        return _recorded(context, params, active, _asked(context, params, person))
     subject = Subject(context.engine.reader.as_of(person, context.now).view)
     return _answer(
-        context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, book, context.now)]
+        context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, active, context.now)]
     )
 
 
-def _given(context: Context[Needs], params: EvaluateParams, book: Book, native: NativeEvent) -> EvaluateResult:
+def _given(context: Context[Needs], params: EvaluateParams, active: ActiveRules, native: NativeEvent) -> EvaluateResult:
     event = native_event(
         native, workspace=context.workspace, source=context.source, source_type=context.source_type,
         received_at=context.engine.recorder.clock(),
@@ -134,12 +134,14 @@ def _given(context: Context[Needs], params: EvaluateParams, book: Book, native: 
         )  # fmt: skip
 
     def look(recorded: Recorded, person: PersonView) -> list[Decided | None]:
-        return list(_asked_of(context, params, book, recorded, person))
+        return list(_asked_of(context, params, active, recorded, person))
 
     return _answer(context, "", "", context.engine.recorder.rehearse(event, look))
 
 
-def _recorded(context: Context[Needs], params: EvaluateParams, book: Book, recorded: Recorded) -> EvaluateResult:
+def _recorded(
+    context: Context[Needs], params: EvaluateParams, active: ActiveRules, recorded: Recorded
+) -> EvaluateResult:
     person = context.engine.reader.person_of(recorded)
     # Right after the event, with what was known then: the rest of its own commit is among it. Imported history was
     # known when it happened, and that is when its rules are asked, as in a what-if.
@@ -148,7 +150,7 @@ def _recorded(context: Context[Needs], params: EvaluateParams, book: Book, recor
         context.workspace, str(person.identifiers[recorded.thread]), known_at=recorded.known_at
     )
     view = context.engine.reader.as_of(then, at, known_at=recorded.known_at)
-    found = [each for each in _asked_of(context, params, book, recorded, view) if each is not None]
+    found = [each for each in _asked_of(context, params, active, recorded, view) if each is not None]
     if params.record:
         events = [_replayed(context, each, person, recorded) for each in found if each.status != NO_MATCH]
         for receipt in context.engine.recorder.record(events, cause=recorded.id, known=True) if events else ():
@@ -192,32 +194,34 @@ def _asked(context: Context[Needs], params: EvaluateParams, person: Person) -> R
 
 
 def _asked_of(
-    context: Context[Needs], params: EvaluateParams, book: Book, recorded: Recorded, person: PersonView
+    context: Context[Needs], params: EvaluateParams, active: ActiveRules, recorded: Recorded, person: PersonView
 ) -> Sequence[Decided | None]:
     if params.rule is None and params.content is None and params.rule_set is None:
-        chosen = book.recording_all()
+        chosen = active.recording_all()
         if recorded.event.type != DECISIONS_ASKED:
             return decide(chosen, recorded, person, history=True)
     subject = Subject(person.view, recorded)
-    return [decide_rule(*each, subject) for each in _all(context, params, book, recorded.known_at)]
+    return [decide_rule(*each, subject) for each in _all(context, params, active, recorded.known_at)]
 
 
-def _all(context: Context[Needs], params: EvaluateParams, book: Book, at: int) -> list[tuple[Rule, RuleSet | None]]:
+def _all(
+    context: Context[Needs], params: EvaluateParams, active: ActiveRules, at: int
+) -> list[tuple[Rule, RuleSet | None]]:
     """Rules, each with the set that it is asked for: one that is named, or those that count at an instant."""
     if params.content is not None:
         return [(_unwritten(context, params.content), None)]
     if params.rule is not None:
         if params.version is not None:
             return [(rule_at(context, params.rule, params.version), None)]
-        if params.rule not in book.rules:
+        if params.rule not in active.rules:
             raise NotFound(f"no version of a rule {params.rule!r} is active; name one with `version`")
-        return [(book.rules[params.rule], next(iter(book.sets_of(params.rule)), None))]
-    if params.rule_set is not None and params.rule_set not in book.sets:
+        return [(active.rules[params.rule], next(iter(active.sets_of(params.rule)), None))]
+    if params.rule_set is not None and params.rule_set not in active.sets:
         raise NotFound(f"there is no rule set {params.rule_set!r}")
-    chosen = [book.sets[params.rule_set]] if params.rule_set is not None else list(book.sets.values())
+    chosen = [active.sets[params.rule_set]] if params.rule_set is not None else list(active.sets.values())
     found: dict[str, tuple[Rule, RuleSet | None]] = {}
     for each in chosen:
-        for rule in book.ordered(each.name).rules:
+        for rule in active.ordered(each.name).rules:
             if rule.is_effective(at):
                 found.setdefault(rule.id, (rule, each))
     return list(found.values())
@@ -238,7 +242,7 @@ def decisions_of(context: Context[WithReader], person: Person, recorded: Recorde
     """The decisions that were recorded about an event, in the order in which they were made."""
     start, stop = min(recorded.event.occurred_at, recorded.recorded_at), recorded.event.occurred_at + 1
     decisions = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))
-    found = [each for each in decisions if each.cause == recorded.id and word_of(each) is not None]
+    found = [each for each in decisions if each.cause == recorded.id and decision_of(each) is not None]
     return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
 
 

@@ -10,10 +10,10 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, Time, instant, time_param
 from threadline.capabilities.events.parameters import Next, Page, number_of
 from threadline.capabilities.rules import repository
-from threadline.capabilities.rules.book import Book
+from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.rules.force import in_force, rule_at
-from threadline.capabilities.rules.repository import Head, Reads, Turn
+from threadline.capabilities.rules.in_force import in_force, rule_at
+from threadline.capabilities.rules.repository import Head, Reads, Transition
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithDefinitionHistory, WithStore
@@ -57,7 +57,7 @@ class RulesPage(msgspec.Struct, kw_only=True):
 
 
 def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
-    book = repository.book_of(context)
+    active = repository.active_rules_of(context)
     found: list[RuleLine] = []
     after, more = params.cursor, True
     while more and len(found) <= params.limit:
@@ -65,18 +65,18 @@ def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
         more = len(page) > params.limit
         written = dict(page)
         stop = page[-1][0] if more else "~"
-        declared = (id for id in book.declared if after < id <= stop)
+        declared = (id for id in active.declared if after < id <= stop)
         for id in sorted({*written, *declared}):
-            line = _line(book, id, written.get(id), params.state)
+            line = _line(active, id, written.get(id), params.state)
             found += [line] if line is not None else []
         after = stop
     shown = found[: params.limit]
     return RulesPage(rules=shown, next=shown[-1].id if len(found) > params.limit else "")
 
 
-def _line(book: Book, id: str, head: Head | None, state: str) -> RuleLine | None:
-    sets = [each.name for each in book.sets_of(id)]
-    declared = book.declared.get(id)
+def _line(active: ActiveRules, id: str, head: Head | None, state: str) -> RuleLine | None:
+    sets = [each.name for each in active.sets_of(id)]
+    declared = active.declared.get(id)
     if declared is not None:
         if state not in ("", "active"):
             return None
@@ -89,7 +89,7 @@ def _line(book: Book, id: str, head: Head | None, state: str) -> RuleLine | None
         return None
     return RuleLine(
         id=id, name=head.name, active=head.active, newest=len(head.states), state=head.states[-1], declared=False,
-        rule_sets=sets, problem=book.problems.get(f"rule/{id}", ""),
+        rule_sets=sets, problem=active.problems.get(f"rule/{id}", ""),
     )  # fmt: skip
 
 
@@ -136,8 +136,7 @@ class RuleView(msgspec.Struct, kw_only=True):
 
 
 def _rule(context: Context[Reads], params: RuleParams) -> RuleView:
-    book = repository.book_of(context)
-    declared = book.declared.get(params.id)
+    declared = repository.active_rules_of(context).declared.get(params.id)
     head = repository.existing(context, params.id)
     at = time_param(params.at)
     if at is not None:
@@ -278,7 +277,7 @@ def _log(context: Context[Reads], params: LogParams) -> LogPage:
     )  # fmt: skip
 
 
-def _log_line(turn: Turn) -> LogLine:
+def _log_line(turn: Transition) -> LogLine:
     return LogLine(at=instant(turn.at), by=turn.by, version=turn.version, to=turn.to, note=turn.note)
 
 

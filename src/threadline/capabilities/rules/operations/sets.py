@@ -42,16 +42,18 @@ class SetsResult(msgspec.Struct, kw_only=True):
 
 
 def _sets(context: Context[WithShared], params: SetsParams) -> SetsResult:
-    book = repository.book_of(context)
+    active = repository.active_rules_of(context)
     shown = []
-    for each in book.sets.values():
-        present = sorted((book.rules[id] for id in each.rules if id in book.rules), key=lambda r: (-r.priority, r.id))
+    for each in active.sets.values():
+        present = sorted(
+            (active.rules[id] for id in each.rules if id in active.rules), key=lambda r: (-r.priority, r.id)
+        )
         shown.append(
             SetView(
                 name=each.name, description=each.description, events=list(each.events),
-                rules=[rule.id for rule in present], absent=[id for id in each.rules if id not in book.rules],
+                rules=[rule.id for rule in present], absent=[id for id in each.rules if id not in active.rules],
                 policy=each.policy, record=each.record, historical=each.historical,
-                declared=each.name in book.declared_sets,
+                declared=each.name in active.declared_sets,
             )
         )  # fmt: skip
     return SetsResult(rule_sets=shown)
@@ -116,7 +118,7 @@ class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def _remove_set(context: Context[Needs], params: SetRemoveParams) -> SetWriteResult:
-    if params.name not in repository.book_of(context).sets:
+    if params.name not in repository.active_rules_of(context).sets:
         raise NotFound(f"there is no rule set {params.name!r}")
     return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, None))
 

@@ -15,7 +15,7 @@ from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.versions import Note
 from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
 from threadline.capabilities.rules.shadowing import TABLE
-from threadline.capabilities.rules.showing import DecisionView, recorded_view
+from threadline.capabilities.rules.views import DecisionView, recorded_view
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithLog, WithReader, WithStore
 from threadline.kernel.store import query_pages

@@ -12,12 +12,12 @@ from msgspec import Meta
 from threadline.capabilities.events.parameters import Page
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import ERROR
-from threadline.capabilities.rules.deciding import decision_of
+from threadline.capabilities.rules.deciding import decided_of
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.events import DECISION_MADE
-from threadline.capabilities.rules.force import rules_at
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened
-from threadline.capabilities.rules.projection import word_of
+from threadline.capabilities.rules.in_force import rules_at
+from threadline.capabilities.rules.projection import decision_of
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
@@ -46,7 +46,7 @@ def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
     outcome = rule.body.again(inputs)
     if _differ(outcome.trace, told["trace"]):
         problems.append("the conditions say something else of the same inputs than its trace")
-    again = decision_of(rule, told["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
+    again = decided_of(rule, told["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
     for name, now in (("status", again.status), ("output", again.output), ("wished", again.wished)):
         if _differ(now, told[name]):
             problems.append(f"the same inputs give another {name}: {now!r}, not {told[name]!r}")
@@ -112,7 +112,7 @@ def _decisions(engine: Needs, cursor: str, most: int) -> Iterator[tuple[str, Rec
         for each in page:
             cursor = each.cursor
             recorded = engine.log.unpack(each.entry) if each.entry.type == DECISION_MADE else None
-            yield cursor, recorded if recorded is not None and word_of(recorded) is not None else None
+            yield cursor, recorded if recorded is not None and decision_of(recorded) is not None else None
         most -= len(page)
         if not page:
             return

@@ -1,4 +1,4 @@
-"""The book: all rules and sets in force in one workspace, compiled and in order. Nobody changes it; it is replaced."""
+"""All rules and sets in force in one workspace, compiled and in order. Immutable: replaced as a whole."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline.capabilities.conditions import Subject
+from threadline.capabilities.rules.codegen import Matching, fused
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json, set_of_json
-from threadline.capabilities.rules.fusing import Matching, fused
 from threadline.capabilities.rules.index import Index
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import InvalidDefinition
@@ -53,7 +53,7 @@ class Ordered:
             yield self.rules[position], known
 
 
-class Book:
+class ActiveRules:
     """Rules by id and sets by name, and which are asked of an event of which type."""
 
     def __init__(self, rules: Iterable[Rule] = (), sets: Iterable[RuleSet] = ()) -> None:
@@ -64,8 +64,8 @@ class Book:
         self.declared_sets: Mapping[str, RuleSet] = self.sets
         self.shadows: Mapping[str, Rule] = {}
         """Versions that are asked beside those that count, by rule."""
-        self.shadow: Book | None = None
-        """The book in which they stand; None if there are none."""
+        self.shadow: ActiveRules | None = None
+        """The same rules with the shadows in place of the active versions; None if there are none."""
         self.problems: Mapping[str, str] = {}
         """What could not be read of what the store holds: it is left out, and everything else holds."""
         self.sources: Mapping[str, tuple[bytes, Rule | RuleSet]] = {}
@@ -84,9 +84,9 @@ class Book:
         """A set with its rules in order."""
         return self._ordered[rule_set]
 
-    def recording_all(self) -> Book:
-        """The same book, telling of every rule that is asked: for who wants to know why one does not match."""
-        return Book(self.rules.values(), [replace(each, record="all") for each in self.sets.values()])
+    def recording_all(self) -> ActiveRules:
+        """The same rules, recording each that is asked: to see why one does not match."""
+        return ActiveRules(self.rules.values(), [replace(each, record="all") for each in self.sets.values()])
 
     def plan(self, event_type: str) -> tuple[Ordered, ...]:
         """The sets that are asked of an event of this type, by name, those without a rule left out."""
@@ -101,14 +101,14 @@ class Book:
         return tuple(each for each in self.sets.values() if rule in each.rules)
 
 
-def make_book(declared: Book, items: Mapping[str, bytes], before: Any) -> Book:
+def make_active_rules(declared: ActiveRules, items: Mapping[str, bytes], before: Any) -> ActiveRules:
     """What the definitions declare and, under other names, what the items of a workspace hold.
 
-    ``before`` is the book as it was: what is the same as in it is taken from there, compiled as it is.
+    ``before`` are the active rules as they were: what is unchanged is taken from there, compiled as it is.
     """
     if not items:
         return declared
-    known = before.sources if isinstance(before, Book) else {}
+    known = before.sources if isinstance(before, ActiveRules) else {}
     sources: dict[str, tuple[bytes, Rule | RuleSet]] = {}
     problems: dict[str, str] = {}
     for sort, data in items.items():
@@ -122,19 +122,19 @@ def make_book(declared: Book, items: Mapping[str, bytes], before: Any) -> Book:
     rules = [each for sort, each in found if sort.startswith(RULE) and isinstance(each, Rule)]
     sets = [each for _, each in found if isinstance(each, RuleSet) and each.name not in declared.sets]
     rules = [each for each in rules if each.id not in declared.rules]
-    book = Book([*declared.rules.values(), *rules], [*declared.sets.values(), *sets])
+    active = ActiveRules([*declared.rules.values(), *rules], [*declared.sets.values(), *sets])
     if shadows:
-        book.shadows = {each.id: each for each in shadows}
-        book.shadow = Book(*_shadow_parts(book.rules.values(), book.sets.values(), shadows))
-    book.declared, book.declared_sets = declared.rules, declared.sets
-    book.problems, book.sources = problems, sources
-    return book
+        active.shadows = {each.id: each for each in shadows}
+        active.shadow = ActiveRules(*_shadow_parts(active.rules.values(), active.sets.values(), shadows))
+    active.declared, active.declared_sets = declared.rules, declared.sets
+    active.problems, active.sources = problems, sources
+    return active
 
 
 def _shadow_parts(
     rules: Iterable[Rule], sets: Iterable[RuleSet], shadows: Sequence[Rule]
 ) -> tuple[list[Rule], list[RuleSet]]:
-    """The rules and sets of the book in which shadows stand in the place of what counts; it tells of every rule."""
+    """The rules and sets with shadows in place of the active versions; every rule is recorded."""
     ids = {shadow.id for shadow in shadows}
     chosen = [replace(each, record="all") for each in sets if ids.intersection(each.rules)]
     return [*(rule for rule in rules if rule.id not in ids), *shadows], chosen

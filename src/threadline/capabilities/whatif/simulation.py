@@ -10,10 +10,10 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import PersonRef, Time, time_param
 from threadline.capabilities.rules.operations.rules import RuleId, Version
-from threadline.capabilities.whatif import candidate as sides
+from threadline.capabilities.whatif import candidate
 from threadline.capabilities.whatif.candidate import Candidate
 from threadline.capabilities.whatif.comparison import Counts, Tally
-from threadline.capabilities.whatif.judging import told
+from threadline.capabilities.whatif.evaluator import recorded_decision
 from threadline.capabilities.whatif.replaying import emitted, replayed
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
@@ -91,7 +91,7 @@ class Checkpoint(msgspec.Struct, kw_only=True):
 
 
 @dataclass
-class Trying:
+class Simulation:
     """A what-if, ready to run."""
 
     asked: Asked
@@ -117,47 +117,48 @@ class Trying:
         )  # fmt: skip
 
 
-class Needs(sides.Needs, WithReader, WithSimulations, Protocol):
+class Needs(candidate.Needs, WithReader, WithSimulations, Protocol):
     """What is needed here of the engine."""
 
 
-def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None = None) -> Trying:
+def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None = None) -> Simulation:
     """Make ready what is asked, or go on from a checkpoint of the same question.
 
     Raises `InvalidValue` and `InvalidDefinition` for what cannot be tried, and `Conflict` for a checkpoint of another
     question.
     """
     start, stop = (checkpoint.start, checkpoint.stop) if checkpoint is not None else _range(context, asked)
-    old, new = _sides(context, asked)
-    sections = sides.sections_of(asked.definitions) if asked.definitions else frozenset[str]()
-    books = (old.book, new.book)
-    types = emitted(*books)
-    policies = [replayed(each, books, sections, types) for each in (old, new)]
+    old, new = _candidates(context, asked)
+    sections = candidate.sections_of(asked.definitions) if asked.definitions else frozenset[str]()
+    both = (old.active, new.active)
+    types = emitted(*both)
+    policies = [replayed(each, both, sections, types) for each in (old, new)]
     recorded = asked.baseline == "recorded"
     # What was recorded was decided as the sets say; what is computed is computed on all of history.
     # Where everything is folded alike and rules put nothing into threads, people end up where they would have anyway.
     ends = not recorded and (bool(types) or old.catalogue is not new.catalogue)
-    ways = [
-        sides.way(each, found, history=not recorded, ends=ends)
+    specs = [
+        candidate.variant_spec(each, found, history=not recorded, ends=ends)
         for each, found in zip((old, new), policies, strict=True)
     ]
     counted = {name: value for name, value in msgspec.to_builtins(asked).items() if name not in ("start", "stop")}
-    fingerprint = sides.fingerprint({"asked": counted, "start": start, "stop": stop}, old, new)
+    fingerprint = candidate.fingerprint({"asked": counted, "start": start, "stop": stop}, old, new)
     if checkpoint is not None and checkpoint.fingerprint != fingerprint:
         raise Conflict(
             "the checkpoint belongs to another what-if, or rules or definitions have changed since",
             hint="Ask the same question as then, or start over without the checkpoint.",
         )
     counts = None if checkpoint is None else checkpoint.counts
-    tally = Tally(sides.asked(old.book, new.book), asked.samples, asked.types, counts)
+    tally = Tally(candidate.asked(old.active, new.active), asked.samples, asked.types, counts)
     people = None
     if asked.people:
         people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in asked.people})
     pages = context.engine.simulations.replay(
-        context.workspace, ways[0], ways[1], start, stop, tally, people=people,
-        endings=(sides.ending(old), sides.ending(new)) if ends else None, told=told if recorded else None,
+        context.workspace, specs[0], specs[1], start, stop, tally, people=people,
+        endings=(candidate.ending(old), candidate.ending(new)) if ends else None,
+        recorded_decision=recorded_decision if recorded else None,
     )  # fmt: skip
-    return Trying(asked, old, new, start, stop, fingerprint, tally, pages)
+    return Simulation(asked, old, new, start, stop, fingerprint, tally, pages)
 
 
 def _range(context: Context[object], asked: Asked) -> tuple[int, int]:
@@ -174,17 +175,17 @@ def _range(context: Context[object], asked: Asked) -> tuple[int, int]:
     return start, stop
 
 
-def _sides(context: Context[Needs], asked: Asked) -> tuple[Candidate, Candidate]:
+def _candidates(context: Context[Needs], asked: Asked) -> tuple[Candidate, Candidate]:
     if (asked.rule is None) == (not asked.definitions):
         raise InvalidValue("give a `rule` with its `version` or `content`, or `definitions`")
     if asked.rule is None and any(each is not None for each in (asked.version, asked.content, asked.against)):
         raise InvalidValue("`version`, `content` and `against` are of a `rule`; name it")
-    old = sides.in_force(context)
+    old = candidate.in_force(context)
     if asked.rule is None:
-        return old, sides.of_definitions(context, old, asked.definitions)
-    new = sides.of_rule(old, sides.written(context, asked.rule, asked.version, asked.content), asked.types)
+        return old, candidate.of_definitions(context, old, asked.definitions)
+    new = candidate.of_rule(old, candidate.written(context, asked.rule, asked.version, asked.content), asked.types)
     if asked.against is not None:
         if asked.baseline == "recorded":
             raise InvalidValue("`against` goes with the baseline `reckoned` only; leave `baseline` out")
-        old = sides.of_rule(old, sides.written(context, asked.rule, asked.against, None), asked.types)
+        old = candidate.of_rule(old, candidate.written(context, asked.rule, asked.against, None), asked.types)
     return old, new

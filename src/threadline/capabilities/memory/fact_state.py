@@ -20,14 +20,14 @@ from typing import Any
 from threadline.capabilities.features.cells import add_money, add_units
 from threadline.kernel.limits import FACT_VOICES_MAX
 
-Piece = list[Any]
+FactState = list[Any]
 
 COUNT, FIRST_AT, TAIL, WORDS, CELLS = range(5)
 
 SAID_AT, SAID_ID, SAID_VALUE, SAID_CONFIDENCE, SAID_UNTIL, SAID_PREMISES = range(6)
 
 
-def note_event(piece: Piece, at: int, id: str, length: int) -> bool:
+def note_event(piece: FactState, at: int, id: str, length: int) -> bool:
     """Count one more event, with ``length`` places for the newest ones; answers whether it is the newest so far."""
     piece[COUNT] += 1
     tail = piece[TAIL]

@@ -12,7 +12,7 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.whatif.comparison import Counts
 from threadline.capabilities.whatif.diffing import differences
 from threadline.capabilities.whatif.saving import About
-from threadline.capabilities.whatif.trying import Trying
+from threadline.capabilities.whatif.simulation import Simulation
 
 State = Literal["running", "done", "cancelled", "failed"]
 
@@ -125,26 +125,26 @@ class WhatIfView(msgspec.Struct, kw_only=True):
 
 
 def view(
-    trying: Trying, state: State, people: int, events: int, *, saved: bool = False, problem: str = "",
+    simulation: Simulation, state: State, people: int, events: int, *, saved: bool = False, problem: str = "",
     events_in_all: int | None = None,
 ) -> WhatIfView:  # fmt: skip
     """The view. What is counted stands in it once it has ended: until then it changes under the reader's eyes."""
     shown = WhatIfView(
-        id=trying.id, state=state, saved=saved, problem=problem, old=trying.old.title, new=trying.new.title,
-        start=instant(trying.start), stop=instant(trying.stop), asked=_asked(trying), people=people, events=events,
-        events_in_all=events_in_all, diff=differences(trying.old, trying.new),
+        id=simulation.id, state=state, saved=saved, problem=problem, old=simulation.old.title, new=simulation.new.title,
+        start=instant(simulation.start), stop=instant(simulation.stop), asked=_asked(simulation), people=people,
+        events=events, events_in_all=events_in_all, diff=differences(simulation.old, simulation.new),
     )  # fmt: skip
-    counts = trying.tally.counts
+    counts = simulation.tally.counts
     for name in ("people_changed", "decisions", "same", "changed", "errors", "failed", "cut"):
         setattr(shown, name, getattr(counts, name))
     if state != "running":
-        _fill(shown, counts, trying.tally.asked)
+        _fill(shown, counts, simulation.tally.asked)
     return shown
 
 
-def _asked(trying: Trying) -> dict[str, Any]:
+def _asked(simulation: Simulation) -> dict[str, Any]:
     """What differs from what holds anyway."""
-    told: dict[str, Any] = msgspec.to_builtins(trying.asked)
+    told: dict[str, Any] = msgspec.to_builtins(simulation.asked)
     return {name: value for name, value in told.items() if value not in (None, "", [])}
 
 
@@ -183,14 +183,14 @@ def totals(rule: str, counts: Counts, asked: Mapping[str, frozenset[str]]) -> Ru
     )  # fmt: skip
 
 
-def about(trying: Trying) -> About | None:
+def about(simulation: Simulation) -> About | None:
     """What an activation goes by; None for a what-if that is of no written version against what is in force."""
-    asked = trying.asked
+    asked = simulation.asked
     if asked.rule is None or asked.version is None or asked.content is not None or asked.baseline == "recorded":
         return None
-    rule, before = trying.new.book.rules[asked.rule], trying.old.book.rules.get(asked.rule)
-    counts = trying.tally.counts
-    found = totals(asked.rule, counts, trying.tally.asked)
+    rule, before = simulation.new.active.rules[asked.rule], simulation.old.active.rules.get(asked.rule)
+    counts = simulation.tally.counts
+    found = totals(asked.rule, counts, simulation.tally.asked)
     return About(
         rule=rule.id, version=rule.version, hash=rule.hash, against=0 if before is None else before.version,
         whole=not asked.people and not asked.types, asked=found.asked, changed=found.changed,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.rules.repository import Reads, all_turns, book_of, compiled, written
+from threadline.capabilities.rules.repository import Reads, active_rules_of, all_transitions, compiled, written
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context
@@ -23,7 +23,7 @@ class InForce(NamedTuple):
 def in_force(context: Context[Reads], id: str, at: int) -> InForce | None:
     """By the log, without regard to what the version itself says of when it is effective; None: none was."""
     found = declared = None
-    for turn in all_turns(context, id):
+    for turn in all_transitions(context, id):
         if turn.at > at:
             continue  # clocks of several processes need not agree on the order
         if turn.to == "active":
@@ -61,7 +61,7 @@ def rules_at(context: Context[Reads], id: str, version: int) -> list[Rule]:
 
 
 def _declared_at(context: Context[Reads], id: str, version: int) -> Rule | None:
-    declared = book_of(context).declared.get(id)
+    declared = active_rules_of(context).declared.get(id)
     if declared is not None and declared.version == version:
         return declared
     data = context.engine.definition_history.content(POLICY, id, version)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventId, PersonRef
-from threadline.capabilities.events.wishes import derived_key, wish
+from threadline.capabilities.events.requests import derived_key, wish
 from threadline.capabilities.points.events import AMOUNT_MAX, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
 from threadline.capabilities.points.operations.balance import Reads, must_be_on, points_view
 from threadline.capabilities.points.policy import SOURCE

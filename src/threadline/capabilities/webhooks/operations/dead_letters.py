@@ -1,4 +1,4 @@
-"""What can be asked about webhooks: where they go, what was given up on, and to try that again."""
+"""Calls that were given up on: list them, and make them due again."""
 
 from __future__ import annotations
 
@@ -8,137 +8,18 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.events.forms import Instant
 from threadline.capabilities.events.parameters import Next, Page
-from threadline.capabilities.webhooks.definition import NAME, Destination
+from threadline.capabilities.webhooks.definition import NAME
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.outbox import DeadLetter, LaneState
+from threadline.kernel.outbox import DeadLetter
 from threadline.kernel.ports import WithDelivery, WithReader
 from threadline.kernel.time import format_time
 
 KIND = "webhook"
-Name = Annotated[str, Meta(description="A destination's name.", min_length=1, max_length=64)]
 Where = Annotated[str, Meta(description="Only those of this destination; empty: all.", max_length=64)]
-_SHOWN_WHY_MAX = 500
 _CURSOR = re.compile(r"[a-z0-9._-]{1,64}![0-9a-f]{16}\.[0-9a-f]{32}")
-
-# --- destinations -----------------------------------------------------------------------------
-
-
-class DestinationsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Asks for all of them."""
-
-
-class DestinationLine(msgspec.Struct, kw_only=True):
-    """A destination and how it stands."""
-
-    name: str
-    url: Annotated[str, Meta(description="Without its query, which may hold a secret.")]
-    state: Annotated[
-        str, Meta(description="`open`; `resting` while it is left alone; `testing` before it is believed; `stopped`.")
-    ]
-    since: Annotated[Instant | None, Meta(description="Since when it is stopped.")] = None
-    until: Annotated[Instant | None, Meta(description="Until when it rests.")] = None
-    why: Annotated[str, Meta(description="Why it is stopped.")] = ""
-    waiting: Annotated[int, Meta(description="Calls that wait for it, of all workspaces; 1,000 is that or more.")]
-    oldest: Annotated[Instant | None, Meta(description="When the first of them is due.")] = None
-
-
-class DestinationList(msgspec.Struct, kw_only=True):
-    """The declared destinations by name."""
-
-    destinations: list[DestinationLine]
-
-
-def _line(context: Context[object], state: LaneState) -> DestinationLine:
-    standing = state.circuit
-    resting = standing.rest_until > context.now
-    return DestinationLine(
-        name=state.lane.name,
-        url=state.lane.destination.url.partition("?")[0],
-        state="stopped" if standing.stopped_at else "resting" if resting else "testing" if standing.rests else "open",
-        since=format_time(standing.stopped_at) if standing.stopped_at else None,
-        until=format_time(standing.rest_until) if resting else None,
-        why=standing.why,
-        waiting=state.waiting,
-        oldest=None if state.oldest is None else instant(state.oldest),
-    )
-
-
-def _destinations(context: Context[WithDelivery], params: DestinationsParams) -> DestinationList:
-    states = context.engine.delivery.lanes()
-    return DestinationList(
-        destinations=[_line(context, state) for state in states if isinstance(state.lane.destination, Destination)]
-    )
-
-
-DESTINATIONS = Operation(
-    name="webhooks_destinations",
-    summary="List where webhooks go, whether they arrive, and how many wait.",
-    params=DestinationsParams,
-    result=DestinationList,
-    run=_destinations,
-    method="GET",
-    path="/v1/webhooks/destinations",
-    scope="admin",
-    example=DestinationsParams(),
-)
-
-
-class StopParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which destination, and why."""
-
-    name: Name
-    why: Annotated[str, Meta(description="For whoever finds it stopped.", max_length=_SHOWN_WHY_MAX)] = ""
-
-
-class StartParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which destination."""
-
-    name: Name
-
-
-class Changed(msgspec.Struct, kw_only=True):
-    """Whether it stood otherwise before."""
-
-    changed: bool
-
-
-def _stop(context: Context[WithDelivery], params: StopParams) -> Changed:
-    why = params.why or f"stopped by {context.source}"
-    return Changed(changed=context.engine.delivery.stop(params.name, why))
-
-
-def _start(context: Context[WithDelivery], params: StartParams) -> Changed:
-    return Changed(changed=context.engine.delivery.start(params.name))
-
-
-STOP = Operation(
-    name="webhooks_stop",
-    summary="Stop calls to a destination: what is due there is parked.",
-    params=StopParams,
-    result=Changed,
-    run=_stop,
-    method="POST",
-    path="/v1/webhooks/destinations/{name}/stop",
-    scope="admin",
-    example=StopParams(name="crm", why="moves on Monday"),
-)
-
-START = Operation(
-    name="webhooks_start",
-    summary="Resume calls to a destination that was stopped, or is resting.",
-    params=StartParams,
-    result=Changed,
-    run=_start,
-    method="POST",
-    path="/v1/webhooks/destinations/{name}/start",
-    scope="admin",
-    example=StartParams(name="crm"),
-)
-
-# --- parked -----------------------------------------------------------------------------------
 
 
 class ParkedParams(Page, kw_only=True, forbid_unknown_fields=True):

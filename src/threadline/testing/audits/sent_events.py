@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-Told = dict[str, Any]
+SentEvent = dict[str, Any]
 """An event as it was told: workspace, source, key, type, identifiers, occurred_at, properties, context, object_ref; and
 recorded_at where it matters when it became known."""
 
@@ -18,7 +18,7 @@ PASSIVE = (
 """What only happens to a person, or is noted of them."""
 
 
-def event_id(event: Told) -> str:
+def event_id(event: SentEvent) -> str:
     """The id of an event: a hash of what makes it unique."""
     text = event["workspace"] + "\0" + event["source"] + "\0" + event["key"]
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

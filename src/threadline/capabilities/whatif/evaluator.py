@@ -1,4 +1,4 @@
-"""Rules as judges of history: what a book decides about an event, and what that changes for the events to come."""
+"""Rules as evaluators of history: what they decide about an event, and what that changes for the events to come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import Path
-from threadline.capabilities.rules import Book, Decided, decide
+from threadline.capabilities.rules import ActiveRules, Decided, decide
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH
 from threadline.capabilities.rules.actions import KINDS
 from threadline.capabilities.rules.deciding import LIVE, POLICY
@@ -19,21 +19,21 @@ UNCHANGING = frozenset(name for name, kind in KINDS.items() if kind.emits is Non
 """Actions that put nothing into the thread."""
 
 
-class RulesJudge:
-    """Decides as the rules policy does, by one book."""
+class RulesEvaluator:
+    """Decides as the rules policy does, by one variant of the rules."""
 
     name = POLICY
 
     def __init__(
-        self, book: Book, *, history: bool, explaining: bool = False, also: Iterable[tuple[str, Path]] = ()
+        self, active: ActiveRules, *, history: bool, explaining: bool = False, also: Iterable[tuple[str, Path]] = ()
     ) -> None:
-        self._book = book
-        self._asked = book.recording_all() if explaining else book
+        self._active = active
+        self._asked = active.recording_all() if explaining else active
         self._history = history
         """Whether back-filled events are decided whatever the sets say of them."""
         self._explaining = explaining
-        self.heeds = book.heeds
-        reads = (read for rule in book.rules.values() for read in rule.reads)
+        self.heeds = active.heeds
+        reads = (read for rule in active.rules.values() for read in rule.reads)
         self.reads: Sequence[tuple[str, Path]] = tuple(
             dict.fromkeys([*((read.projection, read.path) for read in reads), *also])
         )
@@ -51,7 +51,7 @@ class RulesJudge:
         tells = matters(DECISION_MADE)
         wanted: list[Wish] = []
         for decided in verdicts.values():
-            if self._explaining and decided.status == NO_MATCH and self._book.sets[decided.rule_set].record != "all":
+            if self._explaining and decided.status == NO_MATCH and self._active.sets[decided.rule_set].record != "all":
                 continue  # it is here for its reasons only
             names = [name for wished in decided.wished for name in wished]
             if tells or not UNCHANGING.issuperset(names):
@@ -60,8 +60,8 @@ class RulesJudge:
                 wanted += [_TOLD, *(_SENT for name in names if KINDS[name].sends)]
         return wanted
 
-    def decides_as(self, other: RulesJudge, event_type: str) -> bool:
-        """Whether the sets and rules that are asked of a type say the same in both books, to the version."""
+    def decides_as(self, other: RulesEvaluator, event_type: str) -> bool:
+        """Whether the sets and rules that are asked of a type say the same in both variants, to the version."""
         return self.asked_of(event_type) == other.asked_of(event_type)
 
     def asked_of(self, event_type: str) -> list[Any]:
@@ -82,7 +82,7 @@ _CAME_TO = ("rule", "status", "output", "wished")
 _NOTHING: Mapping[str, Decided] = {}
 
 
-class Told(NamedTuple):
+class RecordedAnswer(NamedTuple):
     """A decision as it was recorded, with what a comparison looks at."""
 
     version: int
@@ -92,33 +92,33 @@ class Told(NamedTuple):
     trace: list[dict[str, Any]]
 
 
-def told(recorded: Recorded) -> tuple[str, str, Told] | None:
+def recorded_decision(recorded: Recorded) -> tuple[str, str, RecordedAnswer] | None:
     """(event, rule, decision) of a live decision's event; None for any other event."""
     event = recorded.event
     if event.type != DECISION_MADE or event.source_type != "internal" or event.properties.get("mode") != LIVE:
         return None
     said = event.properties
-    decision = Told(said["version"], said["status"], said["output"], said["wished"], said["trace"])
+    decision = RecordedAnswer(said["version"], said["status"], said["output"], said["wished"], said["trace"])
     return said["event_id"], said["rule"], decision
 
 
-def version_of(verdict: Decided | Told) -> int:
+def version_of(verdict: Decided | RecordedAnswer) -> int:
     """The version of the rule that decided."""
-    return verdict.version if isinstance(verdict, Told) else verdict.rule.version
+    return verdict.version if isinstance(verdict, RecordedAnswer) else verdict.rule.version
 
 
-def same(old: Decided | Told | None, new: Decided | Told | None) -> bool:
+def same(old: Decided | RecordedAnswer | None, new: Decided | RecordedAnswer | None) -> bool:
     """Whether two verdicts come to the same: status, what was stored, and what was wished for."""
     if old is None or new is None:
         return status_of(old) == status_of(new)
     return old.status == new.status and old.output == new.output and old.wished == new.wished
 
 
-def status_of(verdict: Decided | Told | None) -> str:
+def status_of(verdict: Decided | RecordedAnswer | None) -> str:
     """The status; `NO_MATCH` for a rule that did not match or was not asked."""
     return NO_MATCH if verdict is None else verdict.status
 
 
-def is_error(verdict: Decided | Told | None) -> bool:
+def is_error(verdict: Decided | RecordedAnswer | None) -> bool:
     """Whether a rule could not answer."""
     return verdict is not None and verdict.status == ERROR

@@ -8,14 +8,14 @@ from typing import Any
 from threadline.capabilities.features.values import read_currency
 from threadline.capabilities.memory.claims import claims_reader
 from threadline.capabilities.memory.definition import COUNTED, TYPES, Derivation, Feed, Field
-from threadline.capabilities.memory.parts import Pieces
+from threadline.capabilities.memory.parts import FactStates
 from threadline.capabilities.memory.paths import Element, Getter, Places, keep, renderer
 from threadline.kernel.event import Event
 from threadline.kernel.fixed import FIXED_MAX, SCALE, to_fixed
 from threadline.kernel.limits import FACT_ENTRIES_MAX, FACT_EVENTS_MAX, FACT_KEY_LENGTH_MAX
 
 
-class Maker:
+class FactDerivation:
     """One derivation at work on events of one type."""
 
     def __init__(self, derivation: Derivation, feed: Feed, code: str) -> None:
@@ -68,7 +68,7 @@ class Maker:
             return None
         return part
 
-    def pieces(self, part: Any) -> Pieces:
+    def pieces(self, part: Any) -> FactStates:
         """The pieces in its part of a state, by what tells them apart."""
         return part if self.many else {"": part}
 

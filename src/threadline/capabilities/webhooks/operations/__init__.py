@@ -1,0 +1,1 @@
+"""The operations of webhooks, a file for each noun."""
