@@ -172,6 +172,15 @@ def test_events_say_at_every_instant_what_the_conditions_say(life: list[Any]) ->
         assert fired <= 40, "timers are for turns, not for every day that goes by"
 
 
+def test_an_event_ahead_counts_from_its_own_time_where_a_later_one_that_says_the_same_was_known_before() -> None:
+    lived = Lived()
+    lived.tell("tag_added", {"tag": "vip"}, ago=-7 * HOUR)
+    lived.asked.now += SECOND
+    lived.tell("tag_added", {"tag": "vip"}, ago=-HOUR)
+    lived.until(lived.asked.now + DAY)
+    assert lived.read()["cherished"]
+
+
 @pytest.mark.slow
 @given(lives, st.sampled_from((HOUR, 5 * DAY, 200 * DAY)))
 @settings(max_examples=8, deadline=None, phases=UNSHRUNK)

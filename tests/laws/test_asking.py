@@ -167,7 +167,7 @@ def test_a_policy_is_asked_about_a_late_event_and_one_that_lies_ahead(late: int)
     policy = Policy(name="p", handles=None, react=react, reads=(Read("counted"),))
     on = Engine(MemoryStore(), Catalogue([counted(), policy], RULES), lambda: scenarios.NOW)
     named = (Identifier("user_id", "u"),)
-    for number, (type, at) in enumerate((("seen", 0), ("bought", -late), ("seen", -late), ("bought", 0))):
+    for number, (type, at) in enumerate((("seen", 0), ("bought", -late), ("seen", -late + 1), ("bought", 0))):
         on.recorder.record([Event(type=type, identifiers=named, occurred_at=scenarios.NOW + at, key=str(number))])
     assert types == ["bought", "bought"]
 

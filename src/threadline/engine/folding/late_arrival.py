@@ -24,7 +24,7 @@ def take_in(
     had_provisional = person.provisional is not None
     touched = 0
     if person.latest[0] > now or latest[0] > now:
-        touched = _keep_up(scene, person, recorded, steps, now + 1)
+        touched = _keep_up(scene, person, recorded, steps, now + 1, late=late)
     else:
         person.provisional = None
     refolded = person.states.take(recorded, steps, (lambda index: again(person, index)) if late else None)
@@ -35,8 +35,8 @@ def take_in(
 
 
 def _keep_up(
-    scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int
-) -> int:  # fmt: skip
+    scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int, *, late: bool
+) -> int:
     """Bring what is so now up to an event that the person's states are about to take in; answers the projections that
     it touches, as bits."""
     # What policies add occurs now, and has happened for whoever asks later: it is no reason to begin.
@@ -57,7 +57,9 @@ def _keep_up(
     if kept is None:
         return sum(1 << index for index, _ in steps)
     if recorded.event.occurred_at >= kept.until:
-        return 0
+        # Before another one that lies ahead it may leave the states with all events as they were. From its own time
+        # until that of the other, views are different all the same.
+        return sum(1 << index for index, _ in steps) if late else 0
     until = kept.until
     kept.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
     return kept.states.touched
