@@ -10,6 +10,7 @@ import pytest
 
 from tests import activity
 from threadline.app import catalogue
+from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.time import DAY, format_time, parse_time
 from threadline.stores.memory import MemoryStore
@@ -90,19 +91,19 @@ def test_every_streak_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnection, 
 
 
 def test_every_recorded_day_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnection, replayed: Engine) -> None:
-    """The last 400 days of everybody: how many commits on each, and when the first of them was."""
+    """The last 384 days of everybody: how many commits on each, and when the first of them was."""
     told = raw.execute("SELECT who, day, count(*), epoch_us(min(moment)) FROM authored GROUP BY who, day").fetchall()
     expected = {(who, day.isoformat()): (count, first) for who, day, count, first in told}
+    [operation] = [each for each in replayed.catalogue.operations if each.name == "daily_activity"]
     days = 0
     for who, person in everybody(replayed):
-        state = replayed.reader.states(person, parse_time(LAST))[replayed.catalogue.index["streaks"]]
-        newest = max(int(name[1:]) for name in state if name.startswith("d"))
-        for name in (name for name in state if name.startswith("d")):
-            assert newest - int(name[1:]) < 13
-            part = state[name]
-            for day, first, count in zip(part[::3], part[1::3], part[2::3], strict=True):
-                assert expected[who, format_time(day * DAY)[:10]] == (count, first)
-                days += 1
+        newest = max(day for each, day in expected if each == who)
+        since = format_time(parse_time(f"{newest}T00:00:00Z") - 383 * DAY)[:10]
+        params = operation.params(id=person.id, since=since, until=newest)
+        answer = operation.run(Context(replayed, "default", parse_time(LAST)), params)
+        found = {(who, each.date): (each.events, parse_time(each.first_at)) for each in answer.days}
+        assert found == {key: value for key, value in expected.items() if key[0] == who and key[1] >= since}
+        days += len(found)
     assert days > 1_500
 
 

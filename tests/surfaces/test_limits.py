@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -16,7 +17,7 @@ from tests.surfaces.conftest import NOW, Keys
 from threadline.app import operations
 from threadline.engine.engine import Engine
 from threadline.kernel import limits
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.importing import import_file
@@ -99,6 +100,16 @@ def over_python(engine: Engine, bound: Bound) -> Answer:
     with pytest.raises(ThreadlineError) as refused:
         getattr(Threadline(engine), bound.operation.name)(**values_of(bound))
     return refused.value.code, str(refused.value)
+
+
+LISTS = [each for each in BOUNDS if each.field == "limit" and each.value > 1 and "python" in each.operation.shown_on]
+
+
+@pytest.mark.parametrize("bound", LISTS, ids=str)
+def test_a_page_of_the_largest_size_is_answered(bound: Bound, engine: Engine) -> None:
+    largest = bound._replace(value=bound.value - 1)
+    with suppress(NotFound):  # what the example names
+        assert getattr(Threadline(engine), bound.operation.name)(**values_of(largest)) is not None
 
 
 def test_there_are_bounds_of_every_kind() -> None:

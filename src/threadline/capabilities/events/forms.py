@@ -34,10 +34,7 @@ class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     type: Annotated[
         str,
-        Meta(
-            description="What happened, e.g. purchase_completed.",
-            extra_json_schema={"maxLength": EVENT_TYPE_LENGTH_MAX},
-        ),
+        Meta(description=f"What happened, e.g. purchase_completed, in at most {EVENT_TYPE_LENGTH_MAX} characters."),
     ]
     identifiers: Annotated[
         dict[str, str | list[str]], Meta(description="Whose event it is: kind -> value, or several values of one kind.")
@@ -45,8 +42,8 @@ class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     key: Annotated[
         str,
         Meta(
-            description="Your idempotency key: the same key again is the same event. Required.",
-            extra_json_schema={"maxLength": EVENT_KEY_LENGTH_MAX},
+            description="Your idempotency key: the same key again is the same event. Required; at most "
+            f"{EVENT_KEY_LENGTH_MAX} characters."
         ),
     ] = ""
     occurred_at: Time | None = None

@@ -43,6 +43,6 @@ ZONES_PER_DAY_MAX = 4
 
 DAYS_PER_PART = 32
 RECORDED_PARTS_MAX = 13
-"""Parts of 32 days that have records: more than 400 days up to the newest. The sets reach back for life."""
+"""Parts of 32 days that have records: at least 384 days before the newest. The sets reach back for life."""
 RECORD_SIZE = 3
 """A day's record is [day, first event, events]; records of a part follow each other in the order of days."""

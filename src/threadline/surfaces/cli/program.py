@@ -25,7 +25,7 @@ _QUOTED = re.compile(r"`(\w+)`")
 COMMANDS = {
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
     "catalogue": (
-        "looking",
+        "inspection",
         "catalogue",
         "List what is in force: projections, policies, operations, identifier kinds.",
     ),
@@ -39,7 +39,7 @@ COMMANDS = {
     "restore": ("backup", "restore", "Put a backup of the embedded store in its place."),
     "rules": ("rules", "rules", "List rules; `rules diff` shows what another version would have changed."),
     "serve": ("serve", "serve", "Run the HTTP server."),
-    "settings": ("looking", "settings", "List all settings and what they are now."),
+    "settings": ("inspection", "settings", "List all settings and what they are now."),
     "verify": ("upkeep", "verify", "Check that the store is whole and that what is derived equals the log."),
     "what-if": ("what_if", "what_if", "Try a rule or definitions on history, in a sandbox."),
     "work": ("work", "work", "Fire timers and send what is due, without an HTTP server."),

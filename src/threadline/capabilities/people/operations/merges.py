@@ -259,10 +259,9 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
 
 
 def _quarantine(context: Context[WithIdentity], params: QuarantineParams) -> QuarantinePage:
-    found = context.engine.identity.quarantined(context.workspace, params.cursor, params.limit + 1)
-    page = found[: params.limit]
+    page = context.engine.identity.quarantined(context.workspace, params.cursor, params.limit)
     joins = [_join_view(each) for each in page if params.status in ("", each["status"])]
-    return QuarantinePage(joins=joins, next=page[-1]["id"] if len(found) > params.limit else "")
+    return QuarantinePage(joins=joins, next=page[-1]["id"] if len(page) == params.limit else "")
 
 
 def _join_view(entry: dict[str, Any]) -> DoubtfulJoin:

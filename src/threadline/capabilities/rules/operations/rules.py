@@ -15,6 +15,7 @@ from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.in_force import in_force, rule_at
 from threadline.capabilities.rules.repository import Head, Reads, Transition
 from threadline.kernel.errors import NotFound
+from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithDefinitionHistory, WithStore
 from threadline.kernel.time import format_time
@@ -59,10 +60,10 @@ class RulesPage(msgspec.Struct, kw_only=True):
 def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
     active = repository.active_rules_of(context)
     found: list[RuleLine] = []
-    after, more = params.cursor, True
+    after, more, size = params.cursor, True, min(params.limit + 1, PAGE_ITEMS_MAX)
     while more and len(found) <= params.limit:
-        page = repository.heads(context, after, params.limit + 1)
-        more = len(page) > params.limit
+        page = repository.heads(context, after, size)
+        more = len(page) == size
         written = dict(page)
         stop = page[-1][0] if more else "~"
         declared = (id for id in active.declared if after < id <= stop)
