@@ -286,11 +286,11 @@ def test_days_with_what_was_earned_on_them(stage: Callable[..., Stage]) -> None:
     assert [(day["date"], day["events"], day["points"]) for day in answer["days"]] == [
         ("2026-03-01", 1, 5), ("2026-03-02", 1, 10), ("2026-03-03", 1, 5),
     ]  # fmt: skip
-    chosen = on.app.streaks.days("user_id:ada", since="2026-03-02", until="2026-03-02")["days"]
+    chosen = on.app.streaks.days("user_id:ada", start="2026-03-02", stop="2026-03-03")["days"]
     assert [day["date"] for day in chosen] == ["2026-03-02"]
-    for since, until in (("2026-03-03", "2026-03-02"), ("2020-01-01", "2026-03-01"), ("yesterday", "")):
+    for start, stop in (("2026-03-02", "2026-03-02"), ("2020-01-01", "2026-03-01"), ("yesterday", "")):
         with pytest.raises(InvalidValue):
-            on.app.streaks.days("user_id:ada", since=since, until=until)
+            on.app.streaks.days("user_id:ada", start=start, stop=stop)
 
 
 def test_points_go_with_the_day_of_what_earned_them(stage: Callable[..., Stage]) -> None:
@@ -315,9 +315,9 @@ def test_days_of_more_than_a_year_ago_are_sets_only(stage: Callable[..., Stage])
         on.tell("lesson", format_time(begin + day * DAY))
     on.now = begin + 799 * DAY + SECOND
     assert len(on.streak()["history"]) == 20
-    long_ago = on.app.streaks.days("user_id:ada", since="2024-01-01", until="2024-03-01")
+    long_ago = on.app.streaks.days("user_id:ada", start="2024-01-01", stop="2024-03-02")
     assert long_ago["days"] == []
-    lately = on.app.streaks.days("user_id:ada", since="2025-02-10")
+    lately = on.app.streaks.days("user_id:ada", start="2025-02-10")
     assert len(lately["days"]) == 197
     # The sets know all of it: one missing day after the other is filled in, and the whole is one streak.
     for day in range(1, 800, 2):

@@ -166,7 +166,8 @@ def test_what_an_operation_records_for_a_caller_is_asked(
 ) -> None:
     with threadline.open(tmp_path / "shop.db", definitions=definitions) as shop:
         shop.track("1", "page", key="1")
-    start = ("remember", "user_id:1", "--value", '"x"') if "--type" in wrong else ("tag", "user_id:1")
+    remember = ("memory", "remember", "user_id:1", "--value", '"x"')
+    start = remember if "--type" in wrong else ("people", "tag", "user_id:1")
     refused = called(tmp_path, *start, *wrong, "--file", "shop.db")
     assert refused.exit_code == 1
     assert "schema_violation" in refused.output
