@@ -51,9 +51,9 @@ def test_paths_named_in_prose_exist(page: Path) -> None:
     assert [path for path in named_paths(page.read_text()) if not (ROOT / path).exists()] == []
 
 
-def test_the_map_of_the_architecture_names_what_is_there() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    section = page.partition("## Where to look")[2].partition("## ")[0]
+def test_the_map_names_what_is_there() -> None:
+    page = (ROOT / "docs" / "where.md").read_text()
+    section = page.partition("## The map")[2].partition("## ")[0]
     named = re.findall(r"`([\w/]+/(?:\w+\.py)?)`", section)
     assert len(named) > 30
     assert [
