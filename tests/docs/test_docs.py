@@ -165,6 +165,8 @@ def test_a_page_is_one_session(tmp_path: Path) -> None:
     session.run(snippet("python", ">>> total + 1\n4\n>>> other = 5\n"))
     session.run(snippet("python", "assert other == 5\n"))
     session.run(snippet("console", "$ echo kept > file\n$ cat file\nk...t\n"))
+    session.run(snippet("yaml", "# threadline.yaml\na: 1\n"))
+    session.run(snippet("console", "$ tail -1 threadline.yaml\na: 1\n"))
     with pytest.raises(AssertionError, match="wanted"):
         session.run(snippet("console", "$ cat file\nlost\n"))
 
