@@ -14,9 +14,10 @@ from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.operation import Inspection, Operation
 from threadline.kernel.policy import Policy, Read
 from threadline.kernel.projection import Fold, Projection, Row, State
+from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
-from threadline.kernel.sender import Lane
+from threadline.kernel.sender import Lane, SenderFactory
 from threadline.kernel.suggestion import suggestion
 
 
@@ -48,7 +49,7 @@ class Folding(Protocol):
         ...
 
 
-BUILT_IN = "threadline.capabilities"
+BUILT_IN = ("threadline.capabilities", "threadline.senders")
 PLANS_CACHED = 10_000
 """Event types are free, so that what is remembered by type has to be bounded."""
 
@@ -67,6 +68,8 @@ class Catalogue:
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
         self.lanes = {lane.name: lane for lane in _unique(v for v in found if isinstance(v, Lane))}
+        self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
+        self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
         """What is asked of the events of some types, by type."""
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
@@ -176,7 +179,9 @@ def _fold_of(projection: Projection, event_type: str) -> Fold | None:
     return compiled(event_type) if (compiled := projection.faster.fold) is not None else projection.fold
 
 
-Declared = TypeVar("Declared", Projection, Policy, Operation, Section, Inspection, Lane, Requirement)
+Declared = TypeVar(
+    "Declared", Projection, Policy, Operation, Section, Inspection, Lane, Requirement, SenderFactory, PublicRoute
+)
 
 
 def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
@@ -188,7 +193,7 @@ def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-_DECLARED = (Projection, Policy, Operation, Section, Inspection, Lane, Requirement)
+_DECLARED = Declared.__constraints__
 
 
 def discover(*packages: str, definitions: object) -> list[object]:
@@ -200,7 +205,7 @@ def discover(*packages: str, definitions: object) -> list[object]:
     enough.
     """
     values: list[object] = []
-    for package in packages or (BUILT_IN,):
+    for package in packages or BUILT_IN:
         for module in _modules(package):
             values += [v for v in vars(module).values() if isinstance(v, _DECLARED)]
             declare = vars(module).get("declare")
