@@ -125,16 +125,6 @@ def variant_spec(side: Candidate, policies: frozenset[str], *, history: bool, en
     return VariantSpec(side.catalogue, judge, explaining, policies, {POLICY: side.active})
 
 
-def asked(*both: ActiveRules) -> dict[str, frozenset[str]]:
-    """Event type -> the rules that any of the both asks of it."""
-    found: dict[str, set[str]] = {}
-    for active in both:
-        for each in active.sets.values():
-            for type in each.events:
-                found.setdefault(type, set()).update(id for id in each.rules if id in active.rules)
-    return {type: frozenset(ids) for type, ids in found.items() if ids}
-
-
 def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:
     """What is compared at the end: who belongs to which segment, and who has how many points."""
     segments = side.segments
