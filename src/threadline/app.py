@@ -140,6 +140,7 @@ def composition() -> Composition:
         operations,
         _back_up,
         _restore,
+        _writer,
         open_limits,
         migrate,
     )
@@ -190,6 +191,12 @@ def _restore(settings: Settings, backup: Path, told: Told, replace: bool) -> Cop
     from threadline.stores.sqlite.backup import restore
 
     return restore(backup, _embedded(settings), told, replace=replace)
+
+
+def _writer(settings: Settings) -> str:
+    from threadline.stores.sqlite.file import writer_of
+
+    return writer_of(_embedded(settings))
 
 
 def _embedded(settings: Settings) -> Path:
