@@ -19,6 +19,7 @@ from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
 from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.definition_checks import warnings
 from threadline.surfaces.http.health import package_version
 
 FREE_BYTES_MIN = 1_000_000_000
@@ -123,9 +124,12 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             stats = engine.store.stats()
             faults = _faults(engine, settings, stats)
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
+            warned = warnings(found, engine.log)
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
         return
+    for warning in warned:
+        yield Finding(DEFINITIONS, "note", str(warning))
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
     yield Finding("store", "ok", f"{shown}: {size}")
