@@ -201,7 +201,8 @@ class Attempt:
 
     def _prepared(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Prepared:
         if isinstance(wish, Emit):
-            event = emission.event_of(person, cause.thread, source_of(policy), cause.id, wish, self.now)
+            source, history = source_of(policy), emission.history_of(cause)
+            event = emission.event_of(person, cause.thread, source, cause.id, wish, self.now, history)
             return self._own(event, cause.id)
         if isinstance(wish, Effect):
             id = effect_id(policy, cause.id, wish.key)
@@ -215,10 +216,7 @@ class Attempt:
         if isinstance(prepared, ValidatedEvent):
             return self._append_own(person, cause.thread, prepared)
         writes: Iterable[Put | Delete]
-        if isinstance(prepared, Put):
-            writes = (prepared,)
-        else:
-            writes = emission.timer_writes(person, cause.thread, policy, prepared)
+        writes = (prepared,) if isinstance(prepared, Put) else emission.timer_writes(person, cause, policy, prepared)
         for write in writes:
             self.change(person, 1).writes[write.key] = write
         return None
