@@ -88,7 +88,7 @@ class Catalogue:
     @classmethod
     def declared(cls, definitions: Declarations, rules: IdentityRules, *besides: object) -> Catalogue:
         """Everything that ships, shaped by these definitions. Raises `InvalidDefinition` with every mistake in them."""
-        values = [*_values((BUILT_IN,), definitions), *besides]
+        values = [*_values(BUILT_IN, definitions), *besides]
         try:
             made = cls(values, rules, definitions)
         except InvalidDefinition as error:
