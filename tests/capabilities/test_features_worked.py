@@ -142,6 +142,32 @@ def test_money_tells_its_currency_and_its_parts() -> None:
     assert view(rates, [euro, bare], T0 + DAY)["monetary_total"]["value"] is None
 
 
+@pytest.mark.parametrize(
+    ("currencies", "codes", "reason"),
+    [
+        ("{}", ["EUR", None], "2 currencies: EUR and none; no rates"),
+        ("{}", ["USD", None, "EUR"], "3 currencies: EUR, USD and none; no rates"),
+        ("{default: EUR}", ["EUR", None], ""),
+        ("{}", ["EUR", "EUR"], ""),
+        ("{total_in: USD}", ["EUR"], "currency: EUR; no rate to USD for EUR"),
+        ('{total_in: USD, rates: {EUR: "1.08"}}', ["EUR", None], "2 currencies: EUR and none; no rate to USD for none"),
+        ("{}", [f"C{a}{b}" for a in "ABCDEF" for b in "ABCDEF"], "more than 32 currencies"),
+    ],
+)
+def test_money_without_a_total_says_why(currencies: str, codes: list[str | None], reason: str) -> None:
+    bought = [
+        record(T0 + n, "purchase_completed", {"total": 1} | ({} if code is None else {"currency": code}))
+        for n, code in enumerate(codes)
+    ]
+    per_visit = "{aggregate: ratio, numerator: monetary_total, denominator: has_purchased}"
+    score = "{aggregate: score, parts: {monetary_total: {weight: 1, half: 1}}}"
+    shown = view(f"currencies: {currencies}\nfeatures: {{share: {per_visit}, worth: {score}}}", bought, T0 + DAY)
+    assert shown["monetary_total"].get("reason", "") == reason
+    assert (shown["monetary_total"]["value"] is None) == bool(reason)
+    for built_on_it in ("share", "worth"):
+        assert shown[built_on_it].get("reason", "") == (f"monetary_total: {reason}" if reason else "")
+
+
 def test_smallest_and_largest_amounts_are_compared_after_conversion() -> None:
     rates = """
         currencies: {total_in: EUR, default: EUR, rates: {JPY: "0.006"}}

@@ -55,8 +55,10 @@ class Application:
         *,
         log_line: Callable[[bytes], None] | None = None,
         limits: SharedLimits | None = None,
+        after_request: Callable[[], None] = lambda: None,
     ) -> None:
         self.engine = engine
+        self._after_request = after_request
         self._limits = limits
         self.metrics = Metrics(engine.recorder.policy_failures)
         self.writer = Writer(
@@ -132,6 +134,7 @@ class Application:
             response.headers["access-control-expose-headers"] = "retry-after, x-ratelimit-reset"
         self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began)
         await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+        self._after_request()
 
     async def _besides(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What is no request: the life of the server, or a web socket, of which there are none here."""
