@@ -183,6 +183,10 @@ class RejectedLog(Protocol):
         """Form of a payload -> how to read it again."""
         ...
 
+    def add(self, entries: Iterable[RejectedEntry]) -> None:
+        """Keep what could not even be read as an event."""
+        ...
+
     def entry(self, workspace: str, id: str) -> StoredEntry:
         """One entry; raises `NotFound`."""
         ...
