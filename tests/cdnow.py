@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from threadline.surfaces.cli.demo.history import message, orders
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 from threadline.wire import segment
 
 CALL = 500

@@ -15,7 +15,7 @@ import pytest
 import threadline
 from tests.cdnow import messages, tell
 from threadline.kernel.time import DAY, parse_time
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 HERE = Path(__file__).parent
 RAW = HERE.parent / "src/threadline/surfaces/cli/demo/CDNOW_sample.txt"

@@ -11,7 +11,7 @@ import pytest
 
 import threadline
 from tests.cdnow import messages, tell
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 RAW = Path(__file__).parents[1] / "src/threadline/surfaces/cli/demo/CDNOW_sample.txt"
 

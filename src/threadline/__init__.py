@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from threadline.kernel.policy import Policy as Policy
     from threadline.kernel.projection import Projection as Projection
     from threadline.settings import Settings as Settings
-    from threadline.surfaces.python import Threadline as Threadline
+    from threadline.surfaces.python.embedded import Threadline as Threadline
 
 _HOMES = {
     "Conflict": "threadline.kernel.errors",
@@ -58,7 +58,7 @@ _HOMES = {
     "StoreBusy": "threadline.kernel.errors",
     "StoreDamaged": "threadline.kernel.errors",
     "StoreFull": "threadline.kernel.errors",
-    "Threadline": "threadline.surfaces.python",
+    "Threadline": "threadline.surfaces.python.embedded",
     "ThreadlineError": "threadline.kernel.errors",
     "TooManyRequests": "threadline.kernel.errors",
     "Unauthorized": "threadline.kernel.errors",

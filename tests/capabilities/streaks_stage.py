@@ -7,7 +7,7 @@ from typing import Any
 
 import threadline
 from threadline.kernel.time import SECOND, format_time, parse_time
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 MILESTONE, HOPPING = "streak_milestone_reached", "zone_hopping_detected"
 

@@ -22,7 +22,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, SECOND
 from threadline.settings import Settings
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 ROOT = Path(__file__).parents[2]
 SECRET = "whsec_" + base64.b64encode(b"a" * 32).decode()

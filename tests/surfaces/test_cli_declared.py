@@ -16,7 +16,7 @@ from threadline.app import composition
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.program import command_name, run
 from threadline.surfaces.operation_calls import path_names, shown
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 DEFINITIONS = """
 timezone: Europe/Rome

@@ -22,7 +22,7 @@ from threadline.kernel.event import Event, Identifier
 from threadline.settings import Settings
 from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.operation_calls import call as call_operation
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 pytest_plugins = ["tests.surfaces.cli_stage"]
 

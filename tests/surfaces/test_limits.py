@@ -21,7 +21,7 @@ from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.importing import import_file
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 pytest_plugins = ["tests.surfaces.cli_stage"]
 

@@ -21,7 +21,7 @@ from threadline.kernel.errors import InvalidValue, NotFound, StoreBusy, Unavaila
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
 from threadline.surfaces.operation_calls import field_names, shown
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 
 @pytest.fixture
