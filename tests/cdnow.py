@@ -27,4 +27,4 @@ def tell(shop: Threadline, told: list[dict[str, Any]]) -> None:
             received_at=shop.engine.clock(), fresh_key=lambda: pytest.fail("an order without a key"),
         )  # fmt: skip
         receipts = shop.record(decoded.results)  # type: ignore[arg-type]
-        assert {receipt["status"] for receipt in receipts} == {"accepted"}
+        assert {receipt.status for receipt in receipts} == {"accepted"}

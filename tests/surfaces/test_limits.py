@@ -161,7 +161,7 @@ class Doors:
     def mapping(self, event: dict[str, Any]) -> Answer:
         whole = {"type": "t", "identifiers": {"user_id": "1"}, "key": "k", **event}
         (receipt,) = Threadline(self.engine).record([whole])
-        return receipt["code"], receipt["message"]
+        return receipt.code, receipt.message
 
     def object(self, event: dict[str, Any]) -> Answer:
         identifiers = tuple(
@@ -174,7 +174,7 @@ class Doors:
             properties=event.get("properties", {}),
         )  # fmt: skip
         (receipt,) = Threadline(self.engine).record([made])
-        return receipt["code"], receipt["message"]
+        return receipt.code, receipt.message
 
     def segment(self, event: dict[str, Any]) -> Answer:
         external = [

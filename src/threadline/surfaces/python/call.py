@@ -30,6 +30,8 @@ class Call(Generic[Answer]):
     """The type of the answer: `Answer`, which may be no class."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """The optional parameters with what holds where they are not given."""
+    repeatable: bool = True
+    """Whether sending it twice changes nothing that sending it once does not."""
 
     def given(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values that a caller has chosen, as JSON has them."""

@@ -168,6 +168,7 @@ FEATURES_TRAINING_SET: Call[features_operations.TrainingSet] = Call(
         "names": (),
         "known": "then",
     },
+    repeatable=False,
 )
 INTERESTS_ATTRIBUTION: Call[interests_operations.AttributionResult] = Call(
     "interests_attribution", "GET", "/v1/people/{id}/attribution", interests_operations.AttributionResult, {}
@@ -210,6 +211,7 @@ KEYS_CREATE: Call[keys_operations.NewKey] = Call(
         "kind": "write_key",
         "scopes": (),
     },
+    repeatable=False,
 )
 KEYS_LIST: Call[keys_operations.KeyList] = Call("keys_list", "GET", "/v1/keys", keys_operations.KeyList, {})
 KEYS_REVOKE: Call[keys_operations.KeyEntry] = Call(
@@ -219,7 +221,12 @@ LEADERBOARDS_LIST: Call[leaderboards_operations.BoardsResult] = Call(
     "leaderboards_list", "GET", "/v1/leaderboards", leaderboards_operations.BoardsResult, {}
 )
 LEADERBOARDS_REFRESH: Call[leaderboards_operations.RefreshResult] = Call(
-    "leaderboards_refresh", "POST", "/v1/leaderboards/refresh", leaderboards_operations.RefreshResult, {}
+    "leaderboards_refresh",
+    "POST",
+    "/v1/leaderboards/refresh",
+    leaderboards_operations.RefreshResult,
+    {},
+    repeatable=False,
 )
 LEADERBOARDS_STANDING: Call[leaderboards_operations.Standing] = Call(
     "leaderboards_standing",
@@ -307,7 +314,12 @@ MEMORY_RETRACT: Call[memory_operations_corrections.RetractResult] = Call(
     },
 )
 MEMORY_UNRETRACT: Call[memory_operations_corrections.UnretractResult] = Call(
-    "memory_unretract", "POST", "/v1/events/{id}/unretract", memory_operations_corrections.UnretractResult, {}
+    "memory_unretract",
+    "POST",
+    "/v1/events/{id}/unretract",
+    memory_operations_corrections.UnretractResult,
+    {},
+    repeatable=False,
 )
 MEMORY_VARIABLES: Call[memory_operations_variables.VariablesResult] = Call(
     "memory_variables",
@@ -443,7 +455,7 @@ QUARANTINE_LIST: Call[people_operations_merges.QuarantinePage] = Call(
     },
 )
 QUARANTINE_REVIEW: Call[people_operations_merges.DoubtfulJoin] = Call(
-    "quarantine_review", "POST", "/v1/quarantine/{id}", people_operations_merges.DoubtfulJoin, {}
+    "quarantine_review", "POST", "/v1/quarantine/{id}", people_operations_merges.DoubtfulJoin, {}, repeatable=False
 )
 REJECTED_DISMISS: Call[events_rejected.RejectedView] = Call(
     "rejected_dismiss",
@@ -453,6 +465,7 @@ REJECTED_DISMISS: Call[events_rejected.RejectedView] = Call(
     {
         "reason": "",
     },
+    repeatable=False,
 )
 REJECTED_LIST: Call[events_operations_rejected.RejectedPage] = Call(
     "rejected_list",
@@ -475,6 +488,7 @@ REJECTED_RESUBMIT: Call[events_operations_resubmission.ResubmitResult] = Call(
         "event": None,
         "payload": UNSET,
     },
+    repeatable=False,
 )
 REJECTED_SHOW: Call[events_rejected.RejectedView] = Call(
     "rejected_show", "GET", "/v1/rejected/{id}", events_rejected.RejectedView, {}
@@ -496,6 +510,7 @@ RULE_SETS_WRITE: Call[rules_operations_sets.SetWriteResult] = Call(
         "historical": False,
         "description": "",
     },
+    repeatable=False,
 )
 RULES_ACTIVATE: Call[rules_operations_versions.MoveResult] = Call(
     "rules_activate",
@@ -507,6 +522,7 @@ RULES_ACTIVATE: Call[rules_operations_versions.MoveResult] = Call(
         "untested": False,
         "changed_max": None,
     },
+    repeatable=False,
 )
 RULES_LIST: Call[rules_operations_rules.RulesPage] = Call(
     "rules_list",
@@ -538,6 +554,7 @@ RULES_RETIRE: Call[rules_operations_versions.MoveResult] = Call(
         "version": None,
         "note": "",
     },
+    repeatable=False,
 )
 RULES_SHADOW: Call[rules_operations_shadows.ShadowResult] = Call(
     "rules_shadow",
@@ -547,6 +564,7 @@ RULES_SHADOW: Call[rules_operations_shadows.ShadowResult] = Call(
     {
         "note": "",
     },
+    repeatable=False,
 )
 RULES_SHADOW_REPORT: Call[rules_operations_shadows.Report] = Call(
     "rules_shadow_report",
@@ -577,6 +595,7 @@ RULES_TESTED: Call[rules_operations_versions.MoveResult] = Call(
     {
         "note": "",
     },
+    repeatable=False,
 )
 RULES_VERSIONS: Call[rules_operations_rules.VersionsPage] = Call(
     "rules_versions",
@@ -605,6 +624,7 @@ RULES_WRITE: Call[rules_operations_versions.WriteResult] = Call(
     {
         "expected": None,
     },
+    repeatable=False,
 )
 SEGMENTS_LEAVING: Call[segments_operations.LeavingResult] = Call(
     "segments_leaving",
@@ -647,6 +667,7 @@ SEGMENTS_REFRESH: Call[segments_operations.RefreshResult] = Call(
         "cursor": "",
         "limit": 1000,
     },
+    repeatable=False,
 )
 SEGMENTS_WHY: Call[segments_operations.SegmentResult] = Call(
     "segments_why",
@@ -702,9 +723,15 @@ WEBHOOKS_REDRIVE: Call[webhooks_operations_dead_letters.Redriven] = Call(
         "destination": "",
         "ids": (),
     },
+    repeatable=False,
 )
 WEBHOOKS_START: Call[webhooks_operations_destinations.Changed] = Call(
-    "webhooks_start", "POST", "/v1/webhooks/destinations/{name}/start", webhooks_operations_destinations.Changed, {}
+    "webhooks_start",
+    "POST",
+    "/v1/webhooks/destinations/{name}/start",
+    webhooks_operations_destinations.Changed,
+    {},
+    repeatable=False,
 )
 WEBHOOKS_STOP: Call[webhooks_operations_destinations.Changed] = Call(
     "webhooks_stop",
@@ -714,9 +741,10 @@ WEBHOOKS_STOP: Call[webhooks_operations_destinations.Changed] = Call(
     {
         "why": "",
     },
+    repeatable=False,
 )
 WHAT_IF_CANCEL: Call[whatif_views.WhatIfView] = Call(
-    "what_if_cancel", "POST", "/v1/whatif/{id}/cancel", whatif_views.WhatIfView, {}
+    "what_if_cancel", "POST", "/v1/whatif/{id}/cancel", whatif_views.WhatIfView, {}, repeatable=False
 )
 WHAT_IF_COMPARE: Call[whatif_operations.Comparison] = Call(
     "what_if_compare", "GET", "/v1/whatif/compare", whatif_operations.Comparison, {}
@@ -732,7 +760,7 @@ WHAT_IF_LIST: Call[whatif_operations.SavedPage] = Call(
     },
 )
 WHAT_IF_RESUME: Call[whatif_views.WhatIfView] = Call(
-    "what_if_resume", "POST", "/v1/whatif/{id}/resume", whatif_views.WhatIfView, {}
+    "what_if_resume", "POST", "/v1/whatif/{id}/resume", whatif_views.WhatIfView, {}, repeatable=False
 )
 WHAT_IF_RUN: Call[whatif_views.WhatIfView] = Call(
     "what_if_run",
@@ -757,6 +785,7 @@ WHAT_IF_RUN: Call[whatif_views.WhatIfView] = Call(
         "note": "",
         "wait": False,
     },
+    repeatable=False,
 )
 WHAT_IF_STATUS: Call[whatif_views.WhatIfView] = Call(
     "what_if_status", "GET", "/v1/whatif/{id}", whatif_views.WhatIfView, {}

@@ -22,11 +22,12 @@ from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.time import format_time
 from threadline.surfaces.operation_calls import call as run
 from threadline.surfaces.python.call import Answer, Call
-from threadline.surfaces.python.messages import Instant, identified, instant_of, tracked
+from threadline.surfaces.python.messages import instant_of
 from threadline.surfaces.python.operations import Operations
+from threadline.surfaces.python.recording import Recording
 
 
-class Threadline(Operations):
+class Threadline(Operations, Recording):
     """An open store, seen from one workspace. Thread-safe. Use it as a context manager, or `close` it.
 
     Every operation is a method of its group, as in ``shop.segments.members("vip")``: parameters of the address come
@@ -52,38 +53,6 @@ class Threadline(Operations):
         now = self.engine.clock()
         drafts = [self._draft(event, now, f"events[{index}]") for index, event in enumerate(events)]
         return record(self.engine, drafts)
-
-    def track(
-        self,
-        user_id: str,
-        event: str,
-        properties: Mapping[str, Any] | None = None,
-        *,
-        occurred_at: Instant | None = None,
-        key: str | None = None,
-        context: Mapping[str, Any] | None = None,
-    ) -> Receipt:
-        """Record that a user did something and answer the receipt. ``key`` makes a retry harmless.
-
-        ``event`` means what it means to Segment's clients: `Order Completed` is recorded as ``purchase_completed``.
-        """
-        return self.record([tracked(user_id, event, properties, occurred_at, key, context)])[0]
-
-    def identify(
-        self,
-        user_id: str,
-        traits: Mapping[str, Any] | None = None,
-        *,
-        anonymous_id: str | None = None,
-        occurred_at: Instant | None = None,
-        key: str | None = None,
-        context: Mapping[str, Any] | None = None,
-    ) -> Receipt:
-        """Tell traits of a user and answer the receipt.
-
-        ``anonymous_id`` and the traits ``email`` and ``phone`` join what was known under these.
-        """
-        return self.record([identified(user_id, traits, anonymous_id, occurred_at, key, context)])[0]
 
     def close(self) -> None:
         """Release the store. What was answered is durable whether or not this is ever called."""

@@ -19,7 +19,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.events.forms import Time
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.operation import Operation
-from threadline.surfaces.operation_calls import path_names, shown
+from threadline.surfaces.operation_calls import field_names, path_names, shown
 
 FOLDER = Path(__file__).parent
 HANDMADE = frozenset({"record"})
@@ -51,9 +51,14 @@ def _calls(operations: Iterable[Operation]) -> str:
         answer = types.answer(each.result)
         lines.append(
             f"{each.name.upper()}: Call[{answer}] = Call({each.name!r}, {each.method!r}, {each.path!r}, {answer}, "
-            f"{{{written}}})"
+            f"{{{written}}}{'' if _is_repeatable(each) else ', repeatable=False'})"
         )
     return _module(f"The operations that Python calls, by name. {_NOTE}", types, ["Call"], lines)
+
+
+def _is_repeatable(operation: Operation) -> bool:
+    # What names its request is done once; see `threadline.capabilities.events.requests`.
+    return operation.method != "POST" or "request" in field_names(operation)
 
 
 def _methods(operations: Iterable[Operation], *, asynchronous: bool) -> str:
@@ -81,7 +86,7 @@ def _methods(operations: Iterable[Operation], *, asynchronous: bool) -> str:
         "        raise NotImplementedError", *root,
     ]  # fmt: skip
     about = f"A method for each operation{', to be awaited' if asynchronous else ''}. {_NOTE}"
-    return _module(about, types, ["Answer", "Call", f"{prefix}Caller", "Many", "Moment"], lines)
+    return _module(about, types, sorted(["Answer", "Call", f"{prefix}Caller", "Many", "Moment"]), lines)
 
 
 def _method(operation: Operation, types: _Types, asynchronous: bool) -> Iterator[str]:

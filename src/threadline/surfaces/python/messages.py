@@ -24,6 +24,7 @@ def tracked(
     context: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The event of a `track` call, of the type and with the properties that Segment's call of that name has."""
+    _check(user_id)
     type = track_type(event)
     chosen = dict(properties or {})
     complete(event, type, chosen)
@@ -39,6 +40,7 @@ def identified(
     context: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The event of an `identify` call. The traits `email` and `phone` name the person as well."""
+    _check(user_id)
     message = _message("identify", user_id, dict(traits or {}), occurred_at, key, context)
     named = {} if anonymous_id is None else {"anonymous_id": anonymous_id}
     message["identifiers"] |= {**named, **{each.kind: each.value for each in contacts(traits or {})}}
@@ -64,8 +66,11 @@ def _message(
     key: str | None,
     context: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    if not isinstance(user_id, str):
-        raise InvalidValue(f"user_id: expected text, got {user_id!r}; a number names people as str(number)")
     fields = {"properties": properties, "occurred_at": occurred_at, "key": key, "context": context}
     given = {name: value for name, value in fields.items() if value}
     return {"type": type, "identifiers": {"user_id": user_id}, **given}
+
+
+def _check(user_id: object) -> None:
+    if not isinstance(user_id, str):
+        raise InvalidValue(f"user_id: expected text, got {user_id!r}; a number names people as str(number)")
