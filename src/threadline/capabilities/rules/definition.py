@@ -12,7 +12,16 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions.forms import when
-from threadline.capabilities.definitions.declaring import Given, Named, Problems, listed, parsed, struct, text
+from threadline.capabilities.definitions.declaring import (
+    Given,
+    Named,
+    Problems,
+    event_type,
+    listed,
+    parsed,
+    struct,
+    text,
+)
 from threadline.capabilities.rules.acting import Acted, act
 from threadline.capabilities.rules.actions import ACTIONS, Action
 from threadline.capabilities.rules.body import Body, ConditionsBody
@@ -148,7 +157,7 @@ class RuleSet(msgspec.Struct, frozen=True, dict=True):
     name: Given
     events: Annotated[
         tuple[str, ...],
-        listed(text(most=EVENT_TYPE_LENGTH_MAX), 1, SET_EVENTS_MAX),
+        listed(event_type(EVENT_TYPE_LENGTH_MAX), 1, SET_EVENTS_MAX),
         Meta(description="The event types on which its rules run.", examples=[["payment_received"]]),
     ]
     rules: Annotated[

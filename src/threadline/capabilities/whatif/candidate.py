@@ -96,7 +96,6 @@ def of_definitions(context: Context[WithCatalogue], current: Candidate, text: st
     for name in ASIDE:
         found.section(name)
     catalogue = context.engine.catalogue.variant(found)
-    found.refuse_unknown()
     items = {sort: data for sort, (data, _) in current.active.sources.items()}
     policy = catalogue.policy(POLICY)
     shared = None if policy is None else policy.shared

@@ -30,6 +30,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import is_inside, problem, unexpected
+from threadline.surfaces.http.public import PublicRoutes
 from threadline.surfaces.http.rate import Buckets, RateLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
@@ -91,9 +92,10 @@ class Application:
         yield from CloudEvents(ingest, access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
+        yield from PublicRoutes(self.engine, self._threads).routes()
         yield from Progress(self.engine, access).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
-        yield from Pages(self.engine.catalogue.operations).routes()
+        yield from Pages(self.engine.catalogue).routes()
 
     async def close(self) -> None:
         """Wait for what is being written and read."""
