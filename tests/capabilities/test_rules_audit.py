@@ -10,6 +10,7 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.audit_stage import DEFINITIONS, applied, people
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
+from threadline.capabilities.rules.operations import decisions
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
@@ -17,7 +18,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Effect, Emit, Policy, PolicyView, Wish
 from threadline.kernel.sender import Outcome
-from threadline.kernel.time import DAY, HOUR, format_time
+from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
 
 
 def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
@@ -55,10 +56,40 @@ def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
         if not cursor:
             break
     assert found == [format_time(at) for at in expected["spender"]]
-    with pytest.raises(InvalidValue, match="name an `event`, a `person` or a `rule`"):
-        asked.ask("decisions")
     with pytest.raises(InvalidValue, match="this cursor did not come"):
         asked.ask("decisions", rule="score", cursor="bogus")
+
+
+def test_decisions_of_all_rules_are_listed_by_status_and_time_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = people()
+    asked.ask("rule_write", id="later", rule={"conditions": {"field": "event.properties.score", "exists": True}})
+    asked.ask("rule_activate", id="later", version=1, untested=True)
+    asked.ask("rule_set_write", name="more", events=["applied"], rules=["later"])
+    for score in (91, 5, 92, 93):
+        asked.now += HOUR
+        applied(asked, score)
+    asked.ask("rule_retire", id="later")
+    withdrawn = Asked(definitions="rules: {other: {conditions: {field: tags, exists: true}}}")
+    withdrawn.now = asked.now + HOUR
+    withdrawn.engine = Engine(asked.engine.store, withdrawn.engine.catalogue, lambda: withdrawn.now)
+
+    def pages(**params: Any) -> list[tuple[str, int]]:
+        found, cursor = [], ""
+        while True:
+            page = withdrawn.ask("decisions", limit=2, cursor=cursor, **params)
+            found += [(each["rule"], each["inputs"]["event.properties.score"]) for each in page["decisions"]]
+            cursor = page["next"]
+            if not cursor:
+                return found
+
+    assert pages(status="Rejected") == [("score", 93), ("score", 92), ("score", 91)]
+    assert pages(status="Matched") == [("later", score) for score in (93, 92, 5, 91)]
+    assert len(pages()) == 7
+    assert pages(start=format_time(asked.now - HOUR - MINUTE), status="Rejected") == [("score", 93), ("score", 92)]
+    monkeypatch.setattr(decisions, "RULES_LISTED_MAX", 4)
+    with pytest.raises(InvalidValue, match="listed for up to 4 rules"):
+        pages()
+    assert len(pages(rule="score")) == 3
 
 
 def test_decisions_follow_their_person_through_a_merge() -> None:

@@ -277,6 +277,10 @@ class Delivery(Protocol):
 class DefinitionHistory(Protocol):
     """What the definitions have declared over time."""
 
+    def names(self, shared: str) -> list[str]:
+        """Every name that was ever declared."""
+        ...
+
     def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
         """(instant, version) of each change, oldest first; version 0: nothing declared."""
         ...
