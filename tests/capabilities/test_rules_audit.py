@@ -34,41 +34,41 @@ def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
         found: list[str] = []
         cursor = ""
         while True:
-            page = asked.ask("decisions", rule=rule, limit=4, cursor=cursor)
+            page = asked.ask("decisions_list", rule=rule, limit=4, cursor=cursor)
             found += [each["evaluated_at"] for each in page["decisions"]]
             cursor = page["next"]
             if not cursor:
                 break
         assert found == [format_time(at) for at in when]
-    assert len(asked.ask("decisions", rule="score", version=2)["decisions"]) == 15
-    assert asked.ask("decisions", rule="score", version=1)["decisions"] == []
-    assert asked.ask("decisions", rule="score", status="Approved")["decisions"] == []
-    assert len(asked.ask("decisions", rule="score", status="Rejected")["decisions"]) == 15
+    assert len(asked.ask("decisions_list", rule="score", version=2)["decisions"]) == 15
+    assert asked.ask("decisions_list", rule="score", version=1)["decisions"] == []
+    assert asked.ask("decisions_list", rule="score", status="Approved")["decisions"] == []
+    assert len(asked.ask("decisions_list", rule="score", status="Rejected")["decisions"]) == 15
     for who in ({"rule": "score"}, {"person": "user_id:ada"}):
-        span = asked.ask("decisions", **who, start=format_time(times[4]), stop=format_time(times[8]))["decisions"]
+        span = asked.ask("decisions_list", **who, start=format_time(times[4]), stop=format_time(times[8]))["decisions"]
         assert [each["evaluated_at"] for each in span] == [format_time(times[6]), format_time(times[4])]
     found = []
     cursor = ""
     while True:
-        page = asked.ask("decisions", person="user_id:bob", limit=4, cursor=cursor)
+        page = asked.ask("decisions_list", person="user_id:bob", limit=4, cursor=cursor)
         found += [each["evaluated_at"] for each in page["decisions"]]
         cursor = page["next"]
         if not cursor:
             break
     assert found == [format_time(at) for at in expected["spender"]]
     with pytest.raises(InvalidValue, match="this cursor did not come"):
-        asked.ask("decisions", rule="score", cursor="bogus")
+        asked.ask("decisions_list", rule="score", cursor="bogus")
 
 
 def test_decisions_of_all_rules_are_listed_by_status_and_time_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = people()
-    asked.ask("rule_write", id="later", rule={"conditions": {"field": "event.properties.score", "exists": True}})
-    asked.ask("rule_activate", id="later", version=1, untested=True)
-    asked.ask("rule_set_write", name="more", events=["applied"], rules=["later"])
+    asked.ask("rules_write", id="later", rule={"conditions": {"field": "event.properties.score", "exists": True}})
+    asked.ask("rules_activate", id="later", version=1, untested=True)
+    asked.ask("rule_sets_write", name="more", events=["applied"], rules=["later"])
     for score in (91, 5, 92, 93):
         asked.now += HOUR
         applied(asked, score)
-    asked.ask("rule_retire", id="later")
+    asked.ask("rules_retire", id="later")
     withdrawn = Asked(definitions="rules: {other: {conditions: {field: tags, exists: true}}}")
     withdrawn.now = asked.now + HOUR
     withdrawn.engine = Engine(asked.engine.store, withdrawn.engine.catalogue, lambda: withdrawn.now)
@@ -76,7 +76,7 @@ def test_decisions_of_all_rules_are_listed_by_status_and_time_page_by_page(monke
     def pages(**params: Any) -> list[tuple[str, int]]:
         found, cursor = [], ""
         while True:
-            page = withdrawn.ask("decisions", limit=2, cursor=cursor, **params)
+            page = withdrawn.ask("decisions_list", limit=2, cursor=cursor, **params)
             found += [(each["rule"], each["inputs"]["event.properties.score"]) for each in page["decisions"]]
             cursor = page["next"]
             if not cursor:
@@ -97,10 +97,10 @@ def test_decisions_follow_their_person_through_a_merge() -> None:
     id = applied(asked)
     asked.tell("page", user_id="bob")
     asked.engine.identity.merge("default", "user_id:bob", "user_id:ada", request="m", force=True)
-    (made,) = asked.ask("decisions", person="user_id:bob")["decisions"]
+    (made,) = asked.ask("decisions_list", person="user_id:bob")["decisions"]
     assert made["event_id"] == id
     assert made["person"] == asked.ask("person", id="user_id:bob")["id"]
-    assert asked.ask("decisions", rule="score")["decisions"] == [made]
+    assert asked.ask("decisions_list", rule="score")["decisions"] == [made]
 
 
 # --- audit --------------------------------------------------------------------------------------
@@ -129,8 +129,8 @@ def test_an_audit_goes_from_the_cause_of_the_cause_to_what_came_of_it() -> None:
     asked = Asked(definitions=chained)
     asked.tell("identify", user_id="ada", properties={"plan": "pro"})
     page = asked.tell("page", user_id="ada")["id"]
-    (decision,) = asked.ask("decisions", rule="score")["decisions"]
-    told = asked.ask("audit", decision=decision["decision_id"])
+    (decision,) = asked.ask("decisions_list", rule="score")["decisions"]
+    told = asked.ask("decisions_audit", decision=decision["decision_id"])
     assert told["decision"] == decision
     assert [each["id"] for each in told["causes"]] == [page]
     assert told["event"]["type"] == "applied"
@@ -143,19 +143,19 @@ def test_an_audit_goes_from_the_cause_of_the_cause_to_what_came_of_it() -> None:
     dispatcher = Dispatcher(asked.engine, {"webhook": crm}, "test")
     states = []
     by = {"decision": decision["decision_id"], "policy": "rules"}
-    key = asked.ask("event", id=page)["key"]
-    assert asked.ask("message", message_id=key)["effects"] == [{**call, **by}]
+    key = asked.ask("events_show", id=page)["key"]
+    assert asked.ask("messages_show", message_id=key)["effects"] == [{**call, **by}]
     for _ in range(2):
         asked.now += HOUR
         dispatcher.run_once()
-        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        call = asked.ask("decisions_audit", decision=decision["decision_id"])["consequences"][2]
         # Whoever asks after the message is told of what it led to in the same words.
-        assert asked.ask("message", message_id=key)["effects"] == [{**call, **by}]
+        assert asked.ask("messages_show", message_id=key)["effects"] == [{**call, **by}]
         states.append((call["status"], len(call["outcomes"])))
     assert states == [("retrying", 1), ("done", 2)]
     assert {call["effect"]} == set(crm.sent)
     with pytest.raises(NotFound):
-        asked.ask("audit", decision=page)
+        asked.ask("decisions_audit", decision=page)
 
 
 class Slow(Crm):
@@ -187,11 +187,11 @@ def test_a_message_shows_what_a_policy_of_ones_own_emits_and_sends_because_of_it
     applied(asked, 7, key="message")
 
     def effects() -> list[tuple[str, str, str, int]]:
-        found = asked.ask("message", message_id="message")["effects"]
+        found = asked.ask("messages_show", message_id="message")["effects"]
         assert {(each["action"], each["decision"]) for each in found} == {("webhook", "")}
         return sorted((each["policy"], each["status"], str(each["wished"]), len(each["outcomes"])) for each in found)
 
-    assert [each["type"] for each in asked.ask("message", message_id="message")["caused"]] == ["noticed"]
+    assert [each["type"] for each in asked.ask("messages_show", message_id="message")["caused"]] == ["noticed"]
     assert effects() == [
         ("echo", "waiting", "{}", 0), ("own", "waiting", "{'score': 7}", 0), ("own", "waiting", "{}", 0)
     ]  # fmt: skip
@@ -216,10 +216,10 @@ def test_a_call_that_was_given_up_on_is_not_done() -> None:
 
     asked = people()
     applied(asked)
-    (decision,) = asked.ask("decisions", rule="score")["decisions"]
+    (decision,) = asked.ask("decisions_list", rule="score")["decisions"]
 
     def standing() -> str:
-        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        call = asked.ask("decisions_audit", decision=decision["decision_id"])["consequences"][2]
         return str(call["status"])
 
     asked.now += HOUR
@@ -247,10 +247,10 @@ def test_a_call_is_parked_where_nothing_can_tell_so(failures: int) -> None:
 
     asked = people()
     applied(asked)
-    (decision,) = asked.ask("decisions", rule="score")["decisions"]
+    (decision,) = asked.ask("decisions_list", rule="score")["decisions"]
 
     def standing() -> tuple[str, list[str]]:
-        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        call = asked.ask("decisions_audit", decision=decision["decision_id"])["consequences"][2]
         return call["status"], [each["type"].rpartition("_")[2] for each in call["outcomes"]]
 
     crm = Unspeakable()
@@ -276,16 +276,16 @@ def test_why_and_why_not() -> None:
     asked = people()
     applied(asked, 91)
     id = applied(asked, 80)
-    told = asked.ask("rule_why", id="user_id:ada", rule="score")
+    told = asked.ask("rules_why", id="user_id:ada", rule="score")
     assert (told["matched"], told["event"]["id"], told["version"]) == (False, id, 2)
     assert [(step["actual"], step["note"]) for step in told["decision"]["trace"]] == [(80, ""), (None, "skipped")]
     asked.tell("page", user_id="bob")
-    told = asked.ask("rule_why", id="user_id:bob", rule="spender")
+    told = asked.ask("rules_why", id="user_id:bob", rule="spender")
     assert (told["matched"], told["event"]) == (False, None)
     asked.tell("purchase_completed", user_id="bob", properties={"total": 81, "currency": "EUR"})
-    assert asked.ask("rule_why", id="user_id:bob", rule="spender")["matched"] is True
+    assert asked.ask("rules_why", id="user_id:bob", rule="spender")["matched"] is True
     with pytest.raises(NotFound):
-        asked.ask("rule_why", id="user_id:bob", rule="nothing")
+        asked.ask("rules_why", id="user_id:bob", rule="nothing")
 
 
 def test_why_is_not_asked_of_what_has_not_happened() -> None:
@@ -294,7 +294,7 @@ def test_why_is_not_asked_of_what_has_not_happened() -> None:
     ahead = asked.tell("applied", at=asked.now + HOUR, user_id="ada", properties={"score": 99})["id"]
     for hours, event, matched in ((0, id, False), (2, ahead, True)):
         asked.now += hours * HOUR
-        told = asked.ask("rule_why", id="user_id:ada", rule="score")
+        told = asked.ask("rules_why", id="user_id:ada", rule="score")
         assert (told["event"]["id"], told["matched"]) == (event, matched)
 
 
@@ -303,7 +303,7 @@ def test_why_is_not_asked_of_what_has_not_happened() -> None:
 
 def forge(asked: Asked, **changes: Any) -> None:
     """A decision in the log that says something else than what was decided."""
-    (made,) = asked.ask("decisions", rule="score")["decisions"]
+    (made,) = asked.ask("decisions_list", rule="score")["decisions"]
     properties = {name: value for name, value in made.items() if name != "person"} | {"mode": "replay"} | changes
     event = Event(
         type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT, key="forged",

@@ -51,7 +51,7 @@ def test_a_document_becomes_the_rule_that_decides_as_it_says() -> None:
     }  # fmt: skip
     asked = Asked()
     content = {name: each for name, each in rule.content.items() if name not in ("id", "version")}
-    asked.ask("rule_write", id=rule.id, rule=content)
+    asked.ask("rules_write", id=rule.id, rule=content)
     event = {"type": "applied", "key": "k", "identifiers": {"user_id": "ada"}, "properties": {"score": 91}}
     (decision,) = asked.ask("decisions_evaluate", event=event, rule=rule.id, version=1)["decisions"]
     assert decision["status"] == "Rejected"
