@@ -359,6 +359,18 @@ def test_a_batch_over_the_limit_is_refused_whole() -> None:
     assert send([], BATCH).results == []
 
 
+def test_an_event_that_is_too_large_is_named_by_its_key_all_the_same() -> None:
+    (refusal,) = send(ce(data="x" * CLOUDEVENT_BYTES_MAX)).results
+    assert isinstance(refusal, Rejection)
+    assert (refusal.code, refusal.key) == ("too_large", "/shop e1")
+
+
+def test_a_form_feed_is_no_blank_but_an_event_that_is_none() -> None:
+    (refusal,) = send(b"[\x0c]", BATCH).results
+    assert isinstance(refusal, Rejection)
+    assert refusal.code == "invalid_json"
+
+
 @pytest.mark.parametrize("source", ["/shop", "/" + "s" * 300])
 def test_what_is_rejected_has_the_key_that_it_would_have_had(source: str) -> None:
     event = one(ce(source=source))

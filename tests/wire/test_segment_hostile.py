@@ -160,6 +160,26 @@ def test_what_is_wrong_for_all_rejects_each_and_keeps_each(envelope: Any, code: 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("blank", [b"\x0c", b"\x0b", b"\xa0", b"\x0c, \x0b"])
+def test_what_json_has_no_blanks_for_is_a_message_that_is_none(blank: bytes) -> None:
+    results = send(b'{"batch":[' + blank + b"]}").results
+    assert [result.code for result in results if isinstance(result, Rejection)] == ["invalid_json"] * len(
+        blank.split(b",")
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [track(messageId="m", properties={"x": "y" * EVENT_BYTES_MAX}), track(messageId="m", properties={"x": 2**64})],
+    ids=["too_large", "number_out_of_range"],
+)
+@pytest.mark.parametrize("kind", ["track", None])
+def test_a_message_that_is_not_read_is_named_by_its_id_all_the_same(message: dict[str, Any], kind: str | None) -> None:
+    (result,) = send(message if kind else {"batch": [message]}, kind=kind).results
+    assert isinstance(result, Rejection)
+    assert result.key == "m"
+
+
 # --- anything at all -------------------------------------------------------------------------------------------------
 
 anything = st.recursive(

@@ -30,7 +30,7 @@ from threadline.wire.cloudevents_event import (
 )
 from threadline.wire.message import is_no_message, read_json, read_object
 from threadline.wire.rejection import Decoded, Rejection, rejection
-from threadline.wire.scan import split_array
+from threadline.wire.scan import BLANKS, split_array
 
 __all__ = ["decode", "encode", "is_readable", "is_structured"]
 
@@ -117,7 +117,7 @@ def _elements(body: bytes) -> list[bytes]:
         reason = str(error)
     # One event with a NaN makes the whole body invalid. Its neighbours are found by their brackets.
     elements, rest = split_array(body, None)
-    if rest.strip() != b"[]":
+    if rest.strip(BLANKS) != b"[]":
         raise MalformedBody(f"the body is not a batch: {reason}")
     return elements
 
@@ -130,10 +130,20 @@ def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
         return rejection(index, raw, refusal, _key(raw))
 
 
+class _Named(msgspec.Struct):
+    """What names an event, read past whatever is wrong with the rest."""
+
+    source: Any = None
+    id: Any = None
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
 def _key(raw: bytes) -> str:
     try:
-        return _key_in(read_object(raw, CLOUDEVENT_BYTES_MAX))
-    except EventRejected:
+        return _key_in(msgspec.structs.asdict(_decode_named(raw)))
+    except (ValueError, RecursionError):
         return ""
 
 

@@ -19,7 +19,7 @@ from threadline.kernel.limits import (
 )
 from threadline.kernel.rejected import Unreadable
 from threadline.kernel.time import EARLIEST, SECOND, parse_time
-from threadline.wire.scan import depth, depth_bound, split_array
+from threadline.wire.scan import BLANKS, depth, depth_bound, split_array
 
 _FUTURE_MAX = FUTURE_MAX_SECONDS * SECOND
 _SENDING_MAX = SENDING_SECONDS_MAX * SECOND
@@ -75,7 +75,7 @@ def is_no_message(body: bytes, code: str) -> bool:
 
     What is too large is not looked into.
     """
-    return code in ("invalid_json", "not_an_object") or (code != "too_large" and body.lstrip()[:1] != b"{")
+    return code in ("invalid_json", "not_an_object") or (code != "too_large" and body.lstrip(BLANKS)[:1] != b"{")
 
 
 def json_type(value: Any) -> str:

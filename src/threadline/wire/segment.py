@@ -43,6 +43,11 @@ class _Envelope(_Credential, kw_only=True):
     """PostHog's name for the same."""
 
 
+class _Named(msgspec.Struct):
+    messageId: Any = None  # noqa: N815 — Segment's name
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_credential = msgspec.json.Decoder(_Credential).decode
 
@@ -154,8 +159,9 @@ def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
 def _message_id(raw: bytes) -> str:
     """The key that the message has, or would have if it were an event."""
     try:
-        return text_field(read_object(raw), "messageId")
-    except EventRejected:
+        # Past whatever is wrong with the rest: it may be too large, or hold a number that is.
+        return text_field({"messageId": _decode_named(raw).messageId}, "messageId")
+    except (EventRejected, ValueError, RecursionError):
         return ""
 
 
