@@ -13,6 +13,7 @@ from starlette.requests import Request
 from threadline.engine.credentials import Credential, Credentials
 from threadline.kernel.errors import Forbidden, Unauthorized
 
+TOKEN_HINT = "`threadline keys create --kind token --name NAME --scopes read` makes one."
 SECRETS_MAX = 8
 """Secrets of one request that are looked up; each may cost a read of the store."""
 
@@ -49,7 +50,7 @@ class Access:
                 return _lacks("write", found)
         return Unauthorized(
             "send a write key: as the user of Basic authorization, as a Bearer token, or as `writeKey` in the body",
-            hint="threadline keys create NAME makes one",
+            hint="threadline keys create --name NAME makes one",
         )
 
     async def token(self, request: Request, scope: str) -> Credential:
@@ -60,12 +61,16 @@ class Access:
                 continue
             if found.kind == "write_key":
                 raise Forbidden(
-                    "a write key only records; ask with a token", hint="threadline keys create --token NAME"
+                    "a write key only records; ask with a token",
+                    hint=TOKEN_HINT,
                 )
             if not found.allows(scope):
                 raise _lacks(scope, found)
             return found
-        raise Unauthorized("send `Authorization: Bearer <token>`", hint="threadline keys create --token NAME makes one")
+        raise Unauthorized(
+            "send `Authorization: Bearer <token>`",
+            hint=TOKEN_HINT,
+        )
 
     async def _find(self, secret: str) -> Credential | None:
         known = self._credentials.recall(secret)
@@ -86,9 +91,11 @@ def secrets_of(request: Request) -> tuple[str, ...]:
         offered.append(rest)
     elif scheme == "basic":
         offered += _basic(rest)
-    # Webhook senders that can be given nothing but an address put it there (CloudEvents webhooks, section 3).
-    if b"access_token=" in request.scope["query_string"]:
-        offered += request.query_params.getlist("access_token")
+    # Webhook senders that can be given nothing but an address put it there (CloudEvents webhooks, section 3), and what
+    # a browser sends as a beacon has no headers of its own.
+    for name in ("access_token", "writeKey"):
+        if f"{name}=".encode() in request.scope["query_string"]:
+            offered += request.query_params.getlist(name)
     return tuple(filter(None, offered))[:SECRETS_MAX]
 
 
