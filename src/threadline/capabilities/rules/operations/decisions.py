@@ -289,7 +289,7 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     # What lies ahead of the clock is no part of a person as they are now.
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None
-    subject = Subject(engine.reader.as_of(person, context.now).view, recorded)
+    subject = Subject(engine.reader.as_of(person, context.now).view, recorded, context.now)
     decided = decide_rule(rule, sets[0] if sets else None, subject)
     assert decided is not None, "a rule that is asked for every answer gives one"
     view = tried_view(decided, person.id, "" if recorded is None else recorded.id, context.now)

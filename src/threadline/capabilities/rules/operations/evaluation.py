@@ -107,7 +107,7 @@ def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult
     person = context.engine.reader.person(context.workspace, params.person)
     if params.record:
         return _recorded(context, params, active, _asked(context, params, person))
-    subject = Subject(context.engine.reader.as_of(person, context.now).view)
+    subject = Subject(context.engine.reader.as_of(person, context.now).view, at=context.now)
     return _answer(
         context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, active, context.now)]
     )
@@ -200,7 +200,7 @@ def _asked_of(
         chosen = active.recording_all()
         if recorded.event.type != DECISIONS_ASKED:
             return decide(chosen, recorded, person, history=True)
-    subject = Subject(person.view, recorded)
+    subject = Subject(person.view, recorded, person.at)
     return [decide_rule(*each, subject) for each in _all(context, params, active, recorded.known_at)]
 
 
