@@ -17,7 +17,6 @@ from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 from threadline.stores.memory import MemoryStore
 
-
 DEFINITIONS = """
 segments:
   renewing:
