@@ -38,8 +38,8 @@ def definitions() -> str:
             body = f"aggregate: {aggregate}, events: {source}, where: {where}, window: {window}{of}"
             lines.append(f"  {aggregate}_{window}: {{{body}}}")
         for aggregate in OR_NULL:
-            body = f"aggregate: {aggregate.removesuffix('_or_null')}, events: [sale, refund], where: {where}, window: {window}, of: amount"
-            lines.append(f"  {aggregate}_{window}: {{{body}, nulls: respect}}")
+            body = f"events: [sale, refund], where: {where}, window: {window}, of: amount, nulls: respect"
+            lines.append(f"  {aggregate}_{window}: {{aggregate: {aggregate.removesuffix('_or_null')}, {body}}}")
         money = f"aggregate: sum, events: sale, of: amount, currency: money.currency, window: {window}"
         lines.append(f"  money_{window}: {{{money}}}")
     lines.append("  days_since_sale: {aggregate: days_since, events: sale, stale_after: 2d}")

@@ -60,8 +60,8 @@ ANY = "*"
 Scalar = str | int | float | bool | None
 
 ValueKind = Literal["none", "number", "money", "scalar", "nullable", "key"]
-"""What an event hands to a feature: nothing but itself, an amount, an amount in a currency, a plain value, a plain value
-or null, a hash."""
+"""What an event hands to a feature: nothing but itself, an amount, an amount in a currency, a plain value, the same or
+null, a hash."""
 
 
 @dataclass(frozen=True, slots=True)
