@@ -6,28 +6,22 @@ import os
 import re
 import secrets
 import socket
-import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.capabilities.webhooks import Destination
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
-from threadline.kernel.sender import Sender
+from threadline.kernel.sender import SenderPorts
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
-from threadline.senders.allowed_addresses import read_networks
-from threadline.senders.console import ConsoleSender
-from threadline.senders.http_call import HttpCaller
-from threadline.senders.webhook import Target, WebhookSender, read_secret
 from threadline.settings import (
     SETTINGS_SECTION,
     Settings,
@@ -39,6 +33,7 @@ from threadline.settings import (
     without_secret,
 )
 from threadline.surfaces.composition import Composition, Copied, SharedLimits, Told
+from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python import Threadline
 from threadline.surfaces.rereading import readers
 
@@ -116,9 +111,7 @@ def catalogue(files: Sequence[Path] = ()) -> Catalogue:
     definitions = Definitions.load(files)
     definitions.section(SETTINGS_SECTION.name)  # read before, by `load`
     identity = rules(definitions)
-    found = discover(definitions=definitions)
-    definitions.refuse_unknown()
-    return Catalogue([*found, SETTINGS_SECTION], identity, definitions)
+    return Catalogue.declared(definitions, identity, SETTINGS_SECTION)
 
 
 def _catalogue(settings: Settings) -> Catalogue:
@@ -140,6 +133,7 @@ def composition() -> Composition:
         operations,
         _back_up,
         _restore,
+        _writer,
         open_limits,
         migrate,
     )
@@ -147,33 +141,11 @@ def composition() -> Composition:
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
-    # Notifications are shown here until there is something that delivers them.
-    shown = [ConsoleSender(sys.stderr), ConsoleSender(sys.stderr, "notification")]
-    senders: list[Sender] = [*shown, _webhooks(engine, settings)]
+    ports = SenderPorts(settings, engine.catalogue.lanes, engine.clock, from_environment)
+    senders = {factory.name: factory.make(ports) for factory in engine.catalogue.senders}
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-    return Dispatcher(engine, {sender.kind: sender for sender in senders}, owner)
-
-
-def _webhooks(engine: Engine, settings: Settings) -> WebhookSender:
-    targets = {}
-    for lane in engine.catalogue.lanes.values():
-        if isinstance(there := lane.destination, Destination):
-            secrets = [_secret_of(there, name) for name in there.secrets]
-            targets[there.name] = Target(there.url, tuple(secrets), there.timeout_seconds, there.payload)
-    return WebhookSender(
-        targets,
-        tuple(read_secret(part, "webhook_secrets") for part in comma_separated(settings.webhook_secrets)),
-        HttpCaller(read_networks(settings.webhook_private_addresses), plain=settings.webhook_http),
-        engine.clock,
-    )
-
-
-def _secret_of(there: Destination, name: str) -> bytes:
-    secret = from_environment(name)
-    if not secret:
-        raise InvalidSetting(f"{there.place}: destination {there.name!r} signs with env:{name}, which is not set")
-    return read_secret(secret, f"env:{name}")
+    return Dispatcher(engine, senders, owner)
 
 
 def _open_for_program(settings: Settings, readonly: bool) -> Engine:
@@ -192,6 +164,12 @@ def _restore(settings: Settings, backup: Path, told: Told, replace: bool) -> Cop
     return restore(backup, _embedded(settings), told, replace=replace)
 
 
+def _writer(settings: Settings) -> str:
+    from threadline.stores.sqlite.file import writer_of
+
+    return writer_of(_embedded(settings))
+
+
 def _embedded(settings: Settings) -> Path:
     if settings.store == MEMORY or "://" in settings.store:
         raise InvalidSetting(
@@ -206,7 +184,7 @@ def _settings(store: StorePath | None, settings: Settings | None, definitions: S
         "store": None if store is None else os.fspath(store),
         "definitions": None if definitions is None else os.fspath(definitions),
     }
-    return load(given, onto=settings) if settings is not None else load(given)
+    return load(given, onto=settings) if settings is not None else settings_in_force(given, _catalogue)
 
 
 def _open_store(settings: Settings, readonly: bool) -> Store:

@@ -41,7 +41,7 @@ FORBIDDEN_NAMES_ALLOWED: dict[str, str] = {}
 METHODS_PER_CLASS_MAX = 20
 METHODS_OF_ENGINE_MAX = 15
 
-LARGE_CLASSES: dict[str, str] = {"Attempt": "Split by the work on recording, which changes it at the same time."}
+LARGE_CLASSES: dict[str, str] = {}
 """Class -> why it has more public methods."""
 
 UNUSED_LIMITS: dict[str, str] = {}

@@ -237,13 +237,13 @@ _STOPPED_EARLY = """
 import os, signal, sys
 from threadline.surfaces.http import server
 
-freeze = server.gc.freeze
+configure = server._config
 
-def stopped() -> None:
-    freeze()
+def stopped(*arguments):
     os.kill(os.getpid(), signal.SIGTERM)
+    return configure(*arguments)
 
-server.gc.freeze = stopped
+server._config = stopped
 from threadline.surfaces.cli import main
 sys.argv = ["threadline", "serve", "--port", "0"]
 main()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
 from threadline.kernel.policy import Effect
+from threadline.kernel.time import Clock
 
 DESTINATION_FAILURES_MAX = 5
 """Failures in a row after which a destination is left alone for a while."""
@@ -69,4 +71,34 @@ class Lane:
     failures_max: int = 0
     """Consecutive failures of the destination after which it is left alone for a while; 0: never."""
     destination: Any = None
-    """Where it leads, for the sender that the composition root makes."""
+    """Where it leads; only the sender of ``kind`` knows its type."""
+    kind: str = ""
+    """The kind of effect that ``destination`` is for."""
+
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class SenderPorts(Generic[S]):
+    """What a sender is made of. ``S`` has the settings that it reads, such as `threadline.settings.Settings`."""
+
+    settings: S
+    lanes: Mapping[str, Lane]
+    clock: Clock
+    environment: Callable[[str], str]
+    """Variable -> its value, empty if it is not set: secrets that definitions name as ``env:NAME``."""
+
+    def destinations(self, kind: str) -> list[Any]:
+        """The declared destinations of effects of a kind."""
+        return [lane.destination for lane in self.lanes.values() if lane.kind == kind]
+
+
+@dataclass(frozen=True, slots=True)
+class SenderFactory:
+    """A declared sender. Found by discovery in `threadline.senders` and in the folders of capabilities."""
+
+    name: str
+    """The kind of effects that it sends."""
+    make: Callable[[SenderPorts[Any]], Sender]
+    """Called once, when a dispatcher is opened; raises `InvalidSetting` for a setting or a secret that is missing."""

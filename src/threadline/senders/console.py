@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Protocol
 
 import msgspec
 
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import EFFECT_DONE, Outcome
+from threadline.kernel.sender import EFFECT_DONE, Outcome, SenderFactory
 
 
 class _Stream(Protocol):
@@ -28,3 +29,8 @@ class ConsoleSender:
         self._stream.write(msgspec.json.encode(line).decode() + "\n")
         self._stream.flush()
         return Outcome(type=EFFECT_DONE)
+
+
+CONSOLE = SenderFactory("console", lambda ports: ConsoleSender(sys.stderr))
+# Shown until something delivers notifications.
+NOTIFICATION = SenderFactory("notification", lambda ports: ConsoleSender(sys.stderr, "notification"))

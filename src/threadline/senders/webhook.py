@@ -8,18 +8,22 @@ import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.kernel.lists import comma_separated
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, Outcome
+from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, Outcome, SenderFactory, SenderPorts
 from threadline.kernel.time import SECOND, Clock, from_datetime
-from threadline.senders.allowed_addresses import Refused
+from threadline.senders.allowed_addresses import Refused, read_networks
 from threadline.senders.hosts import Hosts
 from threadline.senders.http_call import Answer, Failed, HttpCaller
+from threadline.settings import Settings
 
+KIND = "webhook"
+"""The kind of effects that it sends."""
 TYPE = "rule_matched"
 """What the body says happened."""
 SECRET_PREFIX = "whsec_"
@@ -62,7 +66,7 @@ def signatures(secrets: Sequence[bytes], id: str, seconds: int, body: bytes) -> 
 class WebhookSender:
     """Sends effects of the kind ``webhook``; their data name a ``destination`` or a ``url``. Thread-safe."""
 
-    kind = "webhook"
+    kind = KIND
 
     def __init__(
         self, targets: Mapping[str, Target], secrets: tuple[bytes, ...], caller: HttpCaller, clock: Clock
@@ -176,3 +180,39 @@ def written(data: Mapping[str, Any], allowed: tuple[str, ...] | None) -> tuple[b
     if payload is not None:
         said["payload"] = payload
     return canonical_json({"type": TYPE, "timestamp": data.get("at"), "data": said}), withheld
+
+
+class Destination(Protocol):
+    """What is declared of a destination."""
+
+    name: str
+    url: str
+    secrets: tuple[str, ...]
+    timeout_seconds: float
+    payload: tuple[str, ...] | None
+    place: str
+
+
+def _make(ports: SenderPorts[Settings]) -> WebhookSender:
+    declared: list[Destination] = ports.destinations(KIND)
+    settings = ports.settings
+    return WebhookSender(
+        {each.name: _target(each, ports) for each in declared},
+        tuple(read_secret(part, "webhook_secrets") for part in comma_separated(settings.webhook_secrets)),
+        HttpCaller(read_networks(settings.webhook_private_addresses), plain=settings.webhook_http),
+        ports.clock,
+    )
+
+
+def _target(declared: Destination, ports: SenderPorts[Settings]) -> Target:
+    secrets = []
+    for name in declared.secrets:
+        if not (secret := ports.environment(name)):
+            raise InvalidSetting(
+                f"{declared.place}: destination {declared.name!r} signs with env:{name}, which is not set"
+            )
+        secrets.append(read_secret(secret, f"env:{name}"))
+    return Target(declared.url, tuple(secrets), declared.timeout_seconds, declared.payload)
+
+
+SENDER = SenderFactory(KIND, _make)

@@ -22,6 +22,7 @@ from threadline.kernel.limits import (
 from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Lane
 from threadline.kernel.time import DAY, SECOND, format_duration
 
+KIND = "webhook"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 TIMEOUT_MAX = 10 * SECOND
 """A dispatcher's lease has at least 15 seconds left when it sends: within these an answer counts."""
@@ -74,7 +75,7 @@ class Destination(
     @property
     def lane(self) -> Lane:
         """Its queue."""
-        return Lane(self.name, self.at_once, self.give_up_seconds, DESTINATION_FAILURES_MAX, self)
+        return Lane(self.name, self.at_once, self.give_up_seconds, DESTINATION_FAILURES_MAX, self, KIND)
 
 
 def url_lanes() -> tuple[Lane, ...]:

@@ -58,7 +58,7 @@ def sort_out(
             attempt.receipts[one.position] = Receipt(status="duplicate" if same else "conflict", id=one.id)
             if not same:
                 writes = rejected_log.conflict_writes(attempt.store, one.event, one.id, one.digest, attempt.now)
-                attempt.commit_apart(writes)
+                attempt.changes.commit_apart(writes)
     return fresh
 
 

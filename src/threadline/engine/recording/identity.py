@@ -17,6 +17,7 @@ from threadline.engine.folding.states import States
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.conflicts import ConcurrencyConflict
 from threadline.engine.recording.identifiers import ResolvedIdentifier
+from threadline.engine.recording.reactions import react
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
@@ -64,7 +65,7 @@ def _against(attempt: Attempt, person: Person, named: ResolvedIdentifier, owner:
     """Why an event must not make an identifier the person's that is its owner's or nobody's; "" if it may."""
     rules = attempt.catalogue.rules
     if owner is not None:
-        too_many = TOO_MANY_TO_JOIN if attempt.position in attempt.isolation.unjoined else ""
+        too_many = TOO_MANY_TO_JOIN if attempt.changes.position in attempt.isolation.unjoined else ""
         return too_many or objections(rules, person, owner.identifiers.values(), owner)
     return objections(rules, person, [named.identifier], None) or (
         NEVER_MERGED if named.thread in person.never_merge else ""
@@ -93,7 +94,7 @@ def resolve(attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier
         else:
             person = join(attempt, person, owner, Grounds(id, "identifiers in one event"))
     for put in aside:  # in the batch of the event, which when it is told again is a duplicate and sets nothing aside
-        attempt.change(person, 1).writes[put.key] = put
+        attempt.changes.of(person, 1).writes[put.key] = put
     return person, first.thread
 
 
@@ -120,7 +121,7 @@ def _first_contact(
 def link(attempt: Attempt, person: Person, named: ResolvedIdentifier) -> None:
     """Let an identifier that was nobody's be this person's."""
     key = thread_key(named.thread)
-    attempt.change(person, 2).writes[key] = Put(key, person.id.encode(), 0)
+    attempt.changes.of(person, 2).writes[key] = Put(key, person.id.encode(), 0)
     person.add_thread(named.thread, named.identifier)
     attempt.people.claim(named.thread, person)
 
@@ -157,7 +158,7 @@ def join(attempt: Attempt, one: Person, other: Person, grounds: Grounds) -> Pers
     survivor, merged = sorted((one, other), key=lambda p: (p.created_at, p.id))
     if survivor.heads.keys() & merged.heads.keys():
         raise ConcurrencyConflict(f"threads of person {merged.id} were those of {survivor.id} already")
-    change = attempt.joined_change(survivor, merged)
+    change = attempt.changes.joined(survivor, merged)
     change.note_rows(survivor, attempt.catalogue)
     change.note_rows(merged, attempt.catalogue)
     _fold_union(attempt, survivor, merged)
@@ -182,7 +183,7 @@ def join(attempt: Attempt, one: Person, other: Person, grounds: Grounds) -> Pers
     }  # fmt: skip
     change.count_rows(attempt.catalogue)
     told = _note(attempt, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
-    attempt.react(survivor, told)
+    react(attempt, survivor, told)
     return survivor
 
 
@@ -222,7 +223,7 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
 
     The founding thread (whose id is the person's) must not be among them.
     """
-    change = attempt.change(person, len(threads) + 6 + 2 * attempt.plans.of(person.workspace, SPLIT).room)
+    change = attempt.changes.of(person, len(threads) + 6 + 2 * attempt.plans.of(person.workspace, SPLIT).room)
     change.note_rows(person, attempt.catalogue)
     alias = attempt.store.get([person_key(id)])[0]
     new = Person(id, person.workspace, created_at, States(attempt.catalogue))
@@ -241,7 +242,7 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
     refold_person(attempt.store, attempt.catalogue, person)
     refold_person(attempt.store, attempt.catalogue, new)
     attempt.people.add(new)
-    attempt.share(change, new)
+    attempt.changes.share(change, new)
     change.rows_of[new.id] = set(attempt.catalogue.with_rows)
     properties = {
         "person": person.id, "split": new.id, "threads": sorted(threads), "reason": grounds.reason, "by": grounds.by,
@@ -251,8 +252,8 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
     name = f"split/{grounds.cause}/{new.id}"
     told = _note(attempt, person, SPLIT, name, properties, grounds.cause)
     told_apart = _note(attempt, new, SPLIT, f"{name}/new", properties, grounds.cause)
-    attempt.react(person, told)
-    attempt.react(new, told_apart)
+    react(attempt, person, told)
+    react(attempt, new, told_apart)
     return new
 
 
@@ -285,7 +286,7 @@ def link_told(attempt: Attempt, person: Person, named: ResolvedIdentifier, groun
         "by": grounds.by, "merged_created_at": attempt.now,
     }  # fmt: skip
     told = _note(attempt, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
-    attempt.react(person, told)
+    react(attempt, person, told)
 
 
 def _note(attempt: Attempt, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:
@@ -302,4 +303,4 @@ def _note(attempt: Attempt, person: Person, type: str, key: str, properties: dic
         properties=properties,
         received_at=attempt.now,
     )
-    return attempt.emit(person, person.id, event, cause)
+    return attempt.append_own(person, person.id, attempt.own(event, cause))

@@ -108,9 +108,9 @@ class IdentityAdministration:
             decided = Put(key, msgspec.json.encode(entry), item.version)
             person = _join_reviewed(attempt, workspace, entry, by) if join else _leave_apart(attempt, workspace, entry)
             if person is None:
-                attempt.commit_apart([decided])
+                attempt.changes.commit_apart([decided])
             else:
-                attempt.change(person, 1).writes[key] = decided
+                attempt.changes.of(person, 1).writes[key] = decided
             return entry
 
         return self._recorder.change(work)
@@ -239,11 +239,11 @@ def _leave_apart(attempt: Attempt, workspace: str, entry: dict[str, Any]) -> Per
     one = found[0][1] if found else None
     if one is None:
         return None
-    change = attempt.change(one, 1)
+    change = attempt.changes.of(one, 1)
     for each, other in found[1:]:
         if other is None:
             one.never_merge = sorted({*one.never_merge, each.thread})
         elif other is not one:
             identity.set_apart(one, other)
-            attempt.share(change, other)
+            attempt.changes.share(change, other)
     return one

@@ -258,7 +258,7 @@ class Recorder:
     ) -> list[ValidatedEvent]:
         # Also for duplicates: a crash may have committed the event without its source row.
         for put in self.sources.missing({(one.event.workspace, one.event.source) for one in events}):
-            attempt.commit_apart([put])
+            attempt.changes.commit_apart([put])
         return sort_out(attempt, events, call.refused, certain=certain)
 
     def _worked(
@@ -266,13 +266,13 @@ class Recorder:
     ) -> dict[int, Receipt]:
         for group in groups:
             self.readers.give()
-            mark = attempt.begin()
+            first = len(attempt.changes.sealed)
             try:
                 work(attempt, group)
             except ConcurrencyConflict:
-                attempt.undo(mark, group)
+                attempt.undo(first, group)
             except UnrecordableEvents as error:
-                attempt.undo(mark, group)
+                attempt.undo(first, group)
                 if certain:
                     isolate(error, call.isolation, call.refused)
         self.readers.give()
@@ -282,7 +282,7 @@ class Recorder:
         outcomes = self._committed(attempt)
         overtaken: set[str] = set()
         lost: set[int] = set()
-        for (change, _), refusal in zip(attempt.sealed, outcomes, strict=False):
+        for (change, _), refusal in zip(attempt.changes.sealed, outcomes, strict=False):
             if refusal is not None:
                 lost.update(change.requests)
                 overtaken |= change.ids
@@ -341,7 +341,7 @@ class Recorder:
                 attempt = self._begin((), cached=False)
                 try:
                     result = work(attempt)
-                    attempt.seal_open()
+                    attempt.changes.seal_open()
                     if not any(self._committed(attempt)):
                         return result
                 except ConcurrencyConflict:
@@ -362,7 +362,7 @@ class Recorder:
 
     def _committed(self, attempt: Attempt) -> list[Refusal | None]:
         """Commit and tell the watchers; returns what became of each batch."""
-        batches = attempt.batches()
+        batches = attempt.changes.batches()
         outcomes: list[Refusal | None] = []
         done: list[Batch] | None = None
         try:
@@ -371,7 +371,7 @@ class Recorder:
                 self.recorded_until = max(self.recorded_until, attempt.now + 1)
                 outcomes = self.store.commit(batches)
             done = [batch for batch, refusal in zip(batches, outcomes, strict=True) if refusal is None]
-            for (change, _), refusal in zip(attempt.sealed, outcomes, strict=False):
+            for (change, _), refusal in zip(attempt.changes.sealed, outcomes, strict=False):
                 if change.failures and refusal is None:
                     self._note_failures(change)
         finally:

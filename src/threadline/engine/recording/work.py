@@ -11,6 +11,7 @@ from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.emission import note_fired
 from threadline.engine.recording.identity import resolve
+from threadline.engine.recording.reactions import Reactions
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import Conflict, ThreadlineError
 from threadline.kernel.event import Receipt, Recorded
@@ -33,12 +34,12 @@ def work(attempt: Attempt, events: Sequence[ValidatedEvent]) -> None:
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
             raise UnrecordableEvents([one.position], "projection_failed", message) from error
-    attempt.seal_open()
+    attempt.changes.seal_open()
 
 
 def _record(attempt: Attempt, one: ValidatedEvent) -> None:
     request = one.request
-    attempt.position = one.position
+    attempt.changes.position = one.position
     person, thread = _person_of(attempt, one)
     if request.expected is not None and request.expected != person.position:
         # Void, not only rejected: finding the person may have created, linked or joined people already.
@@ -49,9 +50,9 @@ def _record(attempt: Attempt, one: ValidatedEvent) -> None:
     plan = attempt.plans.of(person.workspace, one.event.type)
     recorded = attempt.append(person, thread, one, plan)
     if plan.policies:
-        cascade(attempt, person, recorded)
+        cascade(Reactions(attempt), person, recorded)
     if one.position in attempt.isolation.alone:
-        attempt.seal_person(person)
+        attempt.changes.seal(attempt.changes.of(person))
     attempt.receipts[one.position] = Receipt(
         status="accepted", id=one.id, person=person.id, thread=thread, sequence=recorded.sequence
     )
@@ -74,4 +75,4 @@ def fold_only(attempt: Attempt, one: ValidatedEvent) -> tuple[Recorded, Reacting
     """An event in its place, and its person right after it, for who only wants to look. Policies are not asked."""
     person, thread = resolve(attempt, one.event.workspace, one.names, one.id)
     recorded = attempt.append(person, thread, one, attempt.plans.of(person.workspace, one.event.type))
-    return recorded, attempt.known(person, recorded)
+    return recorded, Reactions(attempt).known(person, recorded)

@@ -30,6 +30,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import is_inside, problem, unexpected
+from threadline.surfaces.http.public import PublicRoutes
 from threadline.surfaces.http.rate import Buckets, RateLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
@@ -54,8 +55,10 @@ class Application:
         *,
         log_line: Callable[[bytes], None] | None = None,
         limits: SharedLimits | None = None,
+        after_request: Callable[[], None] = lambda: None,
     ) -> None:
         self.engine = engine
+        self._after_request = after_request
         self._limits = limits
         self.metrics = Metrics(engine.recorder.policy_failures)
         self.writer = Writer(
@@ -89,9 +92,10 @@ class Application:
         yield from CloudEvents(ingest, access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
+        yield from PublicRoutes(self.engine, self._threads).routes()
         yield from Progress(self.engine, access).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
-        yield from Pages(self.engine.catalogue.operations).routes()
+        yield from Pages(self.engine.catalogue).routes()
 
     async def close(self) -> None:
         """Wait for what is being written and read."""
@@ -130,6 +134,7 @@ class Application:
             response.headers["access-control-expose-headers"] = "retry-after, x-ratelimit-reset"
         self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began)
         await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+        self._after_request()
 
     async def _besides(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What is no request: the life of the server, or a web socket, of which there are none here."""

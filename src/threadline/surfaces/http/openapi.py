@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 
 from threadline.kernel.operation import Operation
+from threadline.kernel.public_route import PublicRoute
 from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
+from threadline.surfaces.http.public import public_paths
 from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
 from threadline.surfaces.operation_calls import path_names
 
@@ -33,7 +35,7 @@ _PROBLEMS = {
 }
 
 
-def document(operations: Iterable[Operation]) -> dict[str, Any]:
+def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()) -> dict[str, Any]:
     """The document. Schemas come from the very types that read requests and write answers."""
     listed = [operation for operation in operations if "http" in operation.shown_on]
     types = _types(listed)
@@ -50,6 +52,7 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
         *APPACTION_PATHS.items(),
         *_HEALTH_PATHS.items(),
         *_PROGRESS_PATHS.items(),
+        *public_paths(public).items(),
     ):
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():

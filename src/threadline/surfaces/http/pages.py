@@ -12,11 +12,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threadline.kernel.operation import Operation
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.surfaces.http.codes import error_codes
 from threadline.surfaces.http.health import package_version
 from threadline.surfaces.http.openapi import document
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
+from threadline.surfaces.http.public import PAGE_HEADERS
 from threadline.surfaces.http.routing import Route
 
 _STYLE = """
@@ -35,13 +36,6 @@ a { color: var(--accent) } .method { color: var(--accent); font-weight: 700 }
 """
 _SERVER = "http://server.invalid"
 """Stands in the page for the address under which it is read."""
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-cache",
-}
 
 Entry = tuple[str, str, dict[str, Any]]
 """An address: its method, its path, and what the document says of it."""
@@ -55,8 +49,8 @@ _CREDENTIALS = (
 class Pages:
     """Made once, when the server starts: the operations do not change while it runs."""
 
-    def __init__(self, operations: Sequence[Operation]) -> None:
-        described = document(operations)
+    def __init__(self, catalogue: Catalogue) -> None:
+        described = document(catalogue.operations, catalogue.public_routes)
         self._openapi = msgspec.json.encode(described)
         self._docs = _page("Threadline API", _docs(described)).encode()
         self._landing = _page("Threadline", _landing()).encode()
@@ -68,12 +62,12 @@ class Pages:
         yield Route("GET", "/openapi.json", self._show_openapi)
 
     async def _show_landing(self, request: Request, names: Mapping[str, str]) -> Response:
-        return Response(self._landing, headers=_HEADERS, media_type="text/html")
+        return Response(self._landing, headers=PAGE_HEADERS, media_type="text/html")
 
     async def _show_docs(self, request: Request, names: Mapping[str, str]) -> Response:
         # The commands go to the server that is asked, wherever it listens.
         here = html.escape(str(request.base_url).rstrip("/")).encode()
-        return Response(self._docs.replace(_SERVER.encode(), here), headers=_HEADERS, media_type="text/html")
+        return Response(self._docs.replace(_SERVER.encode(), here), headers=PAGE_HEADERS, media_type="text/html")
 
     async def _show_openapi(self, request: Request, names: Mapping[str, str]) -> Response:
         return Response(self._openapi, media_type="application/json")

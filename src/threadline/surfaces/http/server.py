@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import math
 import re
 import signal
@@ -27,6 +26,7 @@ from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, problem
+from threadline.surfaces.http.stepped_collector import SteppedCollector
 from threadline.surfaces.worker_process import keep_working, stop_at_hang_up
 
 BACKLOG = 2_048
@@ -58,15 +58,13 @@ def serve(
     stopping = threading.Event()
     working = _start(dispatcher, stopping)
     told_to_stop = _keep_signals()
-    # What is loaded by now stays: leaving it out of every later collection keeps pauses short.
-    gc.collect()
-    gc.freeze()
     try:
-        config = _config(Application(engine, settings, limits=limits), settings)
-        server = _Announcing(config, lambda: ready(_address(listening)), told_to_stop)
-        if threading.current_thread() is threading.main_thread():
-            stop_at_hang_up(server.handle_exit)
-        server.run(sockets=[listening])
+        with SteppedCollector() as collector:
+            application = Application(engine, settings, limits=limits, after_request=collector.step)
+            server = _Announcing(_config(application, settings), lambda: ready(_address(listening)), told_to_stop)
+            if threading.current_thread() is threading.main_thread():
+                stop_at_hang_up(server.handle_exit)
+            server.run(sockets=[listening])
         if server.failure is not None:
             raise server.failure
     finally:
@@ -74,7 +72,6 @@ def serve(
         if working is not None:
             working.join()
         listening.close()
-        gc.unfreeze()
         sys.setswitchinterval(before)
 
 

@@ -10,14 +10,13 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant
 from threadline.capabilities.events.parameters import Next, Page
-from threadline.capabilities.webhooks.definition import NAME
+from threadline.capabilities.webhooks.definition import KIND, NAME
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.outbox import DeadLetter
 from threadline.kernel.ports import WithDelivery, WithReader
 from threadline.kernel.time import format_time
 
-KIND = "webhook"
 Where = Annotated[str, Meta(description="Only those of this destination; empty: all.", max_length=64)]
 _CURSOR = re.compile(r"[a-z0-9._-]{1,64}![0-9a-f]{16}\.[0-9a-f]{32}")
 

@@ -1,0 +1,56 @@
+"""A public route: an address that needs no credential, as a page behind a link in a mail or a provider's webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from threadline.kernel.ports import Ports
+
+PUBLIC_BODY_BYTES_MAX = 256 * 1024
+"""The default bound of a body: anybody may send one, and it is read into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicRequest:
+    """What anybody may have sent. Nothing of it is trusted: the route checks a token or a signature itself."""
+
+    path: Mapping[str, str]
+    """The path parameters by name."""
+    query: Mapping[str, str]
+    """Of a name that is given more than once, the last value."""
+    headers: Mapping[str, str]
+    """By name in lower case."""
+    body: bytes
+    now: int
+    """The instant to read at."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicAnswer:
+    """A page or a plain answer. It is never cached."""
+
+    body: bytes = b""
+    media_type: str = "text/html; charset=utf-8"
+    status: int = 200
+    headers: Mapping[str, str] | None = None
+    """Further headers; they win over those that every public answer has, such as the Content-Security-Policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicRoute:
+    """Declared like an operation and found by discovery; served over HTTP only.
+
+    GET and HEAD only show: programs that scan mail follow every link. What changes anything takes POST.
+    """
+
+    name: str
+    summary: str
+    """One line, imperative, ends with a full stop."""
+    method: Literal["GET", "POST"]
+    path: str
+    """Names of path parameters stand in braces."""
+    answer: Callable[[Ports, PublicRequest], PublicAnswer]
+    """May block. Raises the errors of `threadline.kernel.errors`, which become problems as for an operation."""
+    body_bytes_max: int = PUBLIC_BODY_BYTES_MAX

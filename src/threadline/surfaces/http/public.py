@@ -1,0 +1,78 @@
+"""Renders public routes: no credential, a bounded body, and headers that keep a page to itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadline.engine.engine import Engine
+from threadline.kernel.public_route import PublicRequest, PublicRoute
+from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.routing import Route
+
+PAGE_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",
+}
+"""Of every page. No script runs, nothing is loaded, and no other page learns the address."""
+_HEADERS = {
+    **PAGE_HEADERS,
+    "content-security-policy": PAGE_HEADERS["content-security-policy"].replace(
+        "form-action 'none'", "form-action 'self'"
+    ),
+    "cache-control": "no-store",
+}
+
+
+class PublicRoutes:
+    """All declared public routes. They run beside the event loop, like operations."""
+
+    def __init__(self, engine: Engine, threads: Executor) -> None:
+        self._engine = engine
+        self._threads = threads
+
+    def routes(self) -> Iterator[Route]:
+        """One for each declaration."""
+        for declared in self._engine.catalogue.public_routes:
+            yield Route(declared.method, declared.path, partial(self._answer, declared))
+
+    async def _answer(self, declared: PublicRoute, request: Request, names: Mapping[str, str]) -> Response:
+        body = await read_body(request, declared.body_bytes_max) if declared.method == "POST" else b""
+        asked = PublicRequest(names, dict(request.query_params), dict(request.headers), body, self._engine.now())
+        work = partial(declared.answer, self._engine, asked)
+        with self._engine.reading() if declared.method == "GET" else nullcontext():
+            answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        headers = {**_HEADERS, "content-type": answer.media_type, **(answer.headers or {})}
+        return Response(answer.body, answer.status, headers)
+
+
+def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
+    """Their part of the OpenAPI document."""
+    paths: dict[str, dict[str, Any]] = {}
+    anything: dict[str, Any] = {"*/*": {"schema": {}}}
+    for route in routes:
+        posted = route.method == "POST"
+        names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
+        described: dict[str, Any] = {
+            "operationId": route.name, "summary": route.summary, "tags": ["public"], "security": [],
+            "parameters": [
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                for name in names
+            ],
+            "responses": {"200": {"description": "What the route answers.", "content": anything}},
+            "x-without": ("429",) if posted else ("413", "415", "429"),
+        }  # fmt: skip
+        if posted:
+            described["requestBody"] = {"required": False, "content": anything}
+        paths.setdefault(route.path, {})[route.method.lower()] = described
+    return paths

@@ -1,0 +1,63 @@
+"""The server's garbage collector: what a step frees, what it leaves for a full collection, what it puts back."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from threadline.surfaces.http.stepped_collector import SteppedCollector
+
+
+class _Node:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def collector_put_back() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def test_cycle_dropped_before_a_step_is_freed_by_it() -> None:
+    with SteppedCollector(step_objects=50) as collector:
+        seen = weakref.ref(_Node())
+        kept = [[] for _ in range(100)]  # type: ignore[var-annotated]
+        assert seen() is not None
+        collector.step()
+        assert seen() is None
+        assert len(kept) == 100
+
+
+def test_step_with_few_new_objects_looks_through_none() -> None:
+    with SteppedCollector(step_objects=100_000) as collector:
+        seen = weakref.ref(_Node())
+        collector.step()
+        assert seen() is not None
+
+
+def test_cycle_that_outlives_a_step_is_freed_once_twice_as_many_objects_live() -> None:
+    with SteppedCollector(step_objects=50, full_objects_min=1) as collector:
+        node: _Node | None = _Node()
+        seen = weakref.ref(node)
+        kept = [[] for _ in range(100)]  # type: ignore[var-annotated]
+        collector.step()
+        node = None
+        collector.step()
+        assert seen() is not None
+        while seen() is not None:
+            assert len(kept) < 5_000_000
+            kept += [[] for _ in range(20_000)]
+            collector.step()
+
+
+def test_leaving_puts_the_process_back_as_it_was() -> None:
+    with SteppedCollector():
+        assert not gc.isenabled()
+        assert gc.get_freeze_count()
+    assert gc.isenabled()
+    assert not gc.get_freeze_count()
