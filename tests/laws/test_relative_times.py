@@ -37,7 +37,7 @@ CATALOGUE = Asked(definitions=DEFINITIONS).engine.catalogue
 
 def segments(asked: Asked, at: int) -> dict[str, dict[str, Any]]:
     asked.now = at - 1
-    return {each["segment"]: each for each in asked.ask("segments", id="user_id:ada")["segments"]}
+    return {each["segment"]: each for each in asked.ask("segments_of", id="user_id:ada")["segments"]}
 
 
 def turns(asked: Asked) -> list[tuple[str, str, int]]:
@@ -118,12 +118,12 @@ def test_a_test_turns_at_the_instant_that_is_foreseen_and_not_before(
 def test_a_trace_shows_the_units_and_why_there_are_none() -> None:
     asked = Asked(definitions=DEFINITIONS)
     asked.tell("identify", user_id="ada", properties={"time": format_time(STARTS_AT + 3 * DAY)})
-    why = asked.ask("segment", id="user_id:ada", segment="lapsed")
+    why = asked.ask("segments_why", id="user_id:ada", segment="lapsed")
     assert [(step["field"], step["actual"], step["matched"]) for step in why["steps"]] == [
         ("days_since.traits.time", -3, False)
     ]
     asked.tell("identify", user_id="ada", properties={"time": "soon"})
-    (step,) = asked.ask("segment", id="user_id:ada", segment="lapsed")["steps"]
+    (step,) = asked.ask("segments_why", id="user_id:ada", segment="lapsed")["steps"]
     assert (step["note"], step["reason"], step.get("actual")) == ("missing", "'soon' is not a time", None)
 
 
@@ -134,7 +134,7 @@ def test_a_rule_counts_from_its_event_and_its_decision_is_recomputed_later(days:
     asked.tell("login", user_id="ada")
     assert ("reminded" in asked.ask("person", id="user_id:ada")["tags"]) is reminded
     asked.now += 30 * DAY
-    for decision in asked.ask("decisions", person="user_id:ada")["decisions"]:
+    for decision in asked.ask("decisions_list", person="user_id:ada")["decisions"]:
         assert decision["inputs"] == {"days_until.traits.time": days}
     assert asked.ask("decisions_verify")["breaches"] == []
 
