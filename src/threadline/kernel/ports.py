@@ -91,6 +91,10 @@ class PersonReader(Protocol):
         """Every person of a workspace, page by page."""
         ...
 
+    def identifiers_of(self, workspace: str, ids: Sequence[str]) -> dict[str, list[str]]:
+        """By id, how people are named as ``kind:value``, strongest first, read together; who has gone is left out."""
+        ...
+
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
         """People for whom a policy has a timer due before an instant, by due time, with the cursor after each."""
         ...
