@@ -26,11 +26,11 @@ from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 
 
-def dead_letter_put(one: PendingEffect, lane: str, why: str, told: dict[str, Any], now: int) -> Put:
+def dead_letter_put(one: PendingEffect, lane: str, why: str, details: dict[str, Any], now: int) -> Put:
     """The write that keeps an effect that is given up on; ``told`` is what its last attempt came to."""
     key = Key(PARKED, one.workspace, f"{lane or one.effect.lane or '-'}!{time_key(now)}.{one.id}")
     waits = pack_effect(one)
-    return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
+    return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0)
 
 
 def page(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[DeadLetter]:
@@ -50,10 +50,10 @@ def redrive(recorder: Recorder, reader: PersonReader, found: Sequence[DeadLetter
 
 
 def _dead_letter(item: Item) -> DeadLetter:
-    waits, partition, why, at, told = unpack(item.value)
+    waits, partition, why, at, details = unpack(item.value)
     id = item.key.sort.partition(".")[2]
     place = Key(OUTBOX, partition, f"{time_key(at)}.{id}")
-    return DeadLetter(item, pending_effect(Item(place, 0, waits)), partition, why, at, told)
+    return DeadLetter(item, pending_effect(Item(place, 0, waits)), partition, why, at, details)
 
 
 def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str) -> RecordRequest | None:
@@ -67,8 +67,8 @@ def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str
     # The lane may have gone out of the definitions meanwhile, or come into them.
     partition = outbox_partition(recorder.catalogue.lanes, each.lane, one.id)
     effect = replace(one.effect, lane="" if partition == lane_partition(each.lane) else each.lane)
-    told = one.attempts + 1
-    again = pack_effect(one._replace(effect=effect, since=now, attempts=told, began=told))
+    details = one.attempts + 1
+    again = pack_effect(one._replace(effect=effect, since=now, attempts=details, began=details))
     put = Put(Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"), again, 0)
     gone = (Delete(each.item.key, each.item.version), Delete(unrecorded_key(one.workspace, one.id)))
     return RecordRequest(event, one.cause, None, (*gone, put), known=True)

@@ -31,10 +31,10 @@ class Leases:
         """
         now = self._clock()
         key = Key(LEASE, name)
-        held = self._held.get(name)
-        if held is not None and now < held[1] - self._length // 2:
-            return Check(key, held[0])
-        if held is not None and crowded:
+        lease = self._held.get(name)
+        if lease is not None and now < lease[1] - self._length // 2:
+            return Check(key, lease[0])
+        if lease is not None and crowded:
             # Not renewed but given back: where more is due than one process can do, others get their turn.
             self._let_go(name)
             return None

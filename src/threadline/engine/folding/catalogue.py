@@ -154,8 +154,8 @@ class Catalogue:
         projection = self.projections[index]
         if not read.path or (feeds := projection.depends.feeds) is None or feeds(read.path) != frozenset():
             return ""
-        told = projection.view(projection.empty(), 0, [])
-        return f"{read.projection} has no {'.'.join(read.path)!r}; {suggestion(read.path[0], told)}"
+        shown = projection.view(projection.empty(), 0, [])
+        return f"{read.projection} has no {'.'.join(read.path)!r}; {suggestion(read.path[0], shown)}"
 
     def operation(self, name: str) -> Operation:
         """The operation of this name, as the definitions in force shape it. Raises `NotFound` if they leave it out."""

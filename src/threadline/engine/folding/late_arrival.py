@@ -40,26 +40,26 @@ def _keep_up(
     """Bring what is so now up to an event that the person's states are about to take in; answers the projections that
     it touches, as bits."""
     # What policies add occurs now, and has happened for whoever asks later: it is no reason to begin.
-    folding, history, kept = person.states.folding, scene.history(person), person.provisional
+    folding, history, provisional = person.states.folding, scene.history(person), person.provisional
 
     def others(start: int | None) -> Iterable[Recorded]:
         return (each for each in history.between(start, now) if each.id != recorded.id)
 
-    if kept is not None:
-        if kept.until < now:
-            kept.advance(now, others(kept.until))
+    if provisional is not None:
+        if provisional.until < now:
+            provisional.advance(now, others(provisional.until))
     elif person.latest[0] < now:
-        kept = ProvisionalStates(copied(person.states), person.latest, now)
+        provisional = ProvisionalStates(copied(person.states), person.latest, now)
     elif 2 * person.size <= VALUE_BYTES_MAX:
-        kept = ProvisionalStates(States(folding), NOTHING, now)
-        kept.advance(now, others(None))
-    person.provisional = kept
-    if kept is None:
+        provisional = ProvisionalStates(States(folding), NOTHING, now)
+        provisional.advance(now, others(None))
+    person.provisional = provisional
+    if provisional is None:
         return sum(1 << index for index, _ in steps)
-    if recorded.event.occurred_at >= kept.until:
+    if recorded.event.occurred_at >= provisional.until:
         # Before another one that lies ahead it may leave the states with all events as they were. From its own time
         # until that of the other, views are different all the same.
         return sum(1 << index for index, _ in steps) if late else 0
-    until = kept.until
-    kept.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
-    return kept.states.touched
+    until = provisional.until
+    provisional.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
+    return provisional.states.touched

@@ -19,7 +19,7 @@ class _Body(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 # JSON, not MessagePack: the log outlives this code, and anything can read JSON.
 _json = msgspec.json.Encoder()
-_said = msgspec.msgpack.Encoder(order="sorted")
+_sorted = msgspec.msgpack.Encoder(order="sorted")
 _body = msgspec.json.Decoder(_Body)
 _event = msgspec.json.Decoder(Event)
 _pack = msgspec.msgpack.Encoder()
@@ -59,10 +59,10 @@ def payload_digest(event: Event) -> int:
     wire's own fields. Raises ValueError, TypeError or OverflowError for what a state could not hold either, such as
     integers beyond 64 bits: that is why it is MessagePack, like states, and not JSON, like the log.
     """
-    said = _said.encode(
+    content = _sorted.encode(
         (event.type, event.identifiers, event.properties, event.context, event.sent_time, event.object_ref)
     )
-    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big", signed=True)
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
 
 
 def pack(value: Any) -> bytes:

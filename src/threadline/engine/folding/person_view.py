@@ -44,7 +44,7 @@ class ViewScene(Scene, Protocol):
 class PolicyScene(ViewScene, Protocol):
     """Where policies react to events."""
 
-    def heeded(self, workspace: str, type: str) -> bool:
+    def handled(self, workspace: str, type: str) -> bool:
         """See `threadline.kernel.policy.PolicyView`."""
         ...
 
@@ -173,9 +173,9 @@ class ReactingPersonView(FoldedPersonView):
         """Whether an event of this type can change the value at a path of a projection's view."""
         return self._scene.catalogue.touches(self._type, name, path)
 
-    def heeded(self, type: str) -> bool:
+    def handled(self, type: str) -> bool:
         """Whether a policy names events of this type, so that each may lead to more in the same commit."""
-        return self._policies.heeded(self._person.workspace, type)
+        return self._policies.handled(self._person.workspace, type)
 
     def shared(self, name: str) -> Any:
         """The current value of the `Shared` of this name."""

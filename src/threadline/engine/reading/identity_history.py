@@ -34,7 +34,7 @@ class _Change(NamedTuple):
         return self.recorded.event.type == MERGED
 
     @property
-    def kept(self) -> str:
+    def survivor(self) -> str:
         """The id of the one who keeps the rest."""
         return str(self.recorded.event.properties["survivor" if self.joins else "person"])
 
@@ -78,8 +78,8 @@ class IdentityHistory:
         """Everybody as they are, who has ever been one with this person or with one of these."""
         self._changes = self._gather()
         """All joins and splits among them, in the order in which they were recorded."""
-        self._told_by, self._untold_by = 1 << 63, -(1 << 63)
-        """An instant by which the identifier had been told, and one by which it had not."""
+        self._known_by, self._unknown_by = 1 << 63, -(1 << 63)
+        """Cached bounds: the first instant at which the identifier is seen as known, the last at which as unknown."""
         self._recorded: dict[int, list[_Part]] = {}
         """Who everybody was after so many changes."""
 
@@ -88,34 +88,34 @@ class IdentityHistory:
 
         Under an identifier that had not been told by then nothing was known, whoever has it today.
         """
-        if self._named and not self._was_told(known_at):
+        if self._named and not self._was_known(known_at):
             return self._made(_Part(self._person.id, set()), known_at)
-        late = self._told_late(known_at)
+        late = self._known_late(known_at)
         if not late and all(change.recorded.recorded_at <= known_at for change in self._changes):
             return self._person
         part = _with(self._parts(known_at, late), self._thread)
         return self._person if part is None else self._made(part, known_at)
 
-    def _was_told(self, known_at: int) -> bool:
+    def _was_known(self, known_at: int) -> bool:
         """Whether an event that was known by an instant names the identifier that was asked for."""
-        if self._told_by <= known_at:
+        if self._known_by <= known_at:
             return True
-        if known_at <= self._untold_by:
+        if known_at <= self._unknown_by:
             return False
         heads = self._heads()
         # Its own thread first, which is where most identifiers were told first.
         own = {self._thread: heads.pop(self._thread, 0)}
         for recorded in chain(*(self._events(each, known_at) for each in (own, heads))):
             if recorded.known_at <= known_at and self._thread in self._threads_of(recorded):
-                self._told_by = recorded.known_at
+                self._known_by = recorded.known_at
                 return True
-        self._untold_by = known_at
+        self._unknown_by = known_at
         return False
 
     def _threads_of(self, recorded: Recorded) -> set[str]:
         """The threads of the identifiers that an event names."""
         normalise, workspace = self._catalogue.rules.normalise, self._person.workspace
-        normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
+        normal = [each for given in recorded.event.identifiers if (each := normalise(given)) is not None]
         return {recorded.thread, *(thread_id(workspace, each) for each in normal)}
 
     def linked(self, person: ports.Person, known_at: int) -> list[Identifier]:
@@ -124,10 +124,10 @@ class IdentityHistory:
         One that was told of others was refused there, with whomever it was linked later.
         """
         moved = {t for each in self._changes if each.recorded.recorded_at <= known_at for t in each.threads}
-        told = self._threads_told(known_at)
-        return [each for thread, each in person.identifiers.items() if thread in moved or thread in told]
+        known = self._threads_known(known_at)
+        return [each for thread, each in person.identifiers.items() if thread in moved or thread in known]
 
-    def _threads_told(self, known_at: int) -> set[str]:
+    def _threads_known(self, known_at: int) -> set[str]:
         """The threads of identifiers that were told by then of who has them."""
         found: set[str] = set()
         for recorded in self._events(self._heads(), known_at):
@@ -146,8 +146,8 @@ class IdentityHistory:
         if not late:
             return parts
         links = set(map(self._linked_by, late))
-        told = self._events(self._heads(), known_at)
-        early = set().union(*(self._threads_of(each) for each in told if each.recorded_at <= known_at))
+        events = self._events(self._heads(), known_at)
+        early = set().union(*(self._threads_of(each) for each in events if each.recorded_at <= known_at))
         # Nothing of these had been recorded then: whose they were is for what has been told since to say.
         for thread in sorted(frozenset().union(*links) - early):
             part = _with(parts, thread)
@@ -169,7 +169,7 @@ class IdentityHistory:
             self._recorded[done] = parts
         return self._recorded[done]
 
-    def _told_late(self, known_at: int) -> list[Recorded]:
+    def _known_late(self, known_at: int) -> list[Recorded]:
         """History that counts as known by an instant and was recorded only later, if it matters to who is who."""
         heads = self._heads()
         if len(heads) == 1:
@@ -188,11 +188,11 @@ class IdentityHistory:
         found: dict[tuple[str, str, str], _Change] = {}
         todo = [self._person]
         while todo:
-            for told in self._events_of(todo.pop()):
-                change = _Change(told, told.recorded_at)
+            for recorded in self._events_of(todo.pop()):
+                change = _Change(recorded, recorded.recorded_at)
                 # Both people tell of a split.
-                found.setdefault((told.event.type, told.cause, change.moved), change)
-                for id in (change.kept, change.moved):
+                found.setdefault((recorded.event.type, recorded.cause, change.moved), change)
+                for id in (change.survivor, change.moved):
                     if any(id in person.heads for person in self._people.values()):
                         continue
                     if (other := self._lookup.by_thread(id)) is not None:
@@ -247,7 +247,7 @@ def _do(parts: list[_Part], change: _Change, threads: set[str]) -> None:
 
 def _join(parts: list[_Part], change: _Change) -> set[str]:
     # A person's id is the id of the thread that founded it, and that one never leaves.
-    one, other = _with(parts, change.kept), _with(parts, change.moved)
+    one, other = _with(parts, change.survivor), _with(parts, change.moved)
     if one is None or other is None or one is other:
         return set()
     parts.remove(other)
@@ -264,7 +264,7 @@ def _unite(parts: list[_Part], threads: frozenset[str], id: str) -> None:
 
 
 def _take(parts: list[_Part], change: _Change, threads: set[str]) -> set[str]:
-    whole = _with(parts, change.kept)
+    whole = _with(parts, change.survivor)
     moved = set() if whole is None else whole.threads & threads
     if whole is not None and moved:
         whole.threads.difference_update(moved)

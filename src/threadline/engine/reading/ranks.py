@@ -42,8 +42,8 @@ class _Counts:
             if end not in self.ends:
                 self.ends[end] = {}
                 heapq.heappush(self.heap, end)
-            held = self.ends[end]
-            held[place.score] = held.get(place.score, 0) + count
+            cached = self.ends[end]
+            cached[place.score] = cached.get(place.score, 0) + count
             self.scores.add(place.score, count)
 
     def advance(self, now: int) -> None:

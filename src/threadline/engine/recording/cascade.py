@@ -44,7 +44,7 @@ class Stage(Protocol):
         """Each wish with the form of it that `grant` takes. Raises for what the policy may not wish for."""
         ...
 
-    def grant(self, person: Person, cause: Recorded, policy: str, prepared: Any) -> Recorded | None:
+    def apply_wish(self, person: Person, cause: Recorded, policy: str, prepared: Any) -> Recorded | None:
         """Carry a wish out; the event if it was for one that somebody may react to."""
         ...
 
@@ -94,7 +94,7 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
                     stage.cut(person, recorded, policy.name)
                     return
                 added += 1
-                emitted = stage.grant(person, recorded, policy.name, prepared)
+                emitted = stage.apply_wish(person, recorded, policy.name, prepared)
                 if emitted is not None:
                     queue.append(emitted)
 

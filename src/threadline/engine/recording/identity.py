@@ -80,26 +80,27 @@ def resolve(attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier
     """
     first = named[0]
     person = attempt.people.owner(first.thread)
-    aside: list[Put] = []
+    quarantined: list[Put] = []
     if person is None:
-        person = _first_contact(attempt, workspace, named, id, aside)
+        person = _first_contact(attempt, workspace, named, id, quarantined)
     for other in named[1:]:
         owner = attempt.people.owner(other.thread)
         if owner is person:
             continue
         if against := _against(attempt, person, other, owner):
-            aside += _set_aside(attempt, workspace, first, other, owner, against, id)
+            quarantined += _quarantine(attempt, workspace, first, other, owner, against, id)
         elif owner is None:
             link(attempt, person, other)
         else:
             person = join(attempt, person, owner, Grounds(id, "identifiers in one event"))
-    for put in aside:  # in the batch of the event, which when it is told again is a duplicate and sets nothing aside
+    # In the batch of the event: sent again, it is a duplicate and quarantines nothing.
+    for put in quarantined:
         attempt.changes.of(person, 1).writes[put.key] = put
     return person, first.thread
 
 
 def _first_contact(
-    attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str, aside: list[Put]
+    attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str, quarantined: list[Put]
 ) -> Person:
     first = named[0]
     for other in named[1:]:
@@ -110,7 +111,7 @@ def _first_contact(
         if not against:
             link(attempt, known, first)
             return known
-        aside += _set_aside(attempt, workspace, first, other, known, against, id)
+        quarantined += _quarantine(attempt, workspace, first, other, known, against, id)
     # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
     person = Person(first.thread, workspace, attempt.now, States(attempt.catalogue))
     attempt.people.add(person)
@@ -126,7 +127,7 @@ def link(attempt: Attempt, person: Person, named: ResolvedIdentifier) -> None:
     attempt.people.claim(named.thread, person)
 
 
-def _set_aside(
+def _quarantine(
     attempt: Attempt,
     workspace: str,
     one: ResolvedIdentifier,
@@ -182,8 +183,8 @@ def join(attempt: Attempt, one: Person, other: Person, grounds: Grounds) -> Pers
         "by": grounds.by, "merged_created_at": merged.created_at,
     }  # fmt: skip
     change.count_rows(attempt.catalogue)
-    told = _note(attempt, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
-    react(attempt, survivor, told)
+    merge = _note(attempt, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
+    react(attempt, survivor, merge)
     return survivor
 
 
@@ -250,10 +251,10 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
     change.count_rows(attempt.catalogue)
     # Each of the two threads tells of it, and each of the two people is looked at anew.
     name = f"split/{grounds.cause}/{new.id}"
-    told = _note(attempt, person, SPLIT, name, properties, grounds.cause)
-    told_apart = _note(attempt, new, SPLIT, f"{name}/new", properties, grounds.cause)
-    react(attempt, person, told)
-    react(attempt, new, told_apart)
+    own_event = _note(attempt, person, SPLIT, name, properties, grounds.cause)
+    new_event = _note(attempt, new, SPLIT, f"{name}/new", properties, grounds.cause)
+    react(attempt, person, own_event)
+    react(attempt, new, new_event)
     return new
 
 
@@ -267,17 +268,17 @@ def set_apart(one: Person, other: Person) -> None:
 
 def _divide_apart(attempt: Attempt, person: Person, new: Person) -> None:
     """From whom each of two is to stay apart who are being split: from one another, and those who say so of them."""
-    kept: dict[str, set[str]] = {person.id: set(), new.id: set()}
+    separate: dict[str, set[str]] = {person.id: set(), new.id: set()}
     for thread in person.never_merge:
         other = attempt.people.owner(thread)
         for part in (person, new):
             if other is None or part.heads.keys() & set(other.never_merge):
-                kept[part.id].add(thread)
-    person.never_merge, new.never_merge = sorted(kept[person.id]), sorted(kept[new.id])
+                separate[part.id].add(thread)
+    person.never_merge, new.never_merge = sorted(separate[person.id]), sorted(separate[new.id])
     set_apart(person, new)
 
 
-def link_told(attempt: Attempt, person: Person, named: ResolvedIdentifier, grounds: Grounds) -> None:
+def link_reviewed(attempt: Attempt, person: Person, named: ResolvedIdentifier, grounds: Grounds) -> None:
     """Let an identifier that was refused be the person's after all, and tell of it as of a merge: it can be undone."""
     link(attempt, person, named)
     person.never_merge = [thread for thread in person.never_merge if thread != named.thread]
@@ -285,8 +286,8 @@ def link_told(attempt: Attempt, person: Person, named: ResolvedIdentifier, groun
         "survivor": person.id, "merged": named.thread, "threads": [named.thread], "reason": grounds.reason,
         "by": grounds.by, "merged_created_at": attempt.now,
     }  # fmt: skip
-    told = _note(attempt, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
-    react(attempt, person, told)
+    link_event = _note(attempt, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
+    react(attempt, person, link_event)
 
 
 def _note(attempt: Attempt, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:

@@ -58,11 +58,11 @@ class IdentityAdministration:
 
         def work(attempt: Attempt) -> tuple[str, str]:
             reader = PersonReader(attempt.store, attempt.catalogue)
-            kept = attempt.people.person(reader.person(workspace, person).id)
-            threads = _chosen(reader, kept, identifiers)
-            id, _, began = _founded(reader, kept, threads)
-            new = identity.split(attempt, kept, threads, id, began, grounds)
-            return kept.id, new.id
+            remaining = attempt.people.person(reader.person(workspace, person).id)
+            threads = _chosen(reader, remaining, identifiers)
+            id, _, began = _founded(reader, remaining, threads)
+            new = identity.split(attempt, remaining, threads, id, began, grounds)
+            return remaining.id, new.id
 
         return self._recorder.change(work)
 
@@ -139,13 +139,13 @@ class IdentityAdministration:
         reader = self._reader
         whole = reader.person(workspace, person)
         threads = _chosen(reader, whole, identifiers)
-        kept = Person(whole.id, workspace, whole.created_at, States(reader.catalogue))
+        remaining = Person(whole.id, workspace, whole.created_at, States(reader.catalogue))
         new = Person(*_founded(reader, whole, threads), States(reader.catalogue))
         for thread, known in whole.identifiers.items():
-            (new if thread in threads else kept).add_thread(thread, known, whole.heads[thread])
-        for part in (kept, new):
+            (new if thread in threads else remaining).add_thread(thread, known, whole.heads[thread])
+        for part in (remaining, new):
             refold_person(reader.store, reader.catalogue, part)
-        return kept, new
+        return remaining, new
 
 
 def _two(attempt: Attempt, workspace: str, one: str, other: str) -> tuple[Person, Person]:
@@ -174,9 +174,9 @@ def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[
     names = IdentifierResolver(attempt.catalogue.rules)
     events = thread_events(attempt.store, person.heads)
     for recorded in sorted(events, key=lambda each: (each.recorded_at, each.thread, each.sequence)):
-        told = (names.of(person.workspace, each) for each in recorded.event.identifiers)
+        resolved = (names.of(person.workspace, each) for each in recorded.event.identifiers)
         named = sorted(
-            (each for each in told if each is not None and each.thread in leads), key=ResolvedIdentifier.rank
+            (each for each in resolved if each is not None and each.thread in leads), key=ResolvedIdentifier.rank
         )
         leaders = list(dict.fromkeys(leader(each.thread) for each in named))
         first = next((each for each in leaders if each in (survivor, merged)), leaders[0] if leaders else "")
@@ -228,7 +228,7 @@ def _join_reviewed(attempt: Attempt, workspace: str, entry: dict[str, Any], by: 
     for each, person in found[1:]:
         if person is None:
             # It was refused as a further identifier of somebody, so that it is nobody's yet.
-            identity.link_told(attempt, survivor, each, grounds)
+            identity.link_reviewed(attempt, survivor, each, grounds)
         elif person is not survivor:
             return identity.join(attempt, survivor, person, grounds)
     return survivor

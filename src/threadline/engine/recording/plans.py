@@ -74,7 +74,7 @@ class Plans:
         policies = tuple(
             policy
             for policy in self._catalogue.reactors(event_type)
-            if policy.shared is None or policy.shared.heeds(self.shared(workspace, policy.shared.name), event_type)
+            if policy.shared is None or policy.shared.handles(self.shared(workspace, policy.shared.name), event_type)
         )
         reads = tuple(self._reads(policy) if policy.goes_by_touch(event_type) else 0 for policy in policies)
         room = 2 * CASCADE_EVENTS_MAX if policies else 0
@@ -87,6 +87,6 @@ class Plans:
         """The value of a policy's `Shared`: one and the same for a whole attempt."""
         return self._shared[workspace][name]
 
-    def heeded(self, workspace: str, event_type: str) -> bool:
+    def handled(self, workspace: str, event_type: str) -> bool:
         """Whether a policy names events of this type."""
         return any(policy.names_types for policy in self.of(workspace, event_type).policies)

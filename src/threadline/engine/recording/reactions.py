@@ -97,7 +97,7 @@ class Reactions:
             timer_put(person.workspace, cause.thread, policy, wish)
         return wish
 
-    def grant(self, person: Person, cause: Recorded, policy: str, prepared: Prepared) -> Recorded | None:
+    def apply_wish(self, person: Person, cause: Recorded, policy: str, prepared: Prepared) -> Recorded | None:
         """Carry a wish into the person's change; the recorded event if it was for one."""
         if isinstance(prepared, ValidatedEvent):
             return self._attempt.append_own(person, cause.thread, prepared)
@@ -125,7 +125,7 @@ class Reactions:
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
         """Put in the thread that a cascade was cut at its limit, and by whom."""
         cut = emission.cut(policy, self._attempt.now)
-        self.grant(person, cause, policy, self._prepared(person, cause, policy, cut))
+        self.apply_wish(person, cause, policy, self._prepared(person, cause, policy, cut))
 
     def look(self, index: int) -> Look:
         """How a projection is looked at: whole."""
@@ -135,9 +135,9 @@ class Reactions:
         """The person's events: those in the store and those of this attempt."""
         return self._attempt.history(person)
 
-    def heeded(self, workspace: str, type: str) -> bool:
+    def handled(self, workspace: str, type: str) -> bool:
         """Whether a policy names events of this type."""
-        return self._attempt.plans.heeded(workspace, type)
+        return self._attempt.plans.handled(workspace, type)
 
     def shared(self, workspace: str, name: str) -> Any:
         """The value of a policy's `Shared`."""

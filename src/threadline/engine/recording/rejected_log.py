@@ -22,16 +22,16 @@ ENTRY_BYTES_MAX = 160_000
 TEXT_LENGTH_MAX = 32_768
 MESSAGE_MAX = 2_000
 
-_SAID = ("properties", "context", "sent_time", "object_ref", "schema_version", "object_id", "historical")
+_CONTENT = ("properties", "context", "sent_time", "object_ref", "schema_version", "object_id", "historical")
 
 
 def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
     """The rejected-log entry of an event: everything about it, so that it can be recorded after all."""
     payload, form = _payload(event)
     # What the producer said names the entry, as it names the event: a retry brings other times and marks with it.
-    said = [getattr(event, name) for name in ("type", "identifiers", *_SAID)]
+    content = [getattr(event, name) for name in ("type", "identifiers", *_CONTENT)]
     return RejectedEntry(
-        id=short_hash(event.workspace, event.source, event.key, error.code, _shown(said)),
+        id=short_hash(event.workspace, event.source, event.key, error.code, _shown(content)),
         workspace=event.workspace, source=writable(event.source), code=error.code, message=str(error)[:MESSAGE_MAX],
         received_at=event.received_at or now, payload=payload, form=form, key=writable(event.key[:KEY_LENGTH_MAX]),
     )  # fmt: skip

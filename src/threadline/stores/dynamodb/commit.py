@@ -119,13 +119,13 @@ def transaction(batch: Batch, place: Place, clause: Clause, known: Mapping[Key, 
     if sum(len(write.value) for write in batch.writes if isinstance(write, Put)) > _FRAMED_BYTES_MAX:
         room = 0
     for write in batch.writes:
-        told = None
+        written = None
         if isinstance(write, Put):
-            told = _shape(write, clause, known.get(write.key), room=len(frames) < room)
-            if told.framed:
+            written = _shape(write, clause, known.get(write.key), room=len(frames) < room)
+            if written.framed:
                 frames[write.key] = Frame(place.mark, (write.expected or 0) + 1, write.value)
                 steps.append(Step({"Put": {"TableName": clause.table, "Item": _frame_item(write, place)}}, "frame"))
-        steps.append(Step(_action(write, told, place, clause), "write", write=write))
+        steps.append(Step(_action(write, written, place, clause), "write", write=write))
     return Transaction(steps, f"{place.position}{place.number:x}.{attempt}", frames)
 
 
@@ -157,21 +157,21 @@ def page_of(found: Attributes) -> PageKey:
 
 
 def _put(clause: Clause, item: Attributes) -> Body:
-    return {"Put": {"TableName": clause.table, "Item": item, "ConditionExpression": _ABSENT, **_TELL}}
+    return {"Put": {"TableName": clause.table, "Item": item, "ConditionExpression": _ABSENT, **_RETURN_OLD}}
 
 
-_TELL = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+_RETURN_OLD = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def _action(write: Write, told: Shape | None, place: Place, clause: Clause) -> Body:
-    """A write of the port under its conditions; ``told`` is how its value is written."""
+def _action(write: Write, written: Shape | None, place: Place, clause: Clause) -> Body:
+    """A write of the port under its conditions; ``written`` is how its value is written."""
     conditions, values = _conditions(write.expected, clause.now)
     if clause.is_bare(write):
         conditions.append(_UNFRAMED)
-    if told is None:
+    if written is None:
         body = {"Key": item_key(write.key), **_expressed(clause, values, conditions)}
         return {"ConditionCheck" if isinstance(write, Check) else "Delete": body}
-    attributes = {**told.attributes, POSITION: place.mark}
+    attributes = {**written.attributes, POSITION: place.mark}
     lifetime = clause.lifetimes.get(write.key.table)
     if lifetime is not None:
         # Rounded up: nothing may go a moment too early.
@@ -179,11 +179,11 @@ def _action(write: Write, told: Shape | None, place: Place, clause: Clause) -> B
     if write.expected == 0:
         item = {**item_key(write.key), **attributes, VERSION: {"N": "1"}}
         return {"Put": {"Item": item, **_expressed(clause, values, conditions)}}
-    if told.framed:
+    if written.framed:
         attributes[FRAME] = place.mark
-    elif told.mark:
+    elif written.mark:
         conditions.append(f"#{FRAME} = :mark")
-        values[":mark"] = told.mark
+        values[":mark"] = written.mark
     if write.expected is None:
         # It counts up what nobody has read, so it refuses to follow upon itself. `is_own` knows that refusal.
         conditions.append(f"(attribute_not_exists(#{POSITION}) OR #{POSITION} <> :{POSITION})")
@@ -210,13 +210,13 @@ def _expressed(clause: Clause, values: Attributes, conditions: Sequence[str], up
     """What a request says in DynamoDB's expressions: with the values and the names in them, for it allows no others."""
     condition = " AND ".join(conditions)
     names = {name: name[1:] for name in re.findall(r"#\w+", condition + update)}
-    said = {
+    request = {
         "ConditionExpression": condition,
         "UpdateExpression": update,
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
-    return {"TableName": clause.table, **_TELL, **{name: each for name, each in said.items() if each}}
+    return {"TableName": clause.table, **_RETURN_OLD, **{name: each for name, each in request.items() if each}}
 
 
 def is_own(item: Attributes, place: Place) -> bool:

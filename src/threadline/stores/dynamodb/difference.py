@@ -57,8 +57,8 @@ def shape(key: Key, value: bytes, version: int, frame: Frame | None, *, room: bo
     return Shape({DIFFERENCE: {"B": difference(value, value)}}, framed=True) if room else Shape(whole)
 
 
-def _units(key: Key, held: Attributes) -> int:
-    size = _OVERHEAD_BYTES + len("".join(key).encode()) + sum(len(each["B"]) for each in held.values())
+def _units(key: Key, stored: Attributes) -> int:
+    size = _OVERHEAD_BYTES + len("".join(key).encode()) + sum(len(each["B"]) for each in stored.values())
     return -(-size // KIB)
 
 

@@ -104,10 +104,10 @@ class Frames:
 
     def _dissolve(self, key: Key, item: Attributes, value: bytes) -> None:
         table = self._client.address.table
-        kept = {name: each for name, each in item.items() if name not in (PLAIN, DEFLATED, DIFFERENCE, FRAME)}
+        attributes = {name: each for name, each in item.items() if name not in (PLAIN, DEFLATED, DIFFERENCE, FRAME)}
         put = {
             "TableName": table,
-            "Item": {**kept, **packed(value)},
+            "Item": {**attributes, **packed(value)},
             # No two writes leave the same position, so it is still the same value.
             "ConditionExpression": "#p = :p AND #f = :f",
             "ExpressionAttributeNames": {"#p": POSITION, "#f": FRAME},

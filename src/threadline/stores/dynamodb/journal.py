@@ -67,8 +67,8 @@ class Register(NamedTuple):
         return min(map(_floor, self.words.values()), default=END)
 
 
-def _floor(word: str) -> str:
-    return word.lstrip(_EXPELLED).partition(".")[0]
+def _floor(mark_text: str) -> str:
+    return mark_text.lstrip(_EXPELLED).partition(".")[0]
 
 
 class Journal:
@@ -216,13 +216,13 @@ class Journal:
                 self._idle_beats = self._idle_beats + 1 if idle else 0
                 leaving = idle and self._idle_beats > IDLE_BEATS
                 self._beats += 1
-                word = f"{min(self._open, default='') or self._tick()}.{self._beats}"
+                mark_text = f"{min(self._open, default='') or self._tick()}.{self._beats}"
                 self._registered = not leaving
             try:
                 if leaving:
                     self._update("REMOVE #w", mark, {})
                 else:
-                    values = {":f": {"S": word}, ":x": {"S": _EXPELLED}}
+                    values = {":f": {"S": mark_text}, ":x": {"S": _EXPELLED}}
                     condition = "attribute_exists(#w) AND NOT begins_with(#w, :x)"
                     self._update("SET #w = :f", mark, values, condition=condition)
             except Refused:
@@ -259,7 +259,7 @@ class Journal:
         if own and not found.words.get(mark, _EXPELLED).startswith(_EXPELLED):
             # The floor in the register may be half a second old; nobody but us knows better.
             found.words[mark] = max(own, _floor(found.words[mark]))
-        for writer in self._silent_among({writer: word for writer, word in found.words.items() if writer != mark}):
+        for writer in self._silent_among({writer: text for writer, text in found.words.items() if writer != mark}):
             if self._expel(writer, found.words[writer]):
                 del found.words[writer]
         return found
@@ -269,13 +269,13 @@ class Journal:
         with self._silent_lock:
             seen = self._silent
             self._silent = {
-                writer: seen[writer] if seen.get(writer, ("", 0.0))[0] == word else (word, now)
-                for writer, word in words.items()
+                writer: seen[writer] if seen.get(writer, ("", 0.0))[0] == mark_text else (mark_text, now)
+                for writer, mark_text in words.items()
             }
             return [
                 writer
-                for writer, (word, since) in self._silent.items()
-                if word.startswith(_EXPELLED) or now - since > self._expiry_seconds
+                for writer, (mark_text, since) in self._silent.items()
+                if mark_text.startswith(_EXPELLED) or now - since > self._expiry_seconds
             ]
 
     def entries(self, after: str, stop: str, limit: int) -> Iterator[tuple[str, list[list[PageKey]]]]:
@@ -302,15 +302,15 @@ class Journal:
 
     # --- expelling --------------------------------------------------------------------------
 
-    def _expel(self, writer: str, word: str) -> bool:
+    def _expel(self, writer: str, mark_text: str) -> bool:
         """Close what a silent writer has left open. Whoever else does the same at the same time does no harm."""
-        marked = word if word.startswith(_EXPELLED) else _EXPELLED + word
+        marked = mark_text if mark_text.startswith(_EXPELLED) else _EXPELLED + mark_text
         try:
-            values = {":x": {"S": marked}, ":f": {"S": word}}
+            values = {":x": {"S": marked}, ":f": {"S": mark_text}}
             self._update("SET #w = :x", writer, values, condition="#w = :f")
         except Refused:
             return False  # it has spoken after all, or somebody else is faster
-        for position, batches in self._part(journal_pk(writer), _floor(word)[:16], END, 100):
+        for position, batches in self._part(journal_pk(writer), _floor(mark_text)[:16], END, 100):
             if position.endswith(writer):
                 self._close_pages(batches)
         self._update("REMOVE #w", writer, {})

@@ -196,14 +196,14 @@ class DynamoStore:
     def _round(self, batches: Sequence[Batch], known: Outcomes) -> Outcomes:
         """One entry of the journal and what it announces; what is not answered is to be told anew."""
         todo = [number for number in range(len(batches)) if number not in known]
-        told = [number for number in todo if batches[number].events]
-        if not told:
+        recording = [number for number in todo if batches[number].events]
+        if not recording:
             return self._chains(batches, known, {}, self._journal.tick())
         position = self._journal.begin()
-        places = {number: layout.Place(position, index) for index, number in enumerate(told)}
+        places = {number: layout.Place(position, index) for index, number in enumerate(recording)}
         answered = False
         try:
-            pages = [writing.batch_pages(batches[number], places[number]) for number in told]
+            pages = [writing.batch_pages(batches[number], places[number]) for number in recording]
             outcomes: Outcomes = {}
             if self._journal.enter(position, pages):
                 outcomes = self._chains(batches, known, places, position)
@@ -260,7 +260,7 @@ class DynamoStore:
             if not made.steps:
                 return None
             try:
-                return self._tell(made, place, clause)
+                return self._transact(made, place, clause)
             except writing.Framed as framed:
                 for write in framed.writes:
                     self._frames.learn(write.key, None)
@@ -268,7 +268,7 @@ class DynamoStore:
                         self._frames.dissolve(write.key)
         raise Unavailable("other writers keep changing the same items; try again")
 
-    def _tell(self, made: writing.Transaction, place: layout.Place, clause: writing.Clause) -> Refusal | None:
+    def _transact(self, made: writing.Transaction, place: layout.Place, clause: writing.Clause) -> Refusal | None:
         request = {
             "TransactItems": [step.action for step in made.steps],
             "ClientRequestToken": made.token,

@@ -50,7 +50,7 @@ SUM = ".sha256"
 CACHE_BYTES = 4_000_000
 _LOGS = ("-wal", "-shm", "-journal")
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """How much is done of how much."""
 
 
@@ -59,11 +59,11 @@ class Copied(NamedTuple):
 
     events: int
     file_bytes: int
-    aside: Path | None = None
+    replaced: Path | None = None
     """Where the store is now in whose place it was put."""
 
 
-def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float = 5.0) -> Copied:
+def back_up(store: Path, backup: Path, progress: OnProgress, busy_timeout_seconds: float = 5.0) -> Copied:
     """Copy a store as it is at this instant into the file ``backup``, beside whoever writes to it.
 
     The copy is checked, synced, and has its name only when it is whole. Its SHA-256 stands beside it in
@@ -77,7 +77,7 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
     partial = _beside(backup, ".partial")
     with _claimed(partial, store):
         try:
-            _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
+            _copy(store, partial, progress, int(busy_timeout_seconds * 1_000))
             copied = _checked(partial, backup)
             _sync(partial)
             _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
@@ -117,7 +117,7 @@ def _claimed(partial: Path, like: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
+def _copy(store: Path, partial: Path, progress: OnProgress, busy_timeout_ms: int) -> None:
     with translated(store):
         source = connect(store, Access.READ, CACHE_BYTES, busy_timeout_ms)
         try:
@@ -125,22 +125,22 @@ def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
             with source:
                 # The first read of a transaction decides what it sees; all pages are of that one instant.
                 asking(source)("SELECT position FROM indexed", ())
-                _copy_into(partial, source, told, busy_timeout_ms)
+                _copy_into(partial, source, progress, busy_timeout_ms)
         finally:
             source.close()
 
 
-def _copy_into(partial: Path, source: Connection, told: Told, busy_timeout_ms: int) -> None:
+def _copy_into(partial: Path, source: Connection, progress: OnProgress, busy_timeout_ms: int) -> None:
     # Pages are copied as they are: what can go wrong from here on is that they cannot be written.
     with translated(partial):
         target = connect(partial, Access.CREATE, CACHE_BYTES, busy_timeout_ms)
         try:
-            copy_database(source, target, PAGES_PER_STEP, told)
+            copy_database(source, target, PAGES_PER_STEP, progress)
         finally:
             target.close()
 
 
-def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> Copied:
+def restore(backup: Path, store: Path, progress: OnProgress, *, replace: bool = False) -> Copied:
     """Put a backup in the place of ``store``.
 
     Nothing happens to what is there before the copy has been found whole. Raises `StoreBusy` if the store is in use,
@@ -162,12 +162,12 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
         _remove(fresh)  # what is left of one that was killed would be taken for the log of this one
         try:
             with _written(fresh):
-                _copy_file(backup, fresh, told)
-            if (told_sum := _beside(backup, SUM)).exists() and _digest(fresh) != told_sum.read_text()[:64]:
-                raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {told_sum.name}")
+                _copy_file(backup, fresh, progress)
+            if (sum_file := _beside(backup, SUM)).exists() and _digest(fresh) != sum_file.read_text()[:64]:
+                raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {sum_file.name}")
             copied = _checked(fresh, backup)
             _sync(fresh)
-            copied = copied._replace(aside=_exchange(fresh, store))
+            copied = copied._replace(replaced=_exchange(fresh, store))
         finally:
             _remove(fresh)
         sync_folder(store.absolute().parent)
@@ -176,14 +176,14 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
     return copied
 
 
-def _copy_file(source: Path, target: Path, told: Told) -> None:
+def _copy_file(source: Path, target: Path, progress: OnProgress) -> None:
     size, done = file_bytes(source), 0
     made = open_like(source, target, os.O_EXCL)
     with source.open("rb") as reading, os.fdopen(made, "wb") as writing:
         while chunk := reading.read(CHUNK_BYTES):
             writing.write(chunk)
             done += len(chunk)
-            told(done, size)
+            progress(done, size)
 
 
 @contextmanager
@@ -232,14 +232,14 @@ def _exchange(fresh: Path, store: Path) -> Path | None:
     log, number = _beside(store, "-wal"), 1
     if store.exists():
         _fold(store)
-    while (aside := _beside(store, f".replaced-{number}")).exists() or (
-        _beside(aside, "-wal").exists() and log.exists()
+    while (replaced := _beside(store, f".replaced-{number}")).exists() or (
+        _beside(replaced, "-wal").exists() and log.exists()
     ):
         number += 1
     # It could not be folded in, or its store was taken away without it: it would be taken for that of the store that
     # comes. If we die after this, the next attempt sets the store aside under the same name.
     if log.exists():
-        log.rename(_beside(aside, "-wal"))
+        log.rename(_beside(replaced, "-wal"))
     _beside(store, "-shm").unlink(missing_ok=True)
     if not store.exists():
         fresh.rename(store)
@@ -249,11 +249,11 @@ def _exchange(fresh: Path, store: Path) -> Path | None:
     with suppress(PermissionError):
         os.chown(fresh, found.st_uid, found.st_gid)
     try:
-        os.link(store, aside)
+        os.link(store, replaced)
     except OSError:
-        store.rename(aside)  # this disk has no links
+        store.rename(replaced)  # this disk has no links
     fresh.rename(store)
-    return aside
+    return replaced
 
 
 def _fold(store: Path) -> None:

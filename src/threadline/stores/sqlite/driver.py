@@ -57,7 +57,7 @@ def checkpoint(db: Connection, how: Literal["passive", "restart", "truncate"]) -
     db.wal_checkpoint(mode=_CHECKPOINTS[how])
 
 
-def copy_database(source: Connection, target: Connection, pages: int, told: Callable[[int, int], None]) -> None:
+def copy_database(source: Connection, target: Connection, pages: int, progress: Callable[[int, int], None]) -> None:
     """Copy the whole database, so many pages at a time; ``told`` how many of how many pages are there.
 
     The source must be in a transaction: else a commit of another process begins the copy anew each time.
@@ -65,7 +65,7 @@ def copy_database(source: Connection, target: Connection, pages: int, told: Call
     with target.backup("main", source, "main") as copying:
         while not copying.done:
             copying.step(pages)
-            told(copying.page_count - copying.remaining, copying.page_count)
+            progress(copying.page_count - copying.remaining, copying.page_count)
 
 
 def watch_wal(db: Connection, note: Callable[[int], None]) -> None:

@@ -115,8 +115,8 @@ class EventLog:
         start, stop = _bounds(span)
         chosen: list[int] = []
         for thread, known in places.items():
-            held = view.places(thread, start, stop, types=types, limit=span.limit, reverse=span.reverse)
-            known.update((at, sequence, position) for at, sequence, _, position in held)
+            newest = view.places(thread, start, stop, types=types, limit=span.limit, reverse=span.reverse)
+            known.update((at, sequence, position) for at, sequence, _, position in newest)
             chosen += [position for _, _, position in sorted(known, reverse=span.reverse)[: span.limit]]
         missing = _read(ask, [position for position in chosen if position not in by_position])
         by_position.update((row[7], row) for row in missing)
