@@ -14,7 +14,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
-from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
@@ -33,6 +33,7 @@ from threadline.settings import (
     without_secret,
 )
 from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
+from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python import Threadline
 from threadline.surfaces.rereading import readers
 
@@ -110,9 +111,7 @@ def catalogue(files: Sequence[Path] = ()) -> Catalogue:
     definitions = Definitions.load(files)
     definitions.section(SETTINGS_SECTION.name)  # read before, by `load`
     identity = rules(definitions)
-    found = discover(definitions=definitions)
-    definitions.refuse_unknown()
-    return Catalogue([*found, SETTINGS_SECTION], identity, definitions)
+    return Catalogue.declared(definitions, identity, SETTINGS_SECTION)
 
 
 def _catalogue(settings: Settings) -> Catalogue:
@@ -134,6 +133,7 @@ def composition() -> Composition:
         operations,
         _back_up,
         _restore,
+        _writer,
         open_limits,
         migrate,
     )
@@ -164,6 +164,12 @@ def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bo
     return restore(backup, _embedded(settings), progress, replace=replace)
 
 
+def _writer(settings: Settings) -> str:
+    from threadline.stores.sqlite.file import writer_of
+
+    return writer_of(_embedded(settings))
+
+
 def _embedded(settings: Settings) -> Path:
     if settings.store == MEMORY or "://" in settings.store:
         raise InvalidSetting(
@@ -178,7 +184,7 @@ def _settings(store: StorePath | None, settings: Settings | None, definitions: S
         "store": None if store is None else os.fspath(store),
         "definitions": None if definitions is None else os.fspath(definitions),
     }
-    return load(given, onto=settings) if settings is not None else load(given)
+    return load(given, onto=settings) if settings is not None else settings_in_force(given, _catalogue)
 
 
 def _open_store(settings: Settings, readonly: bool) -> Store:

@@ -40,7 +40,10 @@ def rows(title: str) -> list[list[str]]:
 
 HEAD, *BODY = rows("The table")
 MATRIX: list[Case] = [
-    (value, row[0], row[1], cell) for row in BODY for value, cell in zip(HEAD[2:], row[2:], strict=True)
+    (value, row[0], row[1], cell)
+    for row in BODY
+    for values, cell in zip(HEAD[2:], row[2:], strict=True)
+    for value in values.split(" / ")
 ]
 WORKED: list[Case] = [(row[0], row[1], row[2], row[3]) for row in rows("Edge cases")[1:]]
 

@@ -199,7 +199,11 @@ def test_one_event_per_campaign_and_none_after_engagement(script: list[tuple[str
     thread = Thread()
     for kind, campaign, day, pause in script:
         thread.wait(thread.now + pause * DAY)
-        known_engaged = {name for _, name, _, engaged_at, _ in thread.state if engaged_at is not None}
+        known_engaged = {
+            name
+            for _, name, delivered_at, engaged_at, _ in thread.state
+            if engaged_at is not None and (delivered_at is None or engaged_at <= delivered_at + 7 * DAY)
+        }
         before = len(thread.ignored)
         thread.add(kind, {"campaign_id": campaign}, T0 + day * DAY - 20 * DAY)
         assert not {each.key for each in thread.ignored[before:]} & known_engaged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.engine.recording.recorder import Recorder
-from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
+from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.store import Batch, Delete, scan_pages
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
@@ -55,13 +56,13 @@ def test_each_event_has_its_own_outcome() -> None:
         (purchase("2", context={"deep": [-(2**63) - 1]}), "number_out_of_range", r"events\[1\]"),
     ],
 )
-def test_a_request_that_is_ill_formed_records_nothing(broken: dict[str, Any], code: str, place: str) -> None:
+def test_an_event_that_is_ill_formed_is_rejected_and_its_neighbour_recorded(
+    broken: dict[str, Any], code: str, place: str
+) -> None:
     asked = Asked()
-    with pytest.raises(EventRejected, match=place) as refusal:
-        asked.ask("record", events=[purchase("1"), broken])
-    assert (refusal.value.code, refusal.value.status) == (code, 400)
-    with pytest.raises(NotFound):
-        asked.ask("person", id="user_id:ada")
+    good, bad = asked.ask("record", events=[purchase("1"), broken])["receipts"]
+    assert (good["status"], bad["status"], bad["code"]) == ("accepted", "rejected", code)
+    assert re.search(place, bad["message"])
 
 
 def test_a_retry_without_a_time_of_its_own_is_a_duplicate() -> None:

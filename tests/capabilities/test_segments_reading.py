@@ -45,6 +45,18 @@ def test_why_and_why_not() -> None:
     assert [s.get("note", "") for s in why["steps"]] == ["missing", "skipped", "skipped"]
 
 
+def test_a_purchase_without_currency_is_the_reason_for_leaving_a_segment() -> None:
+    asked = Asked(definitions=SPENDERS)
+    bought(asked, "ada", 81)
+    asked.tell("purchase_completed", user_id="ada", properties={"total": 10})
+    why = asked.ask("segment", id="user_id:ada", segment="spenders")
+    (step,) = why["steps"]
+    reason = "2 currencies: EUR and none; no rates"
+    assert (why["member"], step["note"], step["reason"]) == (False, "missing", reason)
+    feature = asked.ask("features", id="user_id:ada", names="monetary_total")["features"]["monetary_total"]
+    assert (feature["value"], feature["status"], feature["reason"]) == (None, "PRESENT", reason)
+
+
 def test_members_are_paged_over_all_shards_and_stay_in_their_workspace() -> None:
     asked = Asked(definitions=SPENDERS)
     for number in range(60):

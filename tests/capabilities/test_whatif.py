@@ -23,6 +23,10 @@ def rule(above: float, *actions: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
+def big(above: float, **more: Any) -> dict[str, Any]:
+    return {"conditions": {"field": "event.properties.total", "greater_than": above}, **more}
+
+
 BASE = yaml({
     "rules": {"good": rule(80, version=1)},
     "rule_sets": {"buys": {"events": ["purchase_completed"], "rules": ["good"]}},
@@ -351,3 +355,28 @@ def test_who_asks_the_same_while_it_runs_waits_for_it_and_has_it_kept(
     second = shop.ask("what_if", **asked, save=True, wait=True, note="for both")
     assert (second["id"], second["state"], second["saved"]) == (first["id"], "done", True)
     assert [(each["id"], each["note"]) for each in shop.ask("what_ifs")["saved"]] == [(first["id"], "for both")]
+
+
+@pytest.mark.parametrize("historical", ["all", "by_set"])
+def test_historical_events_are_counted_or_left_out_and_the_answer_says_how_many(historical: str) -> None:
+    two = {"events": ["paid"], "rules": ["always"]}
+    definitions = {
+        "rules": {"always": {"conditions": {"field": "event.type", "exists": True}}, "big": big(80, version=1)},
+        "rule_sets": {"no_history": {"events": ["paid"], "rules": ["big"]}, "history": {**two, "historical": True}},
+    }
+    tried = Tried(yaml(definitions))
+    for number in range(6):
+        past = {"historical": True, "at": tried.now - DAY} if number < 4 else {}
+        tried.tell("paid", user_id="ada", properties={"total": 75}, **past)
+    answer = tried.what_if(rule="big", content=big(70), historical=historical)
+    counted = historical == "all"
+    assert (answer["historical"], answer["historical_events"]) == (historical, 4)
+    assert (answer["decisions"], answer["changed"], answer["same"]) == ((12, 6, 6) if counted else (8, 2, 6))
+    assert {each["rule"]: each["asked"] for each in answer["rules"]} == {"always": 6, "big": 6 if counted else 2}
+    assert answer["asked_of"] == {"paid": 6}
+    live = tried.what_if(rule="big", version=1, baseline="recorded")
+    assert (live["historical"], live["changed"], live["decisions"]) == ("by_set", 0, 8)
+
+
+def test_where_every_set_hears_history_nothing_is_said_of_it(shop: Tried) -> None:
+    assert shop.what_if(rule="good", content=rule(70))["historical_events"] == 0

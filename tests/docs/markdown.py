@@ -14,7 +14,7 @@ _FENCE = re.compile(
 _NOT_RUN = re.compile(r"<!-- not run: (?P<why>[^\n]+) -->\s*\Z")
 _LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
-_NAMED_PATH = re.compile(r"`((?:src|tests|bench|docs|requirements|\.ci)/[\w./-]+)`")
+_NAMED_PATH = re.compile(r"`((?:src|tests|bench|deploy|docs|requirements|\.ci)/[\w./-]+)`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,9 @@ class Session:
             json.loads(code)
         elif snippet.language == "yaml":
             yaml.safe_load(code)
+            # The reader saves what names its file in its first line.
+            if file := re.match(r"# ([\w-]+\.yaml)\n", code):
+                (self.folder / file[1]).write_text(code)
 
     def close(self) -> None:
         """End the servers that the page started, and no other process."""

@@ -12,6 +12,8 @@ import yaml
 
 from tests.docs.markdown import ROOT, Snippet, broken_links, named_paths, pages, snippets
 from tests.docs.session import Session
+from threadline.capabilities.definitions import Definitions
+from threadline.engine.folding.catalogue import discover
 from threadline.kernel import errors
 
 LANGUAGES = {"python", "console", "yaml", "json", "sh", "text", "html", "javascript", "sql", "http"}
@@ -45,15 +47,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @each_page
 def test_paths_named_in_prose_exist(page: Path) -> None:
-    # Decisions and the changelog tell of their own day and are never edited.
+    # Decisions and the changelog speak of their own day.
     if page.parent.name == "decisions" or page.name == "CHANGELOG.md":
         return
     assert [path for path in named_paths(page.read_text()) if not (ROOT / path).exists()] == []
 
 
-def test_the_map_of_the_architecture_names_what_is_there() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    section = page.partition("## Where to look")[2].partition("## ")[0]
+def test_the_map_names_what_is_there() -> None:
+    page = (ROOT / "docs" / "where.md").read_text()
+    section = page.partition("## The map")[2].partition("## ")[0]
     named = re.findall(r"`([\w/]+/(?:\w+\.py)?)`", section)
     assert len(named) > 30
     assert [
@@ -67,12 +69,16 @@ def test_every_page_is_in_the_contents() -> None:
     assert {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")} == listed
 
 
-def test_decisions_have_their_four_parts() -> None:
+def test_decisions_have_four_parts_or_name_the_one_that_supersedes_them() -> None:
     decisions = sorted(ROOT.glob("docs/decisions/*.md"))
     assert [int(page.name[:4]) for page in decisions] == list(range(1, len(decisions) + 1))
     for page in decisions:
-        parts = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
-        assert parts == ["Context", "Decision", "Consequences", "When to revisit"], page.name
+        text = page.read_text()
+        parts = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        if successor := re.search(r"^Superseded by \[[^\]]+\]\((\d{4})-", text, re.MULTILINE):
+            assert not parts and successor[1] > page.name[:4], page.name
+        else:
+            assert parts == ["Context", "Decision", "Consequences", "When to revisit"], page.name
 
 
 def test_commands_of_the_docs_are_targets_of_the_makefile() -> None:
@@ -84,23 +90,38 @@ def test_commands_of_the_docs_are_targets_of_the_makefile() -> None:
         assert set(named) <= targets, page.name
 
 
-@pytest.mark.parametrize("page", ["how-to-add-a-projection.md", "how-to-add-a-policy.md", "how-to-add-a-capability.md"])
-def test_file_to_be_saved_from_a_page_is_in_the_style_of_the_house(page: str, tmp_path: Path) -> None:
-    # It is to be saved as a file here, where `make lint` and the tests of the house would meet it.
-    code = next(each.code for each in snippets((ROOT / "docs" / page).read_text()))
-    assert re.match(r'"""[^\n]+\."""\n', code), "it opens with its sign"
-    # Beside the configuration of both, so that it is held to the same rules as what ships.
-    config = f"--config={ROOT / 'pyproject.toml'}"
-    name = str(ROOT / "src/threadline/capabilities/people/chats.py")
-    file = tmp_path / "chats.py"
-    file.write_text(code)
+CAPABILITY = (ROOT / "docs" / "how-to-add-a-capability.md").read_text()
+FILES = dict(re.findall(r"`(\w+)\.py`:\n\n```python\n(.*?)```", CAPABILITY, re.DOTALL))
+"""What the page has its readers save, by the name of the file."""
+
+
+def test_files_of_the_page_are_a_capability_in_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(FILES) == {"projection", "policy", "sender", "operations", "screen"}
+    folder = tmp_path / "chats_of_the_page"
+    folder.mkdir()
+    for name, code in {"__init__": "", **FILES}.items():
+        (folder / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = {type(value).__name__ for value in discover(folder.name, definitions=Definitions())}
+    assert names == {"Projection", "Section", "Policy", "SenderFactory", "Operation", "PublicRoute"}
+
+
+def test_files_to_be_saved_from_a_page_are_in_the_style_of_the_house(tmp_path: Path) -> None:
+    # They are to be saved here, where `make lint` and the tests of the house would meet them.
+    (tmp_path / "__init__.py").touch()
+    files = [tmp_path / f"{name}_of_the_page.py" for name in FILES]
+    for file, code in zip(files, FILES.values(), strict=True):
+        assert re.match(r'"""[^\n]+\."""\n', code), f"{file.name}: it opens with its sign"
+        file.write_text(code)
+    # With the configuration of both, so that they are held to the same rules as what ships.
+    config = ROOT / "pyproject.toml"
     for command in (
-        ["ruff", "check", config, "--stdin-filename", name, "-"],
-        ["ruff", "format", "--check", config, "--stdin-filename", name, "-"],
-        ["mypy", f"--config-file={ROOT / 'pyproject.toml'}", "--strict", f"--cache-dir={tmp_path}", str(file)],
+        ["ruff", "check", f"--config={config}"],
+        ["ruff", "format", "--check", f"--config={config}"],
+        ["mypy", f"--config-file={config}", "--strict", f"--cache-dir={tmp_path}"],
     ):
         done = subprocess.run(
-            [sys.executable, "-m", *command], input=code, capture_output=True, text=True, cwd=ROOT, check=False
+            [sys.executable, "-m", *command, *map(str, files)], capture_output=True, text=True, cwd=ROOT, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -148,6 +169,8 @@ def test_a_page_is_one_session(tmp_path: Path) -> None:
     session.run(snippet("python", ">>> total + 1\n4\n>>> other = 5\n"))
     session.run(snippet("python", "assert other == 5\n"))
     session.run(snippet("console", "$ echo kept > file\n$ cat file\nk...t\n"))
+    session.run(snippet("yaml", "# threadline.yaml\na: 1\n"))
+    session.run(snippet("console", "$ tail -1 threadline.yaml\na: 1\n"))
     with pytest.raises(AssertionError, match="wanted"):
         session.run(snippet("console", "$ cat file\nlost\n"))
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from threadline.kernel.canonical import canonical_json, digest64, format_number, read_canonical
+from threadline.kernel.canonical import canonical_json, digest64, format_number, read_canonical, standard_json
 from threadline.kernel.errors import InvalidValue
 
 VECTORS = Path(__file__).parents[1] / "data" / "jcs" / "testdata"
@@ -67,6 +67,19 @@ def test_numbers_of_appendix_b(bits: str, written: str) -> None:
     (number,) = struct.unpack(">d", bytes.fromhex(bits))
     assert format_number(number) == written
     assert canonical_json([number]) == f"[{written}]".encode()
+
+
+@given(values)
+@example([2**53 + 1, {"a": (-(2**53) - 1, 10**16)}])
+@example(10**400)
+def test_standard_json_is_what_a_reader_that_knows_only_doubles_writes_again(value: Any) -> None:
+    data = standard_json(value)
+    assert canonical_json(json.loads(data, parse_int=float)) == data
+
+
+@given(st.lists(st.integers(-(2**63), 2**64 - 1) | st.floats(-1e22, 1e22)))
+def test_standard_json_is_the_same_of_what_a_store_gives_back(numbers: list[float]) -> None:
+    assert standard_json(read_canonical(canonical_json(numbers))) == standard_json(numbers)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -77,20 +77,19 @@ def test_what_is_folded_now_is_what_the_log_will_say(tl: Threadline, clock: Cloc
 
 
 def test_what_names_a_source_is_folded_as_the_log_will_say_it_too(tl: Threadline, clock: Clock) -> None:
-    nan = float("nan")
     said = {"type": "agent_insight", "identifiers": {"user_id": "42"}}
-    fact = {"type": "fact", "key": "size", "value": {"now": nan, "by": {7: "EU"}}}
+    fact = {"type": "fact", "key": "size", "value": {"now": Decimal("1.10"), "by": {7: "EU"}}}
     told = [{**said, "key": source, "source": source, "properties": fact} for source in ("ann", "bob")]
     assert [each["status"] for each in tl.record(told) + tl.record(told)] == ["accepted"] * 2 + ["duplicate"] * 2
-    traits = {"score": nan, "born": datetime(2026, 2, 1, tzinfo=UTC)}
+    traits = {"score": Decimal("1.10"), "born": datetime(2026, 2, 1, tzinfo=UTC)}
     who = (Identifier("user_id", "42"),)
     made = Event(type="identify", identifiers=who, occurred_at=NOW, key="i", source="crm", source_type="external",
                  properties=traits)  # fmt: skip
     tl.record([made])
     clock.now += 1
     (found,) = tl.memory("user_id:42")["facts"]
-    assert (found["value"], found["confidence"]) == ({"now": None, "by": {"7": "EU"}}, 0.75)
-    assert tl.person("user_id:42")["traits"] == {"born": "2026-02-01T00:00:00Z"}
+    assert (found["value"], found["confidence"]) == ({"now": "1.10", "by": {"7": "EU"}}, 0.75)
+    assert tl.person("user_id:42")["traits"] == {"score": "1.10", "born": "2026-02-01T00:00:00Z"}
     assert refold_everybody(tl.engine.store, tl.engine.catalogue, write=False).differing == ()
 
 
@@ -116,8 +115,9 @@ def test_without_a_time_it_happened_now(tl: Threadline) -> None:
 
 
 def test_a_time_without_a_zone_is_refused(tl: Threadline) -> None:
-    with pytest.raises(InvalidValue, match="time zone"):
-        tl.track("42", "click", occurred_at=datetime(2026, 2, 1))  # noqa: DTZ001 — the point of the test
+    receipt = tl.track("42", "click", occurred_at=datetime(2026, 2, 1))  # noqa: DTZ001 — the point of the test
+    assert (receipt["status"], receipt["code"]) == ("rejected", "invalid_time")
+    assert "time zone" in receipt["message"]
 
 
 def test_operations_take_datetimes(tl: Threadline) -> None:
@@ -147,12 +147,6 @@ def test_mistakes_are_told_by_name(tl: Threadline) -> None:
         tl.person("user_id:42", 3)
     with pytest.raises(NotFound):
         tl.person("user_id:nobody")
-    good = {"type": "x", "identifiers": {"user_id": "1"}}
-    for wrong in ({"type": "x", "identifers": {}}, {"type": 3, "identifiers": {}}, {**good, "occurred_at": "noon"}):
-        with pytest.raises(InvalidValue):
-            tl.record([good, wrong])
-    with pytest.raises(NotFound):
-        tl.person("user_id:1")
 
 
 def test_one_process_writes_and_others_read(tmp_path: Path) -> None:
@@ -193,9 +187,9 @@ def test_every_error_that_a_caller_can_meet_is_a_public_name() -> None:
     assert set(kinds) <= set(threadline.__all__)
 
 
-@pytest.mark.parametrize("events", [{"type": "x", "identifiers": {"user_id": "1"}}, "x", b"x", [None], ["x"], [3]])
+@pytest.mark.parametrize("events", [{"type": "x", "identifiers": {"user_id": "1"}}, "x", b"x"])
 def test_what_is_no_list_of_events_is_refused(tl: Threadline, events: Any) -> None:
-    with pytest.raises(InvalidValue, match=r"^events(\[0\])?: expected"):
+    with pytest.raises(InvalidValue, match=r"^events: expected"):
         tl.record(events)
 
 

@@ -84,7 +84,7 @@ def test_a_wrong_setting_is_named_with_what_to_do(environment: dict[str, str], m
             r"threadline\.yaml:3: 'port' is already set at .*threadline\.yaml:2; keep one",
         ),
         ("settings: {port: 1}\nsettings: {host: a}", r"yaml:2: 'settings' is already set at .*threadline\.yaml:1"),
-        ("settings: {store: x}", "set them in the environment"),
+        ("settings: {store: x}", "set it in the environment"),
     ],
 )
 def test_a_wrong_file_is_named_with_what_to_do(text: str, message: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.kernel.errors import MalformedBody
+from threadline.kernel.errors import LimitExceeded, MalformedBody
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import BATCH_EVENTS_MAX, CLOUDEVENT_BYTES_MAX
 from threadline.kernel.time import DAY, format_time, parse_time
@@ -328,14 +328,10 @@ def test_the_content_type_is_read_as_media_types_are(content_type: str) -> None:
     assert isinstance(send(ce(), content_type).results[0], Event)
 
 
-def test_what_a_batch_holds_beyond_the_limit_is_rejected_one_by_one() -> None:
-    results = send([ce(id=str(n)) for n in range(BATCH_EVENTS_MAX + 2)], BATCH).results
-    assert all(isinstance(result, Event) for result in results[:BATCH_EVENTS_MAX])
-    overflow = [result for result in results[BATCH_EVENTS_MAX:] if isinstance(result, Rejection)]
-    assert [(result.code, result.key) for result in overflow] == [
-        ("batch_overflow", "/shop 2500"),
-        ("batch_overflow", "/shop 2501"),
-    ]
+def test_a_batch_over_the_limit_is_refused_whole() -> None:
+    assert len(send([ce()] * BATCH_EVENTS_MAX, BATCH).results) == BATCH_EVENTS_MAX
+    with pytest.raises(LimitExceeded):
+        send([ce()] * (BATCH_EVENTS_MAX + 1), BATCH)
     assert send([], BATCH).results == []
 
 

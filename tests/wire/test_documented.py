@@ -32,16 +32,19 @@ def table(page: str, head: str) -> list[list[str]]:
     return rows
 
 
+def codes(page: str) -> set[str]:
+    """The codes that a page of a format lists; http.md has their meanings, generated."""
+    listed = (DOCS / page).read_text("utf-8").partition("This format gives:\n")[2].partition("\n\n")[0]
+    return set(re.findall(r"`(\w+)`", listed))
+
+
 @pytest.mark.parametrize(("page", "tried"), [("segment.md", BAD_SEGMENT), ("cloudevents.md", BAD_CLOUDEVENTS)])
 def test_the_codes_of_rejections_are_those_that_the_format_gives(page: str, tried: dict[str, object]) -> None:
-    documented = {row[0]: row[1] for row in table(page, "| code | meaning |")}
-    assert set(documented) == {*tried, "batch_overflow"}
-    assert documented == {code: CODES[code] for code in documented}
+    assert codes(page) == set(tried)
 
 
 def test_every_code_but_those_of_tables_stands_on_a_page() -> None:
-    pages = (table(page, "| code | meaning |") for page in ("segment.md", "cloudevents.md"))
-    assert set(CODES) - {row[0] for rows in pages for row in rows} == {"invalid_value", "missing_column"}
+    assert set(CODES) - codes("segment.md") - codes("cloudevents.md") == {"invalid_value", "missing_column"}
 
 
 def test_the_names_of_track_calls() -> None:

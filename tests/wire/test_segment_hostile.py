@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.segment_cases import one, refused, send, track
-from threadline.kernel.errors import MalformedBody
+from threadline.kernel.errors import LimitExceeded, MalformedBody
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENT_BYTES_MAX, JSON_DEPTH_MAX
 from threadline.wire import scan
@@ -114,7 +114,7 @@ def test_a_bad_single_call_is_answered_alike(code: str, case: Any) -> None:
 
 def test_the_cases_cover_every_code_of_this_format() -> None:
     others = {
-        "batch_overflow", "invalid_attribute", "invalid_data", "invalid_value", "missing_attribute", "missing_column",
+        "invalid_attribute", "invalid_data", "invalid_value", "missing_attribute", "missing_column",
         "unsupported_specversion",
     }  # fmt: skip
     assert set(BAD) == set(CODES) - others
@@ -144,15 +144,12 @@ def test_brackets_within_text_are_no_depth() -> None:
     assert one(track(properties={"x": text})).properties == {"x": text}
 
 
-def test_what_a_batch_holds_beyond_the_limit_is_rejected_one_by_one() -> None:
-    batch = [track(messageId=f"m{n}") for n in range(BATCH_EVENTS_MAX + 3)]
-    results = send({"batch": batch}).results
-    assert all(isinstance(result, Event) for result in results[:BATCH_EVENTS_MAX])
-    assert [
-        (result.code, result.index, result.key)
-        for result in results[BATCH_EVENTS_MAX:]
-        if isinstance(result, Rejection)
-    ] == [("batch_overflow", n, f"m{n}") for n in range(BATCH_EVENTS_MAX, BATCH_EVENTS_MAX + 3)]
+@pytest.mark.parametrize("last", [json.dumps(track()), "NaN"])
+def test_a_batch_over_the_limit_is_refused_whole(last: str) -> None:
+    messages = ",".join([json.dumps(track())] * BATCH_EVENTS_MAX)
+    assert len(send(f'{{"batch":[{messages}]}}'.encode()).results) == BATCH_EVENTS_MAX
+    with pytest.raises(LimitExceeded):
+        send(f'{{"batch":[{messages},{last}]}}'.encode())
 
 
 @pytest.mark.parametrize(

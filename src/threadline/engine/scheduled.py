@@ -14,6 +14,8 @@ from threadline.kernel.store import Item, Key, Put, Store, query_pages
 
 OUTBOX = "outbox"
 TIMER = "timer"
+HISTORY = "history"
+"""Property of the event of a timer that was set for history: when that was recorded, microseconds."""
 PARKED = "parked"
 """Table: effects that were given up on, under their workspace, by lane and time; and `unrecorded_key`."""
 SHARDS = 16
@@ -89,6 +91,13 @@ class PendingTimer(NamedTuple):
     policy: str
     key: str
     data: dict[str, Any]
+    history: int | None = None
+    """When the history was recorded that it was set for; None: it was set for what is live."""
+
+    @property
+    def fired(self) -> dict[str, Any]:
+        """The properties of the event that says that it is due."""
+        return fired_properties(self.policy, self.key, self.data, self.history)
 
 
 def timer_key(thread: str, policy: str, key: str, due_at: int) -> Key:
@@ -97,10 +106,17 @@ def timer_key(thread: str, policy: str, key: str, due_at: int) -> Key:
     return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
 
 
-def timer_put(workspace: str, thread: str, policy: str, timer: Timer) -> Put:
-    """The write that sets a timer of a thread."""
+def timer_put(workspace: str, thread: str, policy: str, timer: Timer, history: int | None = None) -> Put:
+    """The write that sets a timer of a thread; see `PendingTimer` for ``history``."""
     key = timer_key(thread, policy, timer.key, timer.due_at)
-    return Put(key, pack((workspace, thread, policy, timer.key, timer.data)))
+    fields = (workspace, thread, policy, timer.key, timer.data)
+    return Put(key, pack(fields if history is None else (*fields, history)))
+
+
+def fired_properties(policy: str, key: str, data: dict[str, Any], history: int | None) -> dict[str, Any]:
+    """The properties of the event that says that a timer is due; see `PendingTimer` for ``history``."""
+    fired = {"policy": policy, "key": key, "data": data}
+    return fired if history is None else {**fired, HISTORY: history}
 
 
 def pending_timer(item: Item) -> PendingTimer:

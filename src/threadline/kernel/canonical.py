@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785): equal values give equal bytes, whatever wrote them."""
+"""Canonical JSON after RFC 8785: equal values give equal bytes, whatever wrote them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from threadline.kernel.errors import InvalidValue
 
 _LONG = re.compile(rb"[0-9]{19}")
 """Every whole number beyond 64 bits has so many digits."""
+_INEXACT = re.compile(rb"[0-9]{16}")
+"""Every whole number that a double cannot hold has so many digits."""
 
 
 def canonical_json(value: Any) -> bytes:
@@ -23,7 +25,8 @@ def canonical_json(value: Any) -> bytes:
     UTF-16 code units of their names, numbers are written as ECMAScript writes them.
 
     RFC 8785 knows no integers beyond what a double holds exactly. We write every `int` in full digits, so that two
-    different integers never share a form. Canonical text keeps its bytes when it is read and written again.
+    different integers never share a form; see `standard_json` for what others read. Canonical text keeps its bytes
+    when it is read and written again.
 
     Raises `InvalidValue` for NaN, infinities, lone surrogates, keys that are not text, values of other types and
     values nested too deeply for the interpreter.
@@ -36,6 +39,22 @@ def canonical_json(value: Any) -> bytes:
         raise InvalidValue(f"the text holds a lone surrogate: {error.reason}") from None
     except RecursionError:
         raise InvalidValue("the value is nested too deeply, or holds itself") from None
+
+
+def standard_json(value: Any) -> bytes:
+    """The bytes that any implementation of RFC 8785 writes: an integer that no double holds is text of its digits."""
+    data = canonical_json(value)
+    return canonical_json(_without_inexact(value)) if _INEXACT.search(data) else data
+
+
+def _without_inexact(value: Any) -> Any:
+    if type(value) is int:
+        digits = str(value)
+        # What a double holds in these digits may come back from a store as an `int`, and keeps its form.
+        return value if len(digits) < 310 and format_number(float(value)) == digits else digits
+    if type(value) is dict:
+        return {name: _without_inexact(each) for name, each in value.items()}
+    return [_without_inexact(each) for each in value] if type(value) in (list, tuple) else value
 
 
 def read_canonical(data: bytes) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import isfinite
+from typing import Any
+
 from threadline.kernel import limits
-from threadline.kernel.errors import EventRejected
+from threadline.kernel.errors import EventRejected, LimitExceeded
 from threadline.kernel.identity import KIND_FORM, SYSTEM_PREFIX, is_kind
 
 
@@ -44,6 +47,23 @@ def too_deep() -> EventRejected:
     return EventRejected("too_deep", f"JSON may be nested {limits.JSON_DEPTH_MAX} levels deep")
 
 
-def too_many_events() -> EventRejected:
-    """The refusal of what comes after the last event that one batch may hold."""
-    return EventRejected("batch_overflow", f"a batch holds at most {limits.BATCH_EVENTS_MAX:,} events")
+def check_event_count(count: int) -> None:
+    """Raise `LimitExceeded` for more events than one request may hold; nothing of it is taken then."""
+    if count > limits.BATCH_EVENTS_MAX:
+        message = f"a request holds at most {limits.BATCH_EVENTS_MAX:,} events, and nothing of this one was taken"
+        raise LimitExceeded(message, hint="send fewer at a time")
+
+
+def is_finite(value: Any) -> bool:
+    """Whether no number in a value of JSON's kinds is NaN or an infinity, which JSON would make null."""
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    return not isinstance(value, list | tuple) or all(map(is_finite, value))
+
+
+def not_finite() -> EventRejected:
+    """The refusal of a number for which JSON has no form."""
+    message = "NaN and infinities have no form in JSON; leave the value out, or send it as text"
+    return EventRejected("number_out_of_range", message)

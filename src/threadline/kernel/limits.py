@@ -21,9 +21,7 @@ text, with whose it is and what was noted on the way in."""
 REQUEST_BYTES_MAX = 4 * 1_024 * 1_024
 """The body of any request, before and after decompression, bytes."""
 BATCH_EVENTS_MAX = 2_500
-REQUEST_MESSAGES_MAX = 20_000
-"""Messages of one request, good or bad. Those after the first 2,500 are rejected one by one; a request of more is no
-client's, and is refused whole before it costs much."""
+"""Events of one request, good or bad. One of more is refused whole, with nothing taken; Segment's own limit."""
 JSON_DEPTH_MAX = 64
 EVENT_KEY_LENGTH_MAX = 100
 """messageId and the like, as a wire takes them, characters."""

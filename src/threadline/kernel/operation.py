@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.ports import Ports
+from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
 
 Surface = Literal["http", "cli", "python"]
@@ -71,14 +72,18 @@ def _nothing(params: Any) -> str:
 class Intake:
     """What a surface must know of an operation that takes events in, to limit their rate and to count them."""
 
-    events: Callable[[Context[Ports], Any], list[Event]]
-    """The new events that a call would record; raises what the call would raise."""
+    events: Callable[[Context[Ports], Any], Sequence[Event | RejectedEntry]]
+    """The new events that a call would record, and what it would keep of those that are none; raises what the call
+    would raise."""
+    member: str = ""
+    """The parameter that lists the events; empty: a call brings one. What is wrong with one of a list is its own
+    outcome, even that it is not JSON."""
     without: Callable[[Any, Collection[int]], Any] | None = None
-    """The parameters without the events at these positions; None: a call is refused as a whole."""
+    """The parameters without the events at these positions. Set with `member`; else a call is refused as a whole."""
     receipts: Callable[[Any], list[Receipt]] | None = None
-    """The receipts in the result, one for each event. Set with `without`."""
+    """The receipts in the result, one for each event. Set with `member`."""
     result: Callable[[list[Receipt]], Any] | None = None
-    """The result of these receipts. Set with `without`."""
+    """The result of these receipts. Set with `member`."""
 
 
 @dataclass(frozen=True, slots=True)

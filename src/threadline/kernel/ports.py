@@ -183,6 +183,10 @@ class RejectedLog(Protocol):
         """Form of a payload -> how to read it again."""
         ...
 
+    def add(self, entries: Iterable[RejectedEntry]) -> None:
+        """Keep what could not even be read as an event."""
+        ...
+
     def entry(self, workspace: str, id: str) -> StoredEntry:
         """One entry; raises `NotFound`."""
         ...
@@ -391,6 +395,22 @@ class SharedValues(Protocol):
         ...
 
 
+class Declarations(Protocol):
+    """What users declared. Whoever reads it notes mistakes in it; they are raised together once everybody has read."""
+
+    failed: set[str]
+    """Names of what is declared wrongly: what builds on one of these has no mistake of its own."""
+    problems: list[str]
+
+    def refuse(self) -> None:
+        """Raise `InvalidDefinition` with every mistake noted so far, if there is one."""
+        ...
+
+    def refuse_unknown(self) -> None:
+        """The same with every section that nobody has read."""
+        ...
+
+
 class Catalogue(Protocol):
     """Everything that is declared, and in force."""
 
@@ -454,7 +474,7 @@ class Catalogue(Protocol):
         """Raise `InvalidDefinition` for parts of views that can never have a value."""
         ...
 
-    def variant(self, definitions: object) -> Catalogue:
+    def variant(self, definitions: Declarations) -> Catalogue:
         """The catalogue of other definitions."""
         ...
 

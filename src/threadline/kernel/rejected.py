@@ -7,11 +7,16 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from threadline.kernel.event import Event
+from threadline.kernel.errors import EventRejected
+from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event_limits import is_finite
 from threadline.kernel.typed import prepared
 
 KEY_LENGTH_MAX = 2_000
 """Characters of a key by which an entry can be found; no event has one of that length."""
+
+TEXT_LENGTH_MAX = 32_768
+"""Characters of a payload that is kept as text because JSON has no form for it."""
 
 Status = Literal["open", "resubmitted", "dismissed"]
 
@@ -41,7 +46,8 @@ class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     payload: Any
     """The event as it came: the wire's JSON, or Threadline's own form for an event that could be read."""
     form: str = "event"
-    """How to read `payload` again: ``segment``, ``cloudevents``, ``event`` or ``text`` for what is not JSON."""
+    """How to read `payload` again: ``segment``, ``cloudevents``, ``native`` for what was to be an event in Threadline's
+    own form, ``event`` for one that could be read, ``text`` for what is not JSON."""
     key: str = ""
     """The key that the event has, or would have if it could be read; empty if it has none."""
     envelope: Envelope | None = None
@@ -53,12 +59,56 @@ class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     resolution: str = ""
     """The id of the event that a resubmission recorded, or why the entry was dismissed."""
 
+    @property
+    def receipt(self) -> Receipt:
+        """The outcome for whoever sent it."""
+        return Receipt(status="rejected", code=self.code, message=self.message)
+
 
 class StoredEntry(NamedTuple):
     """An entry and the version at which it was read: a decision about it holds for that version only."""
 
     entry: RejectedEntry
     version: int
+
+
+class Unreadable(NamedTuple):
+    """A message of a batch that could not even be read as JSON, in its place among its neighbours."""
+
+    text: str
+    error: EventRejected
+
+
+def keepable(payload: Any) -> tuple[Any, bool]:
+    """What the rejected log keeps of a payload, and whether that is the payload itself; else it is what it looks like.
+
+    JSON would turn NaN into null, and whoever corrects the payload could not see what was wrong with it.
+    """
+    try:
+        msgspec.json.encode(payload)
+        if is_finite(payload):
+            return payload, True
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return as_text(payload), False
+
+
+def as_text(value: Any) -> str:
+    """What a value looks like, cut, as text that every store can hold."""
+    return writable(shown(value)[:TEXT_LENGTH_MAX])
+
+
+def shown(value: Any) -> str:
+    """What a value looks like, whole."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return "(nested too deeply to be shown)"
+
+
+def writable(text: str) -> str:
+    """Text with what is no Unicode in it written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 Reader = Callable[[Any, RejectedEntry], Event]

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is spelled most like ``name``; None if none is near."""
-    found = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known name that is spelled most like ``name``; None if none is near. ``likeness`` is 0 to 1."""
+    found = difflib.get_close_matches(name, sorted(known), n=1, cutoff=likeness)
     return found[0] if found else None
 
 

@@ -1,4 +1,4 @@
-"""Types that several threads decode: what msgspec must know about them is worked out before any thread asks."""
+"""Types that are read with msgspec: made ready for several threads; mistakes in what is read, in plain words."""
 
 from __future__ import annotations
 
@@ -17,3 +17,13 @@ def prepared(type: T) -> T:
     """
     msgspec.json.Decoder(type)
     return type
+
+
+def readable(error: msgspec.ValidationError, place: str = "") -> str:
+    """What is wrong with a value, after the name of the field; ``place`` names the value itself."""
+    # "Expected `int`, got `str` - at `$.limit`" -> "limit: expected `int`, got `str`"
+    said, _, path = str(error).partition(" - at ")
+    name = (place + path.strip("`").removeprefix("$")).lstrip(".")
+    missing = said.removeprefix("Object missing required field ")
+    said = f"{missing} is missing" if missing != said else said[0].lower() + said[1:]
+    return f"{name}: {said}" if name else said

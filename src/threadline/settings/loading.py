@@ -21,6 +21,7 @@ DEFINITIONS_FILE = "threadline.yaml"
 _NAME_IT = "rename it, or name the file or the folder with THREADLINE_DEFINITIONS"
 
 ENVIRONMENT = "the environment"
+IN_FILES = "`settings:` in the definitions"
 
 EMBEDDED = "sqlite:///"
 """What a URL of the embedded store begins with; the path follows."""
@@ -30,12 +31,17 @@ _NOT_OURS = "THREADLINE_TEST_"
 
 
 def load(
-    given: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, onto: Settings | None = None
+    given: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    onto: Settings | None = None,
+    *,
+    files: bool = True,
 ) -> Settings:
     """The settings in force: what is ``given`` beats the environment, that beats `threadline.yaml`, that the defaults.
 
-    With ``onto`` only what is given is laid over it: it was loaded or made already. Raises `InvalidSetting` that
-    names the setting, where it was set and, for an unknown one, the nearest known.
+    With ``onto`` only what is given is laid over it: it was loaded or made already. Without ``files`` what stands in
+    them is left out. Raises `InvalidSetting` that names the setting, where it was set and, for an unknown one, the
+    nearest known; of files with every mistake, one a line.
     """
     given = {name: value for name, value in (given or {}).items() if value is not None}
     _check_names(given, "an argument")
@@ -43,9 +49,8 @@ def load(
         return _convert(given, onto, "an argument")
     found = _from_environment(os.environ if environ is None else environ)
     variables = {name: value for name, value in found.items() if name not in given}
-    declared = _from_file(definitions_file(_laid_over(Settings(), variables, given)))
-    onto = _convert(declared, Settings(), "`settings:` in the definitions", strict=True)
-    return _laid_over(onto, variables, given)
+    outside = _laid_over(Settings(), variables, given)
+    return _laid_over(_from_files(definition_files(definitions_file(outside))), variables, given) if files else outside
 
 
 def _laid_over(onto: Settings, variables: Mapping[str, str], given: Mapping[str, Any]) -> Settings:
@@ -83,8 +88,28 @@ def definition_files(path: Path | None) -> list[Path]:
     return sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml") and file.is_file())
 
 
-def _declared_in(file: Path, places: dict[str, str]) -> dict[str, Any]:
-    """What stands under ``settings:`` in one file of definitions; all else in it is left to those who read it.
+def _from_files(files: Iterable[Path]) -> Settings:
+    """The defaults with what stands under ``settings:`` in these files. Raises `InvalidSetting` with every mistake."""
+    problems: list[str] = []
+    places: dict[str, str] = {}
+    found = Settings()
+    for file in files:
+        for name, (place, value) in _declared_in(file, places, problems).items():
+            try:
+                _check_names({name: value}, IN_FILES)
+                if name in NOT_IN_FILES:
+                    raise InvalidSetting(f"`{name}` says where this file is; set it in the environment instead")
+                found = _convert({name: value}, found, IN_FILES, strict=True)
+            except InvalidSetting as error:
+                hint = f"; {error.hint}" if error.hint else ""
+                problems.append(f"{place}: {error}{hint}")
+    if problems:
+        raise InvalidSetting("\n".join(problems))
+    return found
+
+
+def _declared_in(file: Path, places: dict[str, str], problems: list[str]) -> dict[str, tuple[str, Any]]:
+    """Name -> (place, value) of what stands under ``settings:`` in one file; all else is left to those who read it.
 
     ``places`` tells where each name stood before, in whichever file, and is told where these do.
     """
@@ -95,45 +120,39 @@ def _declared_in(file: Path, places: dict[str, str]) -> dict[str, Any]:
         nodes = [(key, value) for key, value in sections if key.value == SETTINGS_SECTION.name]
         node = nodes[0][1] if nodes else None
         body = None if node is None else loader.construct_document(node)
-    except OSError as error:
-        raise InvalidSetting(f"{file} cannot be read: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{file}:1: the file cannot be read as UTF-8 text: {error}")
+        return {}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise InvalidSetting(f"{file}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}") from None
+        problems.append(f"{file}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}")
+        return {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidSetting(f"{file}:1: this is not YAML: {str(error).splitlines()[0]}") from None
-    if node is not None and body is not None and not isinstance(body, dict):
-        place = f"{file}:{node.start_mark.line + 1}"
-        raise InvalidSetting(f"{place}: `settings:` must be a mapping, not {type(body).__name__}")
-    _refuse_twice(file, [key for key, _ in nodes], {})
-    if isinstance(node, yaml.MappingNode):
-        _refuse_twice(file, [key for key, _ in node.value], places)
-    return body or {}
+        problems.append(f"{file}:1: this is not YAML: {str(error).splitlines()[0]}")
+        return {}
+    _note_twice(file, [key for key, _ in nodes], {}, problems)
+    if not isinstance(node, yaml.MappingNode) or body is None:
+        if body is not None:
+            place = f"{file}:{node.start_mark.line + 1 if node is not None else 1}"
+            problems.append(f"{place}: `settings:` must be a mapping, not {type(body).__name__}")
+        return {}
+    keys = {str(key.value): key for key, _ in node.value}
+    _note_twice(file, [key for key, _ in node.value], places, problems)
+    return {name: (f"{file}:{key.start_mark.line + 1}", body.get(name)) for name, key in keys.items()}
 
 
-def _refuse_twice(file: Path, keys: Iterable[yaml.Node], places: dict[str, str]) -> None:
-    """Raise `InvalidSetting` for a name that stands twice: the last would be taken in silence."""
+def _note_twice(file: Path, keys: Iterable[yaml.Node], places: dict[str, str], problems: list[str]) -> None:
+    """Note a name that stands twice: the last would be taken in silence."""
     for key in keys:
         place = f"{file}:{key.start_mark.line + 1}"
         if (before := places.setdefault(str(key.value), place)) is not place:
-            raise InvalidSetting(f"{place}: {key.value!r} is already set at {before}; keep one")
+            problems.append(f"{place}: {key.value!r} is already set at {before}; keep one")
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     names = [name for name in environ if name.startswith(PREFIX) and not name.startswith(_NOT_OURS)]
     found = {name.removeprefix(PREFIX).lower(): environ[name] for name in names}
     _check_names(found, ENVIRONMENT, _variable)
-    return found
-
-
-def _from_file(path: Path | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    places: dict[str, str] = {}
-    for file in definition_files(path):
-        found.update(_declared_in(file, places))
-    _check_names(found, "`settings:` in the definitions")
-    if found.keys() & set(NOT_IN_FILES):
-        raise InvalidSetting("`store` and `definitions` say where this file is; set them in the environment instead")
     return found
 
 

@@ -59,6 +59,8 @@ class Composition(NamedTuple):
     """(settings, file, told) -> the embedded store, copied into a file."""
     restore: Callable[[Settings, Path, OnProgress, bool], Copied]
     """(settings, backup, told, replace) -> the backup, put in the place of the embedded store."""
+    writer: Callable[[Settings], str]
+    """The id of the process that has the embedded store open for writing; empty: none has. It changes nothing."""
     open_limits: Callable[[Settings], SharedLimits | None] = lambda settings: None
     """The rate limits that processes share, if the settings name a place for them."""
     migrate: Callable[[Settings], Sequence[str]] = lambda settings: ()

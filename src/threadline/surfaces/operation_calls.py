@@ -12,6 +12,7 @@ from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation, Surface
 from threadline.kernel.suggestion import suggestion
+from threadline.kernel.typed import readable
 
 
 def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operation]:
@@ -48,7 +49,7 @@ def convert(operation: Operation, values: Mapping[str, Any], *, strict: bool) ->
     try:
         params: Any = msgspec.convert(values, operation.params, strict=strict)
     except msgspec.ValidationError as error:
-        raise InvalidValue(_readable(str(error))) from None
+        raise InvalidValue(readable(error)) from None
     except (ValueError, OverflowError, RecursionError) as error:
         raise InvalidValue(f"the parameters cannot be read: {error}") from None
     if not strict:
@@ -66,12 +67,3 @@ def _refuse_nulls(operation: Operation, values: Mapping[str, Any], params: Any) 
 def call(operation: Operation, context: Context, values: Mapping[str, Any], *, strict: bool) -> Any:
     """Run an operation and answer its result as the operation gives it."""
     return operation.run(context, convert(operation, values, strict=strict))
-
-
-def _readable(text: str) -> str:
-    # "Expected `int`, got `str` - at `$.limit`" -> "limit: expected `int`, got `str`"
-    said, _, place = text.partition(" - at ")
-    name = place.strip("`").removeprefix("$").lstrip(".")
-    missing = said.removeprefix("Object missing required field ")
-    said = f"{missing} is missing" if missing != said else said[0].lower() + said[1:]
-    return f"{name}: {said}" if name else said

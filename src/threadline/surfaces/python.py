@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from datetime import datetime
 from types import TracebackType
@@ -11,14 +10,17 @@ from typing import Any
 
 import msgspec
 
-from threadline.capabilities.events.forms import NativeEvent, native_event
+from threadline.capabilities.events.recording import Draft, draft, record, unfit
 from threadline.engine.context import Context
 from threadline.engine.credentials import fresh_key
 from threadline.engine.engine import Engine
 from threadline.engine.folding.packing import decode_event, encode_event
-from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event import Event, Receipt, source_type_of
+from threadline.engine.recording.rejected_log import entry_of
+from threadline.kernel.errors import EventRejected, InvalidValue
+from threadline.kernel.event import Event, source_type_of
+from threadline.kernel.event_limits import is_finite, not_finite
 from threadline.kernel.operation import Operation
+from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.time import format_time, from_datetime, parse_time
 from threadline.surfaces.operation_calls import call, path_names, shown
 from threadline.surfaces.python_help import help_of, signature_of
@@ -46,13 +48,14 @@ class Threadline:
         """Record events and answer one receipt each, in order: what is ``accepted`` is durable when this returns.
 
         A mapping has the fields of docs/events.md, and may have a ``source``; without a ``key`` an event that is sent
-        again is recorded again. Raises `InvalidValue` for an event that is not well formed, before anything is
-        recorded, and `Unavailable` when the store cannot take events now.
+        again is recorded again. An event that is not well formed is ``rejected`` and stops no other. Raises
+        `Unavailable` when the store cannot take events now.
         """
-        receipts: list[Receipt] = []
-        for expected, group in itertools.groupby(list(self._requests(events)), key=lambda request: request[0]):
-            receipts += self.engine.recorder.record([event for _, event in group], expected=expected)
-        return [msgspec.to_builtins(receipt) for receipt in receipts]
+        if isinstance(events, Event | Mapping | str | bytes):
+            raise InvalidValue("events: expected a list of events; put a single one in a list")
+        now = self.engine.clock()
+        drafts = [self._draft(event, now, f"events[{index}]") for index, event in enumerate(events)]
+        return [msgspec.to_builtins(receipt) for receipt in record(self.engine, drafts)]
 
     def track(
         self,
@@ -127,46 +130,55 @@ class Threadline:
         method.__signature__ = signature_of(operation)  # type: ignore[attr-defined]  # what `inspect` looks for
         return method
 
-    def _requests(self, events: Iterable[Event | Mapping[str, Any]]) -> Iterator[tuple[int | None, Event]]:
-        """Each event with the position that its person is expected at. All of them are made before any is recorded."""
-        if isinstance(events, Event | Mapping | str | bytes):
-            raise InvalidValue("events: expected a list of events; put a single one in a list")
-        now = self.engine.clock()
-        for index, event in enumerate(events):
+    def _draft(self, event: object, now: int, place: str) -> Draft | RejectedEntry:
+        """What an event becomes. All of them are read before any is recorded."""
+        source = self.source
+        try:
             if isinstance(event, Event):
-                yield None, _as_logged(event)
-                continue
+                return Draft(_as_logged(event))
             if not isinstance(event, Mapping):
-                raise InvalidValue(f"events[{index}]: expected an `Event` or a mapping, got `{type(event).__name__}`")
+                message = f"{place}: expected an `Event` or a mapping, got `{type(event).__name__}`"
+                raise EventRejected("invalid_value", message)
             fields = {name: value for name, value in event.items() if value is not None}
-            source = str(fields.pop("source", self.source))
-            native = _native({"key": fresh_key(), **fields}, f"events[{index}]")
-            made = native_event(
-                native, workspace=self.workspace, source=source, source_type=source_type_of(source), received_at=now,
-                place=f"events[{index}]",
+            source = str(fields.pop("source", source))
+            made = draft(
+                _as_json({"key": fresh_key(), **fields}, place), workspace=self.workspace, source=source,
+                source_type=source_type_of(source), received_at=now, place=place,
             )  # fmt: skip
-            yield native.expected, _as_logged(made)
+            return made._replace(event=_as_logged(made.event)) if isinstance(made, Draft) else made
+        except EventRejected as error:
+            if isinstance(event, Event):
+                return entry_of(event, error, now)
+            return unfit(event, error, workspace=self.workspace, source=source, received_at=now)
 
 
-def _native(fields: dict[str, Any], place: str) -> NativeEvent:
-    if (moment := fields.get("occurred_at")) is not None:
-        fields["occurred_at"] = format_time(_instant(moment))
+def _as_json(fields: dict[str, Any], place: str) -> dict[str, Any]:
+    """The fields as JSON has them, without datetimes and decimals: what is folded now is what the log will say."""
     try:
-        # Datetimes, decimals and the like become what JSON makes of them: what is folded now is what the log will say.
-        return msgspec.convert(msgspec.to_builtins(fields), NativeEvent)
-    except (msgspec.ValidationError, TypeError, RecursionError) as error:
-        raise InvalidValue(f"{place}: {error}") from None
+        if (moment := fields.get("occurred_at")) is not None:
+            fields["occurred_at"] = format_time(_instant(moment))
+    except InvalidValue as error:
+        raise EventRejected("invalid_time", f"{place}.occurred_at: {error}") from None
+    try:
+        plain: dict[str, Any] = msgspec.to_builtins(fields)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise EventRejected("invalid_value", f"{place}: {error}") from None
+    return plain
 
 
 def _as_logged(event: Event) -> Event:
-    """The event as the log will tell it: for what Python can hold, such as NaN, JSON has no form or another one.
+    """The event as the log will tell it, for JSON gives some of what Python can hold another form.
 
-    What comes without a source of its own is read like this where it is recorded.
+    What comes without a source of its own is read like this where it is recorded. Raises `EventRejected` for a number
+    that JSON would make null.
     """
     if event.source_type == "direct":
         return event
     try:
-        return decode_event(encode_event(event))
+        encoded = encode_event(event)
+        if b"null" in encoded and not is_finite((event.properties, event.context, event.wire)):
+            raise not_finite()
+        return decode_event(encoded)
     except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError):
         return event  # which is refused for that where it is recorded
 

@@ -15,8 +15,8 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, MalformedBody
 from threadline.kernel.event import Event
-from threadline.kernel.event_limits import too_many_events
-from threadline.kernel.limits import BATCH_EVENTS_MAX, CLOUDEVENT_BYTES_MAX
+from threadline.kernel.event_limits import check_event_count
+from threadline.kernel.limits import CLOUDEVENT_BYTES_MAX
 from threadline.kernel.time import format_time
 from threadline.wire.cloudevents_event import (
     EXTENSION_NAME,
@@ -29,7 +29,7 @@ from threadline.wire.cloudevents_event import (
 )
 from threadline.wire.message import is_no_message, read_json, read_object
 from threadline.wire.rejection import Decoded, Rejection, rejection
-from threadline.wire.scan import check_count, split_array
+from threadline.wire.scan import split_array
 
 __all__ = ["decode", "encode", "is_readable", "is_structured"]
 
@@ -59,7 +59,8 @@ def decode(
 
     The content type decides on the mode. Each event of a batch stands for itself: one that is not valid is answered
     with a `Rejection` in its place. ``kinds`` are those that a subject such as ``email:a@b.c`` names.
-    Raises `MalformedBody` if no single event can be made out, or if the format is not JSON.
+    Raises `MalformedBody` if no single event can be made out, or if the format is not JSON, and `LimitExceeded` for too
+    many events.
     """
     request = Request(source, workspace, received_at, kinds)
     content_type = headers.get("content-type", "").strip()
@@ -103,17 +104,13 @@ def _structured(body: bytes, request: Request) -> Event | Rejection:
 
 
 def _batch(body: bytes, request: Request) -> list[Event | Rejection]:
-    overflow = too_many_events()
-    return [
-        _result(index, raw, request) if index < BATCH_EVENTS_MAX else rejection(index, raw, overflow, _key(raw))
-        for index, raw in enumerate(_elements(body))
-    ]
+    return [_result(index, raw, request) for index, raw in enumerate(_elements(body))]
 
 
 def _elements(body: bytes) -> list[bytes]:
     try:
         found = _decode_array(body)
-        check_count(len(found))
+        check_event_count(len(found))
         return [bytes(raw) for raw in found]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error)

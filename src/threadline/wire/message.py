@@ -14,9 +14,11 @@ from threadline.kernel.limits import (
     EVENT_BYTES_MAX,
     FUTURE_MAX_SECONDS,
     JSON_DEPTH_MAX,
+    REQUEST_BYTES_MAX,
 )
+from threadline.kernel.rejected import Unreadable
 from threadline.kernel.time import EARLIEST, SECOND, parse_time
-from threadline.wire.scan import depth, depth_bound
+from threadline.wire.scan import depth, depth_bound, split_array
 
 _FUTURE_MAX = FUTURE_MAX_SECONDS * SECOND
 _decode = msgspec.json.Decoder().decode
@@ -48,6 +50,22 @@ def read_object(raw: bytes, bytes_max: int = EVENT_BYTES_MAX) -> dict[str, Any]:
     if type(value) is not dict:
         raise EventRejected("not_an_object", f"a message is a JSON object; this is {json_type(value)}")
     return value
+
+
+def read_array(text: bytes, member: bytes | None) -> tuple[list[Any], bytes]:
+    """The elements of a batch that cannot be read as a whole, each by itself, and the text without them.
+
+    Raises `MalformedBody` if no element can be made out, and `LimitExceeded` for too many.
+    """
+    elements, rest = split_array(text, member)
+    return [_element(raw) for raw in elements], rest
+
+
+def _element(raw: bytes) -> Any:
+    try:
+        return read_json(raw, REQUEST_BYTES_MAX)
+    except EventRejected as error:
+        return Unreadable(raw.decode("utf-8", "backslashreplace"), error)
 
 
 def is_no_message(body: bytes, code: str) -> bool:

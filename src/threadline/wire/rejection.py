@@ -12,7 +12,6 @@ from threadline.kernel.limits import CLOUDEVENT_BYTES_MAX
 from threadline.kernel.rejected import Envelope
 
 CODES = {
-    "batch_overflow": "the batch holds more messages than one may; this one stood after the last that was taken",
     "invalid_attribute": "a CloudEvents attribute has a name or a value that the specification does not allow",
     "invalid_data": "the data of a CloudEvent is not what its content type says",
     "invalid_identifier": "an identifier has a kind that is empty, too long, or holds a colon or control characters",

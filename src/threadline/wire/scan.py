@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from threadline.kernel.errors import LimitExceeded, MalformedBody
-from threadline.kernel.limits import REQUEST_MESSAGES_MAX
+from threadline.kernel.errors import MalformedBody
+from threadline.kernel.event_limits import check_event_count
 
 # A string that never ends is one token up to the end of the text. Were it none, each quote inside it would be tried
 # as the beginning of a string again, which takes quadratic time on hostile text.
@@ -88,16 +88,9 @@ def _names(before: bytes, member: bytes) -> bool:
     return name.endswith(b'"' + member + b'"') and not name.endswith(b'\\"' + member + b'"')
 
 
-def check_count(messages: int) -> None:
-    """Raise `LimitExceeded` for more messages than any client sends at once."""
-    if messages > REQUEST_MESSAGES_MAX:
-        hint = "send fewer at a time"
-        raise LimitExceeded(f"a request holds at most {REQUEST_MESSAGES_MAX} messages", hint=hint)
-
-
 def _take(elements: list[bytes], element: bytes, last: bool = False) -> None:
     element = element.strip()
     # An array without elements has no last one; a comma without an element is one that is empty, and rejected.
     if element or not last or elements:
         elements.append(element)
-        check_count(len(elements))
+        check_event_count(len(elements))

@@ -13,13 +13,12 @@ import msgspec
 
 from threadline.kernel.errors import EventRejected, MalformedBody
 from threadline.kernel.event import Event
-from threadline.kernel.event_limits import too_many_events
-from threadline.kernel.limits import BATCH_EVENTS_MAX
+from threadline.kernel.event_limits import check_event_count
 from threadline.kernel.rejected import Envelope
 from threadline.kernel.time import format_time
 from threadline.wire.message import is_no_message, read_object, text_field, time_field
 from threadline.wire.rejection import Decoded, Rejection, rejection
-from threadline.wire.scan import check_count, split_array
+from threadline.wire.scan import split_array
 from threadline.wire.segment_event import BODY_FIELD, CALLS, KINDS, Request, event_of
 
 __all__ = ["KINDS", "decode", "encode", "reread"]
@@ -55,7 +54,8 @@ def decode(
 
     Each message stands for itself: one that cannot be an event is answered with a `Rejection` in its place.
     ``fresh_key`` gives an idempotency key to a message that came without a messageId; such a message is recorded
-    again if it is sent again. Raises `MalformedBody` if no single message can be made out.
+    again if it is sent again. Raises `MalformedBody` if no single message can be made out, and `LimitExceeded` for too
+    many of them.
     """
     request = Request(source, workspace, received_at, fresh_key, Envelope(kind=kind or ""))
     if kind is None:
@@ -96,9 +96,8 @@ def _batch(envelope: _Envelope, messages: list[bytes], request: Request) -> list
     request, fault = _shared(envelope, request)
     results: list[Event | Rejection] = []
     for index, raw in enumerate(messages):
-        refusal = too_many_events() if index >= BATCH_EVENTS_MAX else fault
-        if refusal is not None:
-            results.append(rejection(index, raw, refusal, _message_id(raw), request.envelope))
+        if fault is not None:
+            results.append(rejection(index, raw, fault, _message_id(raw), request.envelope))
         else:
             results.append(_result(index, raw, request))
     return results
@@ -108,7 +107,7 @@ def _open(body: bytes) -> tuple[_Envelope, list[bytes]]:
     """The envelope and the messages in it, as they came."""
     try:
         envelope = _decode_envelope(body)
-        check_count(len(envelope.batch))
+        check_event_count(len(envelope.batch))
         return envelope, list(map(bytes, envelope.batch))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error)

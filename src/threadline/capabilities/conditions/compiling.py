@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.conditions.fields import Subject, reader, viewed
+from threadline.capabilities.conditions.fields import Subject, reader, reason_of, viewed
 from threadline.capabilities.conditions.operators import Check, check_of
 from threadline.capabilities.conditions.tree import All, Node, Not, Path, Test, plain, tests_of
 
@@ -51,6 +51,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """None: it was skipped, because the answer stood before it was its turn."""
     note: str = ""
     """``missing``, ``type`` (the operator has no meaning for a value of that type) or ``skipped``."""
+    reason: str = ""
+    """Why the view has no value for the field, or an incomplete one, if it says so."""
 
 
 def step_of(number: int, test: Test, matched: bool | None, note: str, actual: Any = None) -> Step:
@@ -91,7 +93,10 @@ class Conditions:
 
     def trace(self, subject: Subject) -> Trace:
         """Whether a subject matches, and why: every condition with what was expected and what was found."""
-        return self._trace(lambda leaf: leaf.read(subject))
+        trace = self._trace(lambda leaf: leaf.read(subject))
+        return Trace(
+            trace.matched, [_reasoned(step, leaf, subject) for step, leaf in zip(trace.steps, self.leaves, strict=True)]
+        )
 
     def retrace(self, value_of: Callable[[Test], Any]) -> Trace:
         """The same from values that were read before, one for each condition."""
@@ -124,6 +129,11 @@ class Conditions:
             return step_of(index + 1, leaf.test, leaf.matches_missing, "missing")
         matched = leaf.check(actual)
         return step_of(index + 1, leaf.test, matched is True, "type" if matched is None else "", actual)
+
+
+def _reasoned(step: Step, leaf: Leaf, subject: Subject) -> Step:
+    reason = "" if step.matched is None else reason_of(subject, leaf.test.path)
+    return msgspec.structs.replace(step, reason=reason) if reason else step
 
 
 def _compiled(node: Node, leaves: Iterator[Leaf]) -> Callable[[Any], bool]:

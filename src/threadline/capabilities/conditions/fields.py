@@ -94,6 +94,14 @@ def value_at(view: Any, steps: Path) -> tuple[Any, Any]:
     return view, around
 
 
+def reason_of(subject: Subject, path: Path) -> str:
+    """Why a view has no value at a path, or an incomplete one; empty if it gives no reason."""
+    name, steps = viewed(path)
+    around = value_at(subject.view(name), steps)[1] if name not in ("", PROFILE) else None
+    reason = around.get("reason") if around is not None else None
+    return reason if type(reason) is str else ""
+
+
 def _walk(value: Any, steps: Path) -> Any:
     for step in steps:
         value = value.get(step) if type(value) is dict else None

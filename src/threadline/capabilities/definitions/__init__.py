@@ -7,6 +7,7 @@ file and line, and the JSON Schema for editors; a section that nobody reads is r
 from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document
 from threadline.capabilities.definitions.files import Definitions
 from threadline.capabilities.definitions.plain import Noted, Part, Place, Plain, shown_place
+from threadline.capabilities.definitions.problem import Problem
 from threadline.capabilities.definitions.schema import schema
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Part",
     "Place",
     "Plain",
+    "Problem",
     "schema",
     "shown_place",
 ]

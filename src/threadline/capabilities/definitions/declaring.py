@@ -97,6 +97,18 @@ def text(wanted: str = "text", pattern: str = "", least: int = 1, most: int | No
     return Form((str,), wanted, make, {"type": "string"} | _given(bounds) | schema, quotable=True)
 
 
+def event_type(most: int | None = None) -> Form[str]:
+    """A type of events. The definitions note where it stands, to warn of a type that nobody sends."""
+    form = text(most=most)
+
+    def make(part: Part) -> str:
+        type = form.make(part)
+        part.whole.note_type(part.at, type)
+        return type
+
+    return replace(form, make=make)
+
+
 def whole(least: int | None = 1, most: int | None = None) -> Form[int]:
     """A whole number."""
     wanted = "a whole number"
@@ -541,6 +553,7 @@ class Named(Generic[T]):
             ours = Definitions.shipped(self.ships)
             self._read(ours, shipped, frozenset())
             ours.refuse()
+            definitions.known_types.update(named.type for named in ours.named_types)
         declared = Declarations(dict(shipped.values))
         self._read(definitions, declared, frozenset(shipped.values))
         if self.most is not None and len(declared.values) > self.most:
@@ -574,6 +587,7 @@ class Named(Generic[T]):
                         declared.values[name] = self.form.read(plain.part(value))
                     except Noted:
                         declared.values.pop(name, None)
+                        definitions.failed.add(name)
 
 
 @dataclass(frozen=True, eq=False)

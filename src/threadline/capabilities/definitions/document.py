@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -20,12 +20,24 @@ PROBLEMS_MAX = 50
 """Problems told in one message; whoever has more starts with these."""
 
 
+class NamedType(NamedTuple):
+    """A type of events that definitions name."""
+
+    type: str
+    place: str
+    """File and line."""
+    what: str
+    """What names it, e.g. ``feature 'order_count'``."""
+
+
 @dataclass
 class Document:
-    """One file of definitions and what is wrong with it."""
+    """One file of definitions, what is wrong with it and which types of events it names."""
 
     name: str
     problems: list[str] = field(default_factory=list)
+    types: dict[NamedType, None] = field(default_factory=dict)
+    """Each once, however often a section is read."""
 
     def compose(self, text: str) -> yaml.Node | None:
         """The root node; None for an empty document or one that is no YAML, which then is a problem."""
@@ -51,11 +63,6 @@ class Document:
     def fail(self, node: yaml.Node, text: str) -> None:
         """Note a problem at a node."""
         self.problems.append(f"{self.place(node)}: {text}")
-
-    def in_order(self) -> list[str]:
-        """The problems in the order of their lines."""
-        start = len(self.name) + 1
-        return sorted(self.problems, key=lambda problem: int(problem[start:].partition(":")[0]))
 
     def mapping(self, node: yaml.Node, what: str) -> Keys:
         """Keys with their key and value nodes; anything that is no mapping of texts is a problem."""

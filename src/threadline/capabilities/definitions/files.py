@@ -9,8 +9,12 @@ from typing import NamedTuple
 
 import yaml
 
-from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document, Keys
+from threadline.capabilities.definitions.document import Document, Keys, NamedType
+from threadline.capabilities.definitions.problem import Problem, problem_of
 from threadline.kernel.errors import InvalidDefinition
+
+MISTAKES_MAX = 1_000
+"""Told in one message."""
 
 
 class Found(NamedTuple):
@@ -34,6 +38,12 @@ class Definitions:
         self._known: set[str] = set()
         self.problems: list[str] = []
         """What is wrong with several files together; what stands in one is noted in its document."""
+        self.failed: set[str] = set()
+        """Names of what is declared wrongly. Whatever reads one of them is not wrong because of that as well."""
+        self.warnings: list[str] = []
+        """What is no mistake and yet hardly meant."""
+        self.known_types: set[str] = set()
+        """Types of events that ship, or that what is declared makes."""
         self._texts = tuple(texts)
         for name, text in self._texts:
             document = Document(name)
@@ -46,15 +56,18 @@ class Definitions:
     def load(cls, paths: Iterable[str | Path] = ()) -> Definitions:
         """The definitions of these files, or of all ``*.yaml`` and ``*.yml`` in these folders.
 
-        Raises `InvalidDefinition` for a file that cannot be read; what is wrong inside one is told by `refuse`.
+        What is wrong with them, and files that cannot be read, `refuse` raises.
         """
-        texts = []
+        texts, problems = [], []
         for file in (file for path in paths for file in _files(Path(path))):
             try:
                 texts.append((str(file), file.read_text(encoding="utf-8")))
             except (OSError, UnicodeDecodeError) as error:
-                raise InvalidDefinition(f"{file}:1: the file cannot be read as UTF-8 text: {error}") from None
-        return cls(texts)
+                texts.append((str(file), ""))
+                problems.append(f"{file}:1: the file cannot be read as UTF-8 text: {error}")
+        found = cls(texts)
+        found.problems += problems
+        return found
 
     @classmethod
     def shipped(cls, package: str) -> Definitions:
@@ -78,6 +91,11 @@ class Definitions:
         return found
 
     @property
+    def named_types(self) -> list[NamedType]:
+        """The types of events that are named, wherever a form of `event_type` has read one."""
+        return [named for document in self._documents for named in document.types]
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of all sections there are."""
         return frozenset(name for _, sections in self._sections for name in sections)
@@ -89,11 +107,18 @@ class Definitions:
 
     def refuse(self) -> None:
         """Raise `InvalidDefinition` with every problem noted so far, one a line; nothing happens if there is none."""
-        problems = [problem for document in self._documents for problem in document.in_order()]
-        problems += self.problems
+        problems = [problem for document in self._documents for problem in document.problems] + self.problems
         if problems:
-            # Two capabilities may read one section, and each notes what is wrong with it.
-            raise InvalidDefinition("\n".join(list(dict.fromkeys(problems))[:PROBLEMS_MAX]))
+            told = self.in_order(problems)
+            more = [f"and {len(told) - MISTAKES_MAX:,} more"] if len(told) > MISTAKES_MAX else []
+            raise InvalidDefinition("\n".join([*map(str, told[:MISTAKES_MAX]), *more]))
+
+    def in_order(self, lines: Iterable[str]) -> list[Problem]:
+        """Problems or warnings, each once, in the order of the files and their lines; what has no place comes last."""
+        order = {document.name: number for number, document in enumerate(self._documents)}
+        # Two capabilities may read one section, and each notes what is wrong with it.
+        found = map(problem_of, dict.fromkeys(lines))
+        return sorted(found, key=lambda problem: (order.get(problem.file, len(order)), problem.line))
 
     def refuse_unknown(self) -> None:
         """The same with every section that nobody has asked for; to be called when all capabilities have read."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document
+from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document, NamedType
 from threadline.kernel.errors import InvalidDefinition
 
 Place = tuple[str | int, ...]
@@ -46,6 +46,10 @@ class Whole(Protocol):
 
     def fail(self, at: Place, text: str) -> None:
         """Note a problem at a place."""
+        ...
+
+    def note_type(self, at: Place, type: str) -> None:
+        """Note that a part names a type of events."""
         ...
 
     def written(self, at: Place) -> str:
@@ -200,6 +204,11 @@ class Plain:
         """See `Whole`."""
         self._document.fail(self.nearest(at), text)
 
+    def note_type(self, at: Place, type: str) -> None:
+        """See `Whole`."""
+        what = self.what or called("", at)
+        self._document.types[NamedType(type, self.place(at), what)] = None
+
     def written(self, at: Place) -> str:
         """See `Whole`."""
         node = self._nodes[at]
@@ -228,6 +237,9 @@ class Json:
     def fail(self, at: Place, text: str) -> None:
         """See `Whole`."""
         self._problems.append(f"{self._where}{shown_place(at)}: {text}")
+
+    def note_type(self, at: Place, type: str) -> None:
+        """Nobody is warned here."""
 
     def written(self, at: Place) -> str:
         """JSON is read before it gets here."""

@@ -15,6 +15,5 @@ from threadline.capabilities.features.projection import projection
 def declare(definitions: Definitions) -> list[Any]:
     """The projections, the policy and the operation that depend on what is declared, and the sections read here."""
     features = read_features(definitions)
-    definitions.refuse()
     made = [projection(features), campaigns_projection(), ignored_policy(features.ignored_after)]
     return [*made, definitions_operation(features), *SECTIONS]

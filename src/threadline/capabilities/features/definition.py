@@ -31,6 +31,7 @@ from threadline.capabilities.definitions.declaring import (
     described,
     duration,
     either,
+    event_type,
     nothing,
     one_or_many,
     only,
@@ -131,7 +132,7 @@ class Taking(msgspec.Struct, frozen=True, kw_only=True):
     where: Annotated[Where, WHERE_FORM] = EVERY_EVENT
 
 
-TYPES = one_or_many(text())
+TYPES = one_or_many(event_type())
 
 
 def events_of(kind: type[T], options: T) -> Form[dict[str, T]]:
@@ -143,7 +144,7 @@ def events_of(kind: type[T], options: T) -> Form[dict[str, T]]:
                 raise InvalidValue(f"names {name!r} twice; keep one")
         return dict.fromkeys(types, options)
 
-    return either(TYPES.then(by_type), by_name(either(nothing(options), struct(kind)), least=1))
+    return either(TYPES.then(by_type), by_name(either(nothing(options), struct(kind)), event_type(), least=1))
 
 
 EVENTS = shared("events", events_of(Taking, Taking()), description="The types that feed it; any for every type.")
@@ -528,7 +529,7 @@ def read_features(definitions: Definitions) -> FeatureSet:
     """The shipped features with what these definitions declare. Problems are noted in them, not raised."""
     declared = FEATURES.read(definitions)
     features = {each.name: each for feature in declared.values.values() for each in feature.with_sides()}
-    ordered = _ordered(features, declared, definitions.problems)
+    ordered = _ordered(features, declared, definitions)
     if len(ordered) > FEATURES_MAX:
         text = f"{len(ordered)} features are declared, at most {FEATURES_MAX} are allowed; remove some"
         definitions.problems.append(text)
@@ -540,8 +541,11 @@ def read_features(definitions: Definitions) -> FeatureSet:
     )
 
 
-def _ordered(features: Mapping[str, Feature], declared: Declarations[Feature], problems: list[str]) -> list[Feature]:
+def _ordered(
+    features: Mapping[str, Feature], declared: Declarations[Feature], definitions: Definitions
+) -> list[Feature]:
     """The features, each after those it is built on; what is unknown or goes round in circles is a problem."""
+    problems = definitions.problems
     ordered: dict[str, Feature] = {}
     # What is declared wrongly is a problem already.
     failed = declared.places.keys() - features.keys() - declared.left_out
@@ -562,10 +566,14 @@ def _ordered(features: Mapping[str, Feature], declared: Declarations[Feature], p
                 failed.add(feature.name)
             else:
                 visit(features[name], (*path, feature.name))
-        ordered[feature.name] = feature
+                if name in failed:  # by a circle
+                    failed.add(feature.name)
+        if feature.name not in failed:
+            ordered[feature.name] = feature
 
     for name in sorted(features):
         visit(features[name], ())
+    definitions.failed |= failed
     return list(ordered.values())
 
 

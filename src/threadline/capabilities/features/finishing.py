@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -71,7 +71,8 @@ def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencie
     def finish(tally: Tally) -> Finished:
         amounts: dict[str, list[Any]] = tally[cell]
         if len(amounts) > CURRENCIES_MAX:
-            return Finished(None, {"currency": None, "amounts": _shown(amounts, one), **CAPPED})
+            reason = f"more than {CURRENCIES_MAX} currencies"
+            return Finished(None, {"currency": None, "amounts": _shown(amounts, one), "reason": reason, **CAPPED})
         named = {code or currencies.default: held for code, held in amounts.items()}
         if len(named) < len(amounts):
             named = _renamed(amounts, currencies.default, aggregate)
@@ -112,7 +113,7 @@ def _total(
         return Finished(_amount(one(amounts[single])), {"currency": single or None})
     shown = _shown(amounts, one)
     if not all(code in rates for code in amounts):
-        return Finished(None, {"currency": None, "amounts": shown})
+        return Finished(None, {"currency": None, "amounts": shown, "reason": _no_total(amounts, rates, total_in)})
     match aggregate:
         case "sum":
             total = sum((one(held) * rates[code] for code, held in amounts.items()), Fraction(0))
@@ -124,6 +125,19 @@ def _total(
         case _:
             total = max(one(held) * rates[code] for code, held in amounts.items())
     return Finished(_amount(total), {"currency": total_in, "amounts": shown})
+
+
+def _no_total(amounts: Iterable[str], rates: Collection[str], total_in: str) -> str:
+    """Why amounts in these currencies have no total, such as "2 currencies: EUR and none; no rates"."""
+    codes = sorted(amounts)
+    counted = f"{len(codes)} currencies" if len(codes) > 1 else "currency"
+    without = "no rates" if not total_in else f"no rate to {total_in} for {_listed(set(codes).difference(rates))}"
+    return f"{counted}: {_listed(codes)}; {without}"
+
+
+def _listed(codes: Iterable[str]) -> str:
+    *others, last = [*sorted(code for code in codes if code), *("none" for code in codes if not code)]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _shown(amounts: dict[str, list[Any]], one: Callable[[list[Any]], Fraction]) -> dict[str, float]:

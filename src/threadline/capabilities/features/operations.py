@@ -31,6 +31,7 @@ class FeatureView(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     value: Annotated[Any, Meta(description="A number, text, true or false, or null.")]
     status: Annotated[str, Meta(description="PRESENT; STALE: its last event is too old; NOT_FOUND: it had none.")]
+    reason: Annotated[str, Meta(description="Why there is no value, although it had events, or no complete one.")] = ""
     computed_at: Annotated[Instant | None, Meta(description="When the newest event of its own was recorded.")]
     changes_at: Annotated[Instant | None, Meta(description="The next instant at which it may change by time alone.")]
     version: int

@@ -58,11 +58,13 @@ def _react(ignored_after: int, recorded: Recorded, known: PolicyView) -> Sequenc
     if campaign is None or times is None:
         return ()
     delivered_at, engaged_at, ignored_at = times
-    if engaged_at is not None:
+    due_at = None if delivered_at is None else delivered_at + ignored_after
+    # Whoever engages later than that has ignored it until then: without this, a read of the past would depend on
+    # whether the timer ran before the engagement was known, which after an import it never does.
+    if engaged_at is not None and (due_at is None or engaged_at <= due_at):
         return (CancelTimer(key=_key(campaign)),) if event.type == CAMPAIGN_ENGAGED else ()
-    if ignored_at is not None or delivered_at is None:
+    if ignored_at is not None or due_at is None:
         return ()
-    due_at = delivered_at + ignored_after
     if fired and due_at <= recorded.recorded_at:
         return (Emit(type=CAMPAIGN_IGNORED, key=campaign, occurred_at=due_at, properties={"campaign_id": campaign}),)
     if event.historical:
@@ -89,7 +91,10 @@ def _set_anew(campaigns: State, ignored_after: int, recorded: Recorded, after: s
     waited_for = (
         (campaign, delivered_at)
         for campaign, delivered_at, engaged_at, ignored_at in sorted(known[1:] for known in campaigns)
-        if campaign > after and delivered_at is not None and engaged_at is None and ignored_at is None
+        if campaign > after
+        and delivered_at is not None
+        and (engaged_at is None or engaged_at > delivered_at + ignored_after)
+        and ignored_at is None
     )
     chosen = list(islice(waited_for, TIMERS_MAX))
     wishes = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -273,7 +273,7 @@ def _ratio(feature: Feature, above: Reading, below: Reading) -> Reading:
     value = feature.empty
     if above.value is not None and below.value:
         value = above.value / below.value
-    return _composed(value, (above, below))
+    return _composed(value, {feature.numerator: above, feature.denominator: below})
 
 
 def _score(feature: Feature, parts: list[tuple[Term, Reading]]) -> Reading:
@@ -282,7 +282,7 @@ def _score(feature: Feature, parts: list[tuple[Term, Reading]]) -> Reading:
         return Reading(feature.empty)
     points = sum(part.weight * _saturated(part, reading.value) for part, reading in parts)
     whole = sum(part.weight for part, _ in parts)
-    return _composed(round(100 * points / whole, SCORE_DIGITS), readings)
+    return _composed(round(100 * points / whole, SCORE_DIGITS), {part.feature: reading for part, reading in parts})
 
 
 def _saturated(part: Term, value: Any) -> float:
@@ -293,13 +293,20 @@ def _saturated(part: Term, value: Any) -> float:
     return (part.half if part.falling else amount) / (amount + part.half)
 
 
-def _composed(value: Any, readings: Iterable[Reading]) -> Reading:
-    """A value made of others: as new as the newest of them, and no more exact than each."""
-    computed_at = newest = changes_at = extra = None
-    for reading in readings:
-        if reading.extra is not None and "capped" in reading.extra:
-            extra = CAPPED
+def _composed(value: Any, readings: Mapping[str, Reading]) -> Reading:
+    """A value made of others, by name: as new as the newest of them, and no more exact than each."""
+    computed_at = newest = changes_at = None
+    extra: dict[str, Any] = {}
+    reasons = []
+    for name, reading in readings.items():
+        if reading.extra is not None:
+            if "capped" in reading.extra:
+                extra |= CAPPED
+            if "reason" in reading.extra:
+                reasons.append(f"{name}: {reading.extra['reason']}")
         computed_at = _newer(computed_at, reading.computed_at)
         newest = _newer(newest, reading.newest)
         changes_at = _soonest(changes_at, reading.changes_at)
-    return Reading(value, computed_at, newest, changes_at, extra)
+    if reasons:
+        extra["reason"] = "; ".join(reasons)
+    return Reading(value, computed_at, newest, changes_at, extra or None)

@@ -13,5 +13,4 @@ from threadline.capabilities.interests.projection import interests_projection
 def declare(definitions: Definitions) -> list[Any]:
     """The projection and the operations that depend on what is declared."""
     interests = read_interests(definitions)
-    definitions.refuse()
     return [interests_projection(interests), *interest_operations(interests)]

@@ -19,6 +19,7 @@ from threadline.capabilities.definitions.declaring import (
     deferred,
     duration,
     either,
+    event_type,
     struct,
     text,
 )
@@ -123,7 +124,7 @@ SHIPPED: Mapping[str, Source] = {
 
 
 _TOPICS = by_name(deferred(Topic), _TOPIC)
-_EVENTS = by_name(either(FALSE, struct(Source)), text())
+_EVENTS = by_name(either(FALSE, struct(Source)), event_type())
 
 
 class _Declared(Topic, frozen=True):

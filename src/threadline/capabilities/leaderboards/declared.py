@@ -14,7 +14,6 @@ from threadline.capabilities.leaderboards.projection import boards_projection
 def declare(definitions: Definitions) -> list[Any]:
     """The operations, and where there are boards the projection and the policy of them; none costs nothing."""
     boards = read_boards(definitions)
-    definitions.refuse()
     made: list[Any] = [*operations(boards)]
     if boards.boards:
         policy = boards_policy(boards)

@@ -14,5 +14,4 @@ from threadline.capabilities.memory.projection import projection
 def declare(definitions: Definitions) -> list[Any]:
     """The projection and the operations that depend on what is declared."""
     derivations = derivations_of(definitions)
-    definitions.refuse()
     return [projection(derivations), lineage_operation(derivations), derivations_operation(derivations)]

@@ -14,7 +14,6 @@ from threadline.capabilities.points.projection import points_projection
 def declare(definitions: Definitions) -> list[Any]:
     """The projection and the policy of what is declared, and the operations that tell it; nothing for ``false``."""
     points = read_points(definitions)
-    definitions.refuse()
     if points is None:
         return []
     return [points_projection(points), points_policy(points), history_operation(points), tables_operation(points)]

@@ -23,6 +23,7 @@ from threadline.capabilities.definitions.declaring import (
     decimal,
     duration,
     either,
+    event_type,
     listed,
     one_or_many,
     parsed,
@@ -50,7 +51,7 @@ _NUMBER = parsed(
     pattern=f"^{_PATH.pattern}$",
     examples=["streaks.daily.current"],
 )
-_TYPE = text(most=EVENT_TYPE_LENGTH_MAX)
+_TYPE = event_type(EVENT_TYPE_LENGTH_MAX)
 _AMOUNT = whole(1, POINTS_MAX)
 _VERSION = either(text(most=64), whole(None).then(str))
 _INSTANT = parsed(parse_time, "an instant, such as 2026-03-01T00:00:00Z", pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}")

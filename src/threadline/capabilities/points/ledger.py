@@ -25,10 +25,10 @@ State = dict[str, Any]
 """Short keys, because they are written again with every event of the person:
 
 ``sums``   earned, spent, given, taken, expired: the ledger's totals, for life
-``days``   day -> [earned, spent, adjusted, expired], of the newest `DAYS_KEPT` days
-``lots``   month -> points that came in, of the newest `LOTS_KEPT` months: what expiry counts
-``caps``   day -> rule -> how often it earned, of the newest `CAPS_KEPT` days
-``hours``  hour -> how many events earned, of the newest `HOURS_KEPT` hours
+``days``   day -> [earned, spent, adjusted, expired], of the newest `DAYS_MAX` days
+``lots``   month -> points that came in, of the newest `LOTS_MAX` months: what expiry counts
+``caps``   day -> rule -> how often it earned, of the newest `CAPS_MAX` days
+``hours``  hour -> how many events earned, of the newest `HOURS_MAX` hours
 ``cools``  rule with a cooldown -> its newest instants
 ``flags``  kind/of -> when, of the newest anomalies
 ``streak`` the day on which the streaks were looked at last, and how long the longest was

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.rules.actions import Action
 from threadline.capabilities.rules.templates import Look
-from threadline.kernel.canonical import canonical_json
+from threadline.kernel.canonical import standard_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import EVENT_BYTES_MAX
 
@@ -27,12 +27,12 @@ class Acted(NamedTuple):
     wished: list[dict[str, Any]]
     before: bytes
     after: bytes
-    """What stands before and after the trace in the canonical JSON of a decision."""
+    """What stands before and after the trace in what is hashed."""
 
 
 def acted(status: str, output: dict[str, Any], wished: list[dict[str, Any]]) -> Acted:
     """Status, output and wishes, ready to be written. Raises `InvalidValue` for what has no form in JSON."""
-    told, wishes = canonical_json(output), canonical_json(wished)
+    told, wishes = standard_json(output), standard_json(wished)
     if len(told) + len(wishes) > EVENT_BYTES_MAX:
         raise InvalidValue(f"the actions would take more than {EVENT_BYTES_MAX:,} bytes")
     before = b',"output":%b,"status":"%b","trace":' % (told, status.encode())

@@ -76,7 +76,7 @@ class Decided:
                 self._hash = answer.tracer.hashed(hasher, answer.memo, answer.end, acted.before, acted.after)
             else:
                 self._hash = decision_hash(
-                    self.rule.canonical, self.inputs, self.status, self.output, self.trace, self.wished
+                    self.rule.standard, self.inputs, self.status, self.output, self.trace, self.wished
                 )
         return self._hash
 

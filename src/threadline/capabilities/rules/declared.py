@@ -20,7 +20,6 @@ WEBHOOK_CALL = "call_webhook"
 def declare(definitions: Definitions) -> list[Any]:
     """The policy, always: rules may come at any time. As long as there are none, no event costs anything."""
     active = read_rules(definitions)
-    definitions.refuse()
     return [rules_policy(active)]
 
 
@@ -33,8 +32,13 @@ def read_rules(definitions: Definitions) -> ActiveRules:
                 known = suggestion(id, rules.places) if rules.places else "none is declared"
                 text = f"rule set {each.name!r} names the rule {id!r}, which is not declared; {known}"
                 definitions.problems.append(f"{each.place}: {text}")
+    asked = {id for each in sets.values.values() for id in each.rules}
     for rule in rules.values.values():
         _check_destinations(definitions, rule)
+        definitions.known_types.update(type for action in rule.actions if (type := action.emits) is not None)
+        if rule.id not in asked:
+            text = f"rule {rule.id!r} is in no rule set here, so nothing asks it; name it under `rules` of a set"
+            definitions.warnings.append(f"{rule.place}: {text}")
     return ActiveRules(rules.values.values(), sets.values.values())
 
 

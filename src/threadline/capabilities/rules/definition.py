@@ -12,13 +12,22 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions.forms import when
-from threadline.capabilities.definitions.declaring import Given, Named, Problems, listed, parsed, struct, text
+from threadline.capabilities.definitions.declaring import (
+    Given,
+    Named,
+    Problems,
+    event_type,
+    listed,
+    parsed,
+    struct,
+    text,
+)
 from threadline.capabilities.rules.acting import Acted, act
 from threadline.capabilities.rules.actions import ACTIONS, Action
 from threadline.capabilities.rules.body import Body, ConditionsBody
 from threadline.capabilities.rules.hashing import ENGINE
 from threadline.capabilities.rules.model_reading import MODEL
-from threadline.kernel.canonical import canonical_json
+from threadline.kernel.canonical import canonical_json, standard_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import (
@@ -114,9 +123,14 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return canonical_json(self.content)
 
     @cached_property
+    def standard(self) -> bytes:
+        """The content as it is hashed."""
+        return standard_json(self.content)
+
+    @cached_property
     def hash(self) -> str:
-        """SHA-256 of the content as canonical JSON, hex."""
-        return hashlib.sha256(self.canonical).hexdigest()
+        """SHA-256 of that, hex."""
+        return hashlib.sha256(self.standard).hexdigest()
 
     @cached_property
     def fixed(self) -> Acted | None:
@@ -128,7 +142,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def hasher(self) -> Any:
         """The hash of a decision up to where what was read begins; to be copied."""
-        return hashlib.sha256(b'{"content":%b,"engine":%d,"inputs":' % (self.canonical, ENGINE))
+        return hashlib.sha256(b'{"content":%b,"engine":%d,"inputs":' % (self.standard, ENGINE))
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -143,7 +157,7 @@ class RuleSet(msgspec.Struct, frozen=True, dict=True):
     name: Given
     events: Annotated[
         tuple[str, ...],
-        listed(text(most=EVENT_TYPE_LENGTH_MAX), 1, SET_EVENTS_MAX),
+        listed(event_type(EVENT_TYPE_LENGTH_MAX), 1, SET_EVENTS_MAX),
         Meta(description="The event types on which its rules run.", examples=[["payment_received"]]),
     ]
     rules: Annotated[

@@ -1,4 +1,4 @@
-"""The hash of a decision: SHA-256 over canonical JSON of everything that it rests on, and of nothing else."""
+"""The hash of a decision: SHA-256 over RFC 8785 of everything that it rests on, and of nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threadline.capabilities.conditions import Step
-from threadline.kernel.canonical import canonical_json
+from threadline.kernel.canonical import standard_json
 from threadline.kernel.limits import DECISION_VALUE_BYTES_MAX
 
 ENGINE = 1
@@ -18,19 +18,19 @@ def decision_hash(
     content: bytes, inputs: Mapping[str, Any], status: str, output: Any, trace: Sequence[Any], wished: Sequence[Any],
     engine: int = ENGINE,
 ) -> str:  # fmt: skip
-    """The hash, hex. ``content`` is the rule's as canonical JSON; the others are plain values as a decision keeps them.
+    """The hash, hex. ``content`` is `Rule.standard`; the others are plain values as a decision keeps them.
 
     It covers ``{"content", "engine", "inputs", "output", "status", "trace", "wished"}``, and so neither ids nor times:
     the same inputs give the same hash on every machine.
     """
     rest = {"engine": engine, "inputs": inputs, "output": output, "status": status, "trace": trace, "wished": wished}
     # `content` is the first of all members, so that it need not be written again for every decision.
-    return hashlib.sha256(b'{"content":' + content + b"," + canonical_json(rest)[1:]).hexdigest()
+    return hashlib.sha256(b'{"content":' + content + b"," + standard_json(rest)[1:]).hexdigest()
 
 
 def field_name(field: str | list[str]) -> str:
     """The name of a field among inputs: as it is written, a list of steps as JSON."""
-    return field if type(field) is str else canonical_json(field).decode()
+    return field if type(field) is str else standard_json(field).decode()
 
 
 def inputs_of(steps: Sequence[Step]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def shortened(value: Any) -> Any:
         return value
     if type(value) is str and 4 * len(value) < DECISION_VALUE_BYTES_MAX:
         return value
-    written = canonical_json(value)
+    written = standard_json(value)
     if len(written) <= DECISION_VALUE_BYTES_MAX:
         return value
     return {"sha256": hashlib.sha256(written).hexdigest(), "bytes": len(written)}

@@ -1,4 +1,4 @@
-"""The trace of the usual tree, tests of which all must hold, as canonical JSON at once: what a hash is made of.
+"""The trace of the usual tree, tests of which all must hold, as it is hashed at once.
 
 Most of a step is known beforehand: its field, its operator, what is expected. Only what was found is written anew,
 once for all rules that read it.
@@ -15,8 +15,9 @@ import msgspec
 
 from threadline.capabilities.conditions import All, Node, Subject, Test
 from threadline.capabilities.conditions.compiling import Leaf, step_of
+from threadline.capabilities.conditions.operators import EXACT_INTEGER_MAX
 from threadline.capabilities.rules.hashing import field_name, plain_step, shortened
-from threadline.kernel.canonical import canonical_json, format_number
+from threadline.kernel.canonical import format_number, standard_json
 
 _decoded = msgspec.json.Decoder(dict[str, int]).decode
 
@@ -30,20 +31,20 @@ def is_flat(tree: Node) -> bool:
 
 
 Held = tuple[Any, str, Any]
-"""What was read under one name, as a decision keeps it: the text of that as canonical JSON, and the value."""
+"""What was read under one name, the text of it that is hashed, and the value that a decision keeps."""
 
 
 def held_of(value: Any) -> Held:
     """What is held of a value that was read."""
     kind = type(value)
-    if kind is int:
+    if kind is int and -EXACT_INTEGER_MAX <= value <= EXACT_INTEGER_MAX:
         return value, str(value), value
     if kind is float:
         return value, format_number(value), value
     if kind is str and len(value) < 200:
         return value, encode_basestring(value), value
     short = shortened(value)
-    return value, canonical_json(short).decode(), short
+    return value, standard_json(short).decode(), short
 
 
 class _Layout(NamedTuple):
@@ -180,7 +181,7 @@ def _laid_out(leaves: Sequence[Leaf], asked: int, end: int) -> _Layout:
         elif number == asked and end:
             outcome = _ENDS[end]
         steps.append(plain_step(step_of(number, leaf.test, *outcome)))
-        written = canonical_json(steps[-1]).decode()
+        written = standard_json(steps[-1]).decode()
         trace[-1] += "," if number > 1 else ""
         if number > asked:
             trace[-1] += written
@@ -189,7 +190,7 @@ def _laid_out(leaves: Sequence[Leaf], asked: int, end: int) -> _Layout:
             trace.append(written.removeprefix('{"actual":null'))
     trace[-1] += "]"
     # The form itself knows the order of names.
-    ordered = _decoded(canonical_json({field_name(leaf.test.field): 0 for leaf in leaves[:asked]}))
+    ordered = _decoded(standard_json({field_name(leaf.test.field): 0 for leaf in leaves[:asked]}))
     names = [encode_basestring(name) + ":" for name in ordered]
     inputs = ["{" + names[0], *("," + name for name in names[1:]), "}"]
     return _Layout(inputs, tuple(map(intern, ordered)), trace, steps)

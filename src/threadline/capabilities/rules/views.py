@@ -10,8 +10,11 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.deciding import DRY, Decided
+from threadline.capabilities.rules.effective import Reason
 from threadline.kernel.event import Recorded
 
+Effective = Annotated[bool, Meta(description="Whether the rule acts on the event: true if there are no `reasons`.")]
+Reasons = Annotated[list[Reason], Meta(description="Every reason why it does not act.")]
 Status = Annotated[str, Meta(description=f"One of {', '.join(STATUSES)}.")]
 
 
@@ -35,6 +38,18 @@ class DecisionView(msgspec.Struct, kw_only=True):
     evaluated_at: Instant
     engine: Annotated[int, Meta(description="The version of the form of decisions.")]
     hash: Annotated[str, Meta(description="SHA-256 over rule, inputs, status, output, trace and actions.")]
+
+
+class AskedDecision(DecisionView, kw_only=True):
+    """What a rule says when it is asked, and whether that leads to anything."""
+
+    effective: Effective
+    reasons: Reasons
+
+
+def asked_view(shown: DecisionView, reasons: list[Reason]) -> AskedDecision:
+    """The view of an answer with the reasons why it does not act."""
+    return AskedDecision(**msgspec.structs.asdict(shown), effective=not reasons, reasons=reasons)
 
 
 def recorded_view(recorded: Recorded, person: str) -> DecisionView:

@@ -9,6 +9,4 @@ from threadline.kernel.requirement import Requirement
 
 def declare(definitions: Definitions) -> list[Requirement]:
     """A requirement for each type of events that has a schema."""
-    requirements = read_schemas(definitions)
-    definitions.refuse()
-    return requirements
+    return read_schemas(definitions)

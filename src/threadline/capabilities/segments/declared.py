@@ -16,5 +16,4 @@ def declare(definitions: Definitions) -> list[Any]:
     An empty section keeps the policy, which then lets everybody leave who belonged to what was declared before.
     """
     segments = read_segments(definitions)
-    definitions.refuse()
     return [*operations(segments or ()), *([] if segments is None else [segments_policy(segments)])]

@@ -14,5 +14,4 @@ from threadline.capabilities.streaks.projection import projection
 def declare(definitions: Definitions) -> list[Any]:
     """The projection, the policy and the operations that depend on what is declared."""
     streaks = read_streaks(definitions)
-    definitions.refuse()
     return [projection(streaks), policy(streaks), *operations(streaks)]

@@ -23,9 +23,10 @@ from threadline.capabilities.definitions.declaring import (
     one_or_many,
     parsed,
     struct,
+    text,
     whole,
 )
-from threadline.capabilities.features.definition import ANY, TIMEZONE, TYPES, Chosen, Source, content_hash
+from threadline.capabilities.features.definition import ANY, TIMEZONE, Chosen, Source, content_hash
 from threadline.capabilities.points.events import OWN, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
 from threadline.capabilities.streaks.civil import day_of, time_of_day
 from threadline.capabilities.streaks.events import OURS
@@ -125,7 +126,7 @@ class Amnesty(msgspec.Struct, frozen=True, kw_only=True):
     first: Annotated[int, _DATE, Meta(description="A local date.")] = msgspec.field(name="from")
     last: Annotated[int, _DATE, Meta(description="A local date, included.")] = msgspec.field(name="to")
     reason: str = ""
-    streaks: Annotated[tuple[str, ...], TYPES, Meta(description="Whose; all where it is absent.")] = ()
+    streaks: Annotated[tuple[str, ...], one_or_many(text()), Meta(description="Whose; all where it is absent.")] = ()
     place: Given = ""
 
     def problems(self, written: Collection[str]) -> Problems:

@@ -10,5 +10,4 @@ from threadline.kernel.sender import Lane
 def declare(definitions: Definitions) -> list[Lane]:
     """A lane for each destination, and those for addresses that rules name themselves."""
     destinations = DESTINATIONS.read(definitions).values
-    definitions.refuse()
     return [*url_lanes(), *(destination.lane for destination in destinations.values())]

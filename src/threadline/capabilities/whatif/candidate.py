@@ -96,7 +96,6 @@ def of_definitions(context: Context[WithCatalogue], current: Candidate, text: st
     for name in ASIDE:
         found.section(name)
     catalogue = context.engine.catalogue.variant(found)
-    found.refuse_unknown()
     items = {sort: data for sort, (data, _) in current.active.sources.items()}
     policy = catalogue.policy(POLICY)
     shared = None if policy is None else policy.shared
@@ -123,16 +122,6 @@ def variant_spec(side: Candidate, policies: frozenset[str], *, history: bool, en
     judge = RulesEvaluator(side.active, history=history, also=[*also, ("points", ())] if ends else ())
     explaining = RulesEvaluator(side.active, history=history, explaining=True)
     return VariantSpec(side.catalogue, judge, explaining, policies, {POLICY: side.active})
-
-
-def asked(*both: ActiveRules) -> dict[str, frozenset[str]]:
-    """Event type -> the rules that any of the both asks of it."""
-    found: dict[str, set[str]] = {}
-    for active in both:
-        for each in active.sets.values():
-            for type in each.events:
-                found.setdefault(type, set()).update(id for id in each.rules if id in active.rules)
-    return {type: frozenset(ids) for type, ids in found.items() if ids}
 
 
 def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:

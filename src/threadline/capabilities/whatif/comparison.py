@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
+from threadline.capabilities.rules import ActiveRules, RuleSet
 from threadline.capabilities.rules.acting import NO_MATCH
 from threadline.capabilities.whatif.evaluator import is_error, same, status_of, version_of
 from threadline.kernel.event import Recorded
@@ -70,7 +71,9 @@ class Counts(msgspec.Struct):
     people: int = 0
     people_changed: int = 0
     events: dict[str, int] = {}
-    """Events of which a rule was asked, by type."""
+    """Events of which a rule was asked, by type, without those of `historical`."""
+    historical: dict[str, int] = {}
+    """Historical events by type, whether or not a rule was asked of them."""
     decisions: int = 0
     """Answers: one for each rule that is asked of an event, matching or not."""
     same: int = 0
@@ -90,16 +93,42 @@ class Counts(msgspec.Struct):
     failures: dict[str, str] = {}
 
 
+class AskedRules:
+    """The rules that are asked of an event on either side, by its type and by whether it is historical."""
+
+    def __init__(self, *both: ActiveRules, all_history: bool) -> None:
+        """``all_history``: of historical events too, whatever their sets say."""
+        self.all_history = all_history
+        self._live = _by_type(both, lambda each: True)
+        self._by_set = _by_type(both, lambda each: each.historical)
+        self.ids = frozenset(id for ids in self._live.values() for id in ids)
+
+    def of(self, type: str, *, historical: bool) -> frozenset[str]:
+        """The ids of the rules."""
+        return (self._by_set if historical and not self.all_history else self._live).get(type, _NONE)
+
+    def number(self, counts: Counts, rule: str) -> int:
+        """How many of the events counted a rule was asked of."""
+        return sum(
+            number
+            for historical, events in ((False, counts.events), (True, counts.historical))
+            for type, number in events.items()
+            if rule in self.of(type, historical=historical)
+        )
+
+    def not_live(self, counts: Counts) -> int:
+        """The historical events of which rules are asked only with ``all_history``."""
+        return sum(n for type, n in counts.historical.items() if self._live.get(type) != self._by_set.get(type))
+
+
 class Tally:
     """Counts people, one after the other; see `engine.whatif.Tally`."""
 
     def __init__(
-        self, asked: Mapping[str, frozenset[str]], samples: int, types: Collection[str] = (),
-        counts: Counts | None = None,
-    ) -> None:  # fmt: skip
+        self, asked: AskedRules, samples: int, types: Collection[str] = (), counts: Counts | None = None
+    ) -> None:
         self.counts = Counts() if counts is None else counts
         self.asked = asked
-        """Event type -> the rules that are asked of it on either side."""
         self._types = frozenset(types)
         self._samples = samples
 
@@ -112,12 +141,15 @@ class Tally:
             type = recorded.event.type
             if self._types and type not in self._types:
                 continue
-            counts.events[type] = counts.events.get(type, 0) + 1
-            asked = len(self.asked.get(type, _NONE))
+            historical = recorded.event.historical
+            events = counts.historical if historical else counts.events
+            events[type] = events.get(type, 0) + 1
+            asked = self.asked.of(type, historical=historical)
             if old or new:
-                asked = self._compare(type, old, new, changed)
-            counts.decisions += asked
-            self._same(NO_MATCH, asked)
+                self._compare(old, new, changed)
+                asked -= {**old, **new}.keys()
+            counts.decisions += len(asked)
+            self._same(NO_MATCH, len(asked))
         for rule in changed:
             self._rule(rule).people += 1
         if not changed:
@@ -139,8 +171,8 @@ class Tally:
     def _cell(self, old: str, new: str) -> list[int]:
         return self.counts.matrix.setdefault(old, {}).setdefault(new, [0, 0])
 
-    def _compare(self, type: str, old: Mapping[str, Any], new: Mapping[str, Any], changed: dict[str, int]) -> int:
-        """Count the rules that said something on either side; answers how many others were asked."""
+    def _compare(self, old: Mapping[str, Any], new: Mapping[str, Any], changed: dict[str, int]) -> None:
+        """Count the rules that said something on either side."""
         counts = self.counts
         said = {**old, **new}
         for rule in said:
@@ -158,10 +190,7 @@ class Tally:
                 count.changed += 1
                 changed[rule] = changed.get(rule, 0) + 1
                 self._cell(status_of(was), status_of(becomes))[1] += 1
-        asked = self.asked.get(type, _NONE)
         counts.decisions += len(said)
-        # A recorded decision may be of a rule that is in neither variant any more.
-        return len(asked) - len(asked & said.keys())
 
     def _count_status(self, side: int, statuses: dict[str, int], verdict: Any) -> None:
         if status_of(verdict) == NO_MATCH:
@@ -225,6 +254,16 @@ class Tally:
         counts.failures[person] = problem[:_TEXT_MAX]
         if len(counts.failures) > FAILURES_MAX:
             del counts.failures[max(counts.failures)]
+
+
+def _by_type(both: Sequence[ActiveRules], counts: Callable[[RuleSet], bool]) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for active in both:
+        for each in filter(counts, active.sets.values()):
+            ids = active.rules.keys() & each.rules
+            for type in each.events if ids else ():
+                found[type] = found.get(type, _NONE) | ids
+    return found
 
 
 def _explain(sample: Sample, recorded: Recorded, rule: str, was: Any, becomes: Any) -> None:

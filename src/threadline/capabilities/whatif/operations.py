@@ -241,7 +241,7 @@ class Comparison(msgspec.Struct, kw_only=True):
     """Two what-ifs side by side; of numbers the other's less the one's."""
 
     comparable: Annotated[
-        bool, Meta(description="Whether both asked about the same stretch of time, people and types.")
+        bool, Meta(description="Whether both asked about the same time range, people, types and historical events.")
     ]
     people_changed: int
     changed: int
@@ -260,7 +260,8 @@ def _compare(context: Context[WithStore], params: CompareParams) -> Comparison:
         msgspec.convert(saved_results.saved(context, id).view, WhatIfView) for id in (params.one, params.other)
     )
     ranges = [
-        (shown.start, shown.stop, [sorted(shown.asked.get(name, ())) for name in _RANGE]) for shown in (one, other)
+        (shown.start, shown.stop, shown.historical, [sorted(shown.asked.get(name, ())) for name in _RANGE])
+        for shown in (one, other)
     ]
     people = [{sample.person for sample in shown.samples} for shown in (one, other)]
     return Comparison(

@@ -12,7 +12,7 @@ from threadline.capabilities.events.forms import PersonRef, Time, time_param
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.whatif import candidate
 from threadline.capabilities.whatif.candidate import Candidate
-from threadline.capabilities.whatif.comparison import Counts, Tally
+from threadline.capabilities.whatif.comparison import AskedRules, Counts, Tally
 from threadline.capabilities.whatif.evaluator import recorded_decision
 from threadline.capabilities.whatif.replayed_policies import emitted, replayed
 from threadline.kernel.errors import Conflict, InvalidValue
@@ -59,6 +59,13 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             "recorded: it is the decisions that were made then."
         ),
     ] = "reckoned"
+    historical: Annotated[
+        Literal["all", "by_set"],
+        Meta(
+            description="Historical events, such as an import. all: rules are asked of them whatever their sets say. "
+            "by_set: as live, only by sets with `historical: true`; always so with the baseline `recorded`."
+        ),
+    ] = "all"
     start: Annotated[Time | None, Meta(description="From the events that became known at this instant on.")] = None
     stop: Annotated[Time | None, Meta(description="Up to this instant; without it up to now.")] = None
     since: Annotated[
@@ -134,11 +141,12 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
     types = emitted(*both)
     policies = [replayed(each, both, sections, types) for each in (old, new)]
     recorded = asked.baseline == "recorded"
-    # What was recorded was decided as the sets say; what is computed is computed on all of history.
+    # What was recorded was decided as the sets say.
+    all_history = asked.historical == "all" and not recorded
     # Where everything is folded alike and rules put nothing into threads, people end up where they would have anyway.
     ends = not recorded and (bool(types) or old.catalogue is not new.catalogue)
     specs = [
-        candidate.variant_spec(each, found, history=not recorded, ends=ends)
+        candidate.variant_spec(each, found, history=all_history, ends=ends)
         for each, found in zip((old, new), policies, strict=True)
     ]
     counted = {name: value for name, value in msgspec.to_builtins(asked).items() if name not in ("start", "stop")}
@@ -149,7 +157,7 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
             hint="Ask the same question as then, or start over without the checkpoint.",
         )
     counts = None if checkpoint is None else checkpoint.counts
-    tally = Tally(candidate.asked(old.active, new.active), asked.samples, asked.types, counts)
+    tally = Tally(AskedRules(*both, all_history=all_history), asked.samples, asked.types, counts)
     people = None
     if asked.people:
         people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in asked.people})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
-from threadline.capabilities.whatif.comparison import Counts
+from threadline.capabilities.whatif.comparison import AskedRules, Counts
 from threadline.capabilities.whatif.diff import differences
 from threadline.capabilities.whatif.saved_results import About
 from threadline.capabilities.whatif.simulation import Simulation
@@ -114,6 +114,17 @@ class WhatIfView(msgspec.Struct, kw_only=True):
             "was left out, as `threadline.cascade_cut` would say in the thread."
         ),
     ] = 0
+    historical: Annotated[
+        Literal["all", "by_set"],
+        Meta(description="Of which historical events rules were asked: of all, or as live only by sets that say so."),
+    ] = "all"
+    historical_events: Annotated[
+        int,
+        Meta(
+            description="Historical events of which live no rule, or fewer, would be asked, because a set has "
+            "`historical: false`. They are counted with `all`, and left out with `by_set`."
+        ),
+    ] = 0
     asked_of: Annotated[dict[str, int], Meta(description="Event type -> events on which rules ran.")] = {}
     matrix: list[MatrixCell] = []
     rules: list[RuleTotals] = []
@@ -148,15 +159,19 @@ def _asked(simulation: Simulation) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value not in (None, "", [])}
 
 
-def _fill(shown: WhatIfView, counts: Counts, asked: Mapping[str, frozenset[str]]) -> None:
-    shown.asked_of = dict(sorted(counts.events.items()))
+def _fill(shown: WhatIfView, counts: Counts, asked: AskedRules) -> None:
+    shown.historical = "all" if asked.all_history else "by_set"
+    shown.historical_events = asked.not_live(counts)
+    heard = Counter(counts.events) + Counter(
+        {t: n for t, n in counts.historical.items() if asked.of(t, historical=True)}
+    )
+    shown.asked_of = dict(sorted(heard.items()))
     shown.matrix = [
         MatrixCell(old=old, new=new, same=cell[0], changed=cell[1])
         for old, row in sorted(counts.matrix.items())
         for new, cell in sorted(row.items())
     ]
-    rules = sorted({*counts.rules, *(rule for rules in asked.values() for rule in rules)})
-    shown.rules = [totals(rule, counts, asked) for rule in rules]
+    shown.rules = [totals(rule, counts, asked) for rule in sorted({*counts.rules, *asked.ids})]
     shown.actions = [ActionTotals(action=name, old=old, new=new) for name, (old, new) in sorted(counts.actions.items())]
     shown.segments = [
         SegmentEffect(segment=name, entered=each.entered, left=each.left, people=each.people)
@@ -170,10 +185,10 @@ def _fill(shown: WhatIfView, counts: Counts, asked: Mapping[str, frozenset[str]]
     shown.failures = dict(sorted(counts.failures.items()))
 
 
-def totals(rule: str, counts: Counts, asked: Mapping[str, frozenset[str]]) -> RuleTotals:
+def totals(rule: str, counts: Counts, asked: AskedRules) -> RuleTotals:
     """What became of one rule in all."""
     count = counts.rules.get(rule)
-    events = sum(number for type, number in counts.events.items() if rule in asked.get(type, ()))
+    events = asked.number(counts, rule)
     if count is None:
         return RuleTotals(rule=rule, asked=events, changed=0, changed_share=0.0, people=0, errors=0, old={}, new={})
     said = max(events, sum(count.old.values()), sum(count.new.values()))

@@ -105,8 +105,7 @@ class Dispatcher:
             if identifier is None:
                 self._cannot_fire(item, "nobody has its thread")
                 continue
-            properties = {"policy": timer.policy, "key": timer.key, "data": timer.data}
-            event = internal(timer.workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), properties)
+            event = internal(timer.workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), timer.fired)
             timers.append(item)
             requests.append(RecordRequest(event, writes=(Delete(item.key, item.version), check), known=True))
         settled = settle(self.engine.recorder, requests)

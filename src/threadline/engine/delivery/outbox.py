@@ -14,12 +14,12 @@ from threadline.engine.delivery.dead_letters import dead_letter_put
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST, Retry, fate_of
 from threadline.engine.folding.packing import pack, time_key
-from threadline.engine.recording.rejected_log import as_text, writable
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import pack_effect, pending_effect, unrecorded_key
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.rejected import as_text, writable
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
 from threadline.kernel.time import format_time

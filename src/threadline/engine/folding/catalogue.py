@@ -13,6 +13,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.operation import Inspection, Operation
 from threadline.kernel.policy import Policy, Read
+from threadline.kernel.ports import Declarations
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
@@ -57,11 +58,12 @@ PLANS_CACHED = 10_000
 class Catalogue:
     """What the engine folds, does and answers. Immutable once built, apart from its caches of plans."""
 
-    def __init__(self, values: Iterable[object], rules: IdentityRules, definitions: object = None) -> None:
+    def __init__(self, values: Iterable[object], rules: IdentityRules, definitions: Declarations | None = None) -> None:
         found = list(values)
         self.rules = rules
         self.definitions = definitions
         """What users declared of it, for who wants to try something else in its place; None if nobody has said."""
+        self._failed = frozenset() if definitions is None else definitions.failed
         self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
         self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
@@ -83,9 +85,20 @@ class Catalogue:
         self._reactors: dict[str, tuple[Policy, ...]] = {}
         self.refuse_unread(read for policy in self.policies for read in policy.reads)
 
-    def variant(self, definitions: object) -> Catalogue:
+    @classmethod
+    def declared(cls, definitions: Declarations, rules: IdentityRules, *besides: object) -> Catalogue:
+        """Everything that ships, shaped by these definitions. Raises `InvalidDefinition` with every mistake in them."""
+        values = [*_values(BUILT_IN, definitions), *besides]
+        try:
+            made = cls(values, rules, definitions)
+        except InvalidDefinition as error:
+            definitions.problems += str(error).split("\n")
+        definitions.refuse_unknown()
+        return made
+
+    def variant(self, definitions: Declarations) -> Catalogue:
         """The catalogue of other definitions, for people whose identifiers mean what they mean in this one."""
-        return Catalogue(discover(definitions=definitions), self.rules, definitions)
+        return Catalogue.declared(definitions, self.rules)
 
     def empty(self) -> list[State]:
         """The states of a person of whom nothing is known, in the order of `projections`."""
@@ -148,6 +161,8 @@ class Catalogue:
             raise InvalidDefinition("\n".join(problems))
 
     def _unread(self, read: Read) -> str:
+        if not self._failed.isdisjoint((read.projection, *read.path)):
+            return ""
         index = self.index.get(read.projection)
         if index is None:
             return f"nothing is known under {read.projection!r}; {suggestion(read.projection, self.index)}"
@@ -196,7 +211,7 @@ def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
 _DECLARED = Declared.__constraints__
 
 
-def discover(*packages: str, definitions: object) -> list[object]:
+def discover(*packages: str, definitions: Declarations | None) -> list[object]:
     """Everything declared in the modules of these packages: projections, policies, operations and the rest of
     `_DECLARED`.
 
@@ -204,8 +219,15 @@ def discover(*packages: str, definitions: object) -> list[object]:
     that makes them from what users declared, the ``definitions`` given here. There is no list to keep: a new file is
     enough.
     """
+    values = _values(packages or BUILT_IN, definitions)
+    if definitions is not None:
+        definitions.refuse()
+    return values
+
+
+def _values(packages: Iterable[str], definitions: Declarations | None) -> list[object]:
     values: list[object] = []
-    for package in packages or BUILT_IN:
+    for package in packages:
         for module in _modules(package):
             values += [v for v in vars(module).values() if isinstance(v, _DECLARED)]
             declare = vars(module).get("declare")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import islice
 
 from threadline.engine.credentials import Credentials
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.reading.sources import sources_of
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded, event_id
-from threadline.kernel.store import FeedEntry, LogEntry, Store
+from threadline.kernel.store import FeedEntry, LogEntry, Store, feed_pages
+
+LOOKED_AT_MAX = 50_000
+"""Events that are read to see whether one of a type was ever sent."""
 
 
 class EventLog:
@@ -40,6 +44,18 @@ class EventLog:
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """Every committed event once, in the order of commits, of all workspaces."""
         return self._store.feed(cursor, limit)
+
+    def types_sent(self, sought: Collection[str]) -> frozenset[str] | None:
+        """Every type of which there is an event, or as many as were met when all those sought were; None where it
+        cannot be told: the log is empty, or one of them is not among its first `LOOKED_AT_MAX` events."""
+        met: set[str] = set()
+        read = 0
+        for _, entry in islice(feed_pages(self._store), LOOKED_AT_MAX + 1):
+            read += 1
+            met.add(entry.type)
+            if met.issuperset(sought):
+                break
+        return frozenset(met) if met.issuperset(sought) or 0 < read <= LOOKED_AT_MAX else None
 
     def unpack(self, entry: LogEntry) -> Recorded:
         """The event of an entry of the feed."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import time_key
 from threadline.engine.folding.person import Person
-from threadline.engine.scheduled import OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
-from threadline.kernel.event import Event, Recorded
+from threadline.engine.scheduled import HISTORY, OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
+from threadline.kernel.event import CLAIMED_HISTORY, Event, Recorded
 from threadline.kernel.event_limits import check_type
-from threadline.kernel.policy import POLICY_FAILED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.policy import POLICY_FAILED, TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.store import Delete, Key, Put
 from threadline.kernel.time import EARLIEST, LATEST
 
@@ -61,8 +61,25 @@ def checked(policy: Policy, wishes: Iterable[Wish]) -> list[Wish]:
 # --- events -----------------------------------------------------------------------------------
 
 
-def event_of(person: Person, thread: str, source: str, cause: str, wish: Emit, now: int) -> Event:
-    """The event that is wished for, in a thread of the person."""
+def history_of(cause: Recorded) -> int | None:
+    """When the history was recorded that an event is part of, or that its timer was set for; None: it is no history.
+
+    History that only a write key claims is left out: what follows from it would be believed as if somebody vouched.
+    """
+    event = cause.event
+    if event.type == TIMER_FIRED:
+        return event.properties.get(HISTORY)
+    return cause.recorded_at if event.historical and CLAIMED_HISTORY not in event.marks else None
+
+
+def event_of(
+    person: Person, thread: str, source: str, cause: str, wish: Emit, now: int, history: int | None = None
+) -> Event:
+    """The event that is wished for, in a thread of the person.
+
+    What follows from history and occurred before that was recorded is history as well. Otherwise a read of the past
+    would lack it until the import, although a live run would have shown it.
+    """
     return Event(
         type=wish.type,
         identifiers=(person.identifiers[thread],),
@@ -73,6 +90,7 @@ def event_of(person: Person, thread: str, source: str, cause: str, wish: Emit, n
         workspace=person.workspace,
         properties=wish.properties,
         received_at=now,
+        historical=history is not None and wish.occurred_at < history,
     )
 
 
@@ -118,15 +136,16 @@ def effect_put(catalogue: Catalogue, person: Person, cause: Recorded, policy: st
 # --- timers -----------------------------------------------------------------------------------
 
 
-def timer_writes(person: Person, thread: str, policy: str, wish: Timer | CancelTimer) -> Iterator[Put | Delete]:
+def timer_writes(person: Person, cause: Recorded, policy: str, wish: Timer | CancelTimer) -> Iterator[Put | Delete]:
     """The writes that set or cancel a timer; each changes the person's timers just before it is handed out."""
+    thread = cause.thread
     for known in person.heads:  # whichever of the person's threads it was set in, before or after a merge
         due_at = person.drop_timer(f"{known}/{policy}/{wish.key}")
         if due_at is not None:
             yield Delete(timer_key(known, policy, wish.key, due_at))
     if isinstance(wish, Timer):
         person.set_timer(f"{thread}/{policy}/{wish.key}", wish.due_at)
-        yield timer_put(person.workspace, thread, policy, wish)
+        yield timer_put(person.workspace, thread, policy, wish, history_of(cause))
 
 
 def note_fired(person: Person, thread: str, fired: Event) -> None:

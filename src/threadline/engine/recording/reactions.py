@@ -88,7 +88,8 @@ class Reactions:
 
     def _prepared(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Prepared:
         if isinstance(wish, Emit):
-            event = emission.event_of(person, cause.thread, source_of(policy), cause.id, wish, self._attempt.now)
+            source, history = source_of(policy), emission.history_of(cause)
+            event = emission.event_of(person, cause.thread, source, cause.id, wish, self._attempt.now, history)
             return self._attempt.own(event, cause.id)
         if isinstance(wish, Effect):
             id = effect_id(policy, cause.id, wish.key)
@@ -102,10 +103,7 @@ class Reactions:
         if isinstance(prepared, ValidatedEvent):
             return self._attempt.append_own(person, cause.thread, prepared)
         writes: Iterable[Put | Delete]
-        if isinstance(prepared, Put):
-            writes = (prepared,)
-        else:
-            writes = emission.timer_writes(person, cause.thread, policy, prepared)
+        writes = (prepared,) if isinstance(prepared, Put) else emission.timer_writes(person, cause, policy, prepared)
         for write in writes:
             self._attempt.changes.of(person, 1).writes[write.key] = write
         return None

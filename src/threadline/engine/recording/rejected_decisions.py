@@ -25,7 +25,7 @@ class RejectedLog:
         """Form of a rejected payload -> how to read it again; only the composition root knows the wire formats."""
 
     def add(self, entries: Iterable[RejectedEntry]) -> None:
-        """Keep what a wire could not even read as an event."""
+        """Keep what could not even be read as an event."""
         rejected_log.keep(self._store, entries)
 
     def entry(self, workspace: str, id: str) -> StoredEntry:

@@ -11,7 +11,16 @@ from threadline.engine.folding.packing import time_key
 from threadline.kernel.errors import Conflict, EventRejected
 from threadline.kernel.event import Event
 from threadline.kernel.ids import short_hash
-from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, Status, StoredEntry
+from threadline.kernel.rejected import (
+    KEY_LENGTH_MAX,
+    RejectedEntry,
+    Status,
+    StoredEntry,
+    as_text,
+    keepable,
+    shown,
+    writable,
+)
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store
 
 REJECTED = "rejected"
@@ -19,7 +28,6 @@ REJECTED_BY_TIME = "rejected_time"
 
 ENTRY_BYTES_MAX = 160_000
 """An entry as it is stored; what is larger is kept as text, cut. No event of that size could ever be recorded."""
-TEXT_LENGTH_MAX = 32_768
 MESSAGE_MAX = 2_000
 
 _CONTENT = ("properties", "context", "sent_time", "object_ref", "schema_version", "object_id", "historical")
@@ -31,7 +39,7 @@ def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
     # What the producer said names the entry, as it names the event: a retry brings other times and marks with it.
     content = [getattr(event, name) for name in ("type", "identifiers", *_CONTENT)]
     return RejectedEntry(
-        id=short_hash(event.workspace, event.source, event.key, error.code, _shown(content)),
+        id=short_hash(event.workspace, event.source, event.key, error.code, shown(content)),
         workspace=event.workspace, source=writable(event.source), code=error.code, message=str(error)[:MESSAGE_MAX],
         received_at=event.received_at or now, payload=payload, form=form, key=writable(event.key[:KEY_LENGTH_MAX]),
     )  # fmt: skip
@@ -41,28 +49,8 @@ def _payload(event: Event) -> tuple[Any, str]:
     """The event by the names of its fields, or as text if JSON cannot hold it; and the form that this is."""
     form: dict[str, Any] = {name: getattr(event, name) for name in Event.__struct_fields__}
     form["identifiers"] = [[i.kind, i.value] for i in event.identifiers]
-    try:
-        msgspec.json.encode(form)
-    except (ValueError, TypeError, RecursionError):
-        return as_text(form), "text"
-    return form, "event"
-
-
-def as_text(value: Any) -> str:
-    """What a value looks like, cut, as text that every store can hold."""
-    return writable(_shown(value)[:TEXT_LENGTH_MAX])
-
-
-def writable(text: str) -> str:
-    """Text with what is no Unicode in it written out."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _shown(value: Any) -> str:
-    try:
-        return repr(value)
-    except RecursionError:
-        return "(nested too deeply to be shown)"
+    kept, whole = keepable(form)
+    return kept, "event" if whole else "text"
 
 
 def conflict_writes(store: Store, event: Event, id: str, digest: int, now: int) -> list[Put | Delete]:

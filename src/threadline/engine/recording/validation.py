@@ -12,7 +12,14 @@ from threadline.engine.recording.identifiers import IdentifierResolver, Resolved
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import CLAMPED, WORKSPACE_FORM, Event, Identifier, event_id, is_workspace, thread_id
-from threadline.kernel.event_limits import check_identifier_count, check_key, check_type, too_deep
+from threadline.kernel.event_limits import (
+    check_identifier_count,
+    check_key,
+    check_type,
+    is_finite,
+    not_finite,
+    too_deep,
+)
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
@@ -127,6 +134,8 @@ class Validator:
             encoded = encode_event(event)
             if event.source_type == "direct":
                 # From Python anything may come: what is folded now must be what a refold will read from the log.
+                if b"null" in encoded and not is_finite((event.properties, event.context, event.wire)):
+                    raise not_finite()
                 event = decode_event(encoded)
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None

@@ -14,6 +14,7 @@ from threadline.engine.folding.refold import folded_before
 from threadline.engine.folding.states import States
 from threadline.engine.recording import emission
 from threadline.engine.recording.cascade import cascade
+from threadline.engine.scheduled import fired_properties
 from threadline.engine.simulation.variant import Folded, Variant
 from threadline.kernel.errors import StoreDamaged, Unavailable
 from threadline.kernel.event import Identifier, Recorded, event_id
@@ -63,7 +64,7 @@ class SimulatedPerson:
         # No reference leads back to this object: it is freed at once, without the garbage collector.
         self._evaluators = Policy(variant.evaluators[0].name, None, self._bench.react)
         self._timers: dict[tuple[str, str], tuple[int, str, dict[str, Any]]] = {}
-        """(policy, key) -> when it is due, in which thread, what it was set with."""
+        """(policy, key) -> when it is due, in which thread, the properties of its event."""
         self._fired = 0
         self._now = 0
         self.evaluating = False
@@ -87,7 +88,9 @@ class SimulatedPerson:
     def pass_time(self, until: int) -> None:
         """Let every timer fire that is due by then."""
         while self._timers:
-            (policy, key), (due_at, thread, data) = min(self._timers.items(), key=lambda each: (each[1][0], each[0]))
+            (policy, key), (due_at, thread, properties) = min(
+                self._timers.items(), key=lambda each: (each[1][0], each[0])
+            )
             if due_at > until:
                 return
             self._fired += 1
@@ -95,9 +98,8 @@ class SimulatedPerson:
                 raise RuntimeError(f"policy {policy} keeps setting timers: {TIMERS_MAX:,} have fired for one person")
             del self._timers[policy, key]
             self._now = max(self._now, due_at)
-            properties = {"policy": policy, "key": key, "data": data}
             fired = Emit(type=TIMER_FIRED, key=f"{thread}/{key}/{due_at}", occurred_at=due_at, properties=properties)
-            self._take(self._made(thread, f"sandbox:{policy}", "", fired))
+            self._take(self._made(thread, f"sandbox:{policy}", "", fired, None))
 
     def at_end(self, at: int) -> ReactingPersonView:
         """The person at an instant after the last event, for who looks at the end."""
@@ -109,8 +111,8 @@ class SimulatedPerson:
         self._append(recorded)
         cascade(self, self._person, recorded)
 
-    def _made(self, thread: str, source: str, cause: str, wish: Emit) -> Recorded:
-        event = emission.event_of(self._person, thread, source, cause, wish, self._now)
+    def _made(self, thread: str, source: str, cause: str, wish: Emit, history: int | None) -> Recorded:
+        event = emission.event_of(self._person, thread, source, cause, wish, self._now, history)
         return Recorded(event, event_id(event.workspace, source, event.key), thread, 0, self._now, cause)
 
     def _append(self, recorded: Recorded) -> None:
@@ -174,11 +176,12 @@ class SimulatedPerson:
         if isinstance(wish, Emit):
             if not self._variant.matters(wish.type):
                 return None
-            recorded = self._made(cause.thread, source_of(policy), cause.id, wish)
+            recorded = self._made(cause.thread, source_of(policy), cause.id, wish, emission.history_of(cause))
             self._append(recorded)
             return recorded
         if isinstance(wish, Timer):
-            self._timers[policy, wish.key] = (wish.due_at, cause.thread, wish.data)
+            properties = fired_properties(policy, wish.key, wish.data, emission.history_of(cause))
+            self._timers[policy, wish.key] = (wish.due_at, cause.thread, properties)
         elif isinstance(wish, CancelTimer):
             self._timers.pop((policy, wish.key), None)
         return None

@@ -260,7 +260,7 @@ class DynamoStore:
             if not made.steps:
                 return None
             try:
-                return self._transact(made, place, clause)
+                return self._send(made, place, clause)
             except writing.Framed as framed:
                 for write in framed.writes:
                     self._frames.learn(write.key, None)
@@ -268,7 +268,7 @@ class DynamoStore:
                         self._frames.dissolve(write.key)
         raise Unavailable("other writers keep changing the same items; try again")
 
-    def _transact(self, made: writing.Transaction, place: layout.Place, clause: writing.Clause) -> Refusal | None:
+    def _send(self, made: writing.Transaction, place: layout.Place, clause: writing.Clause) -> Refusal | None:
         request = {
             "TransactItems": [step.action for step in made.steps],
             "ClientRequestToken": made.token,

@@ -27,7 +27,7 @@ class WriterLock:
     def __init__(self, path: Path) -> None:
         refuse_unfit(path)
         path = path.resolve()
-        name = path.with_name(path.name + ".lock")
+        name = _lock_file(path)
         try:
             self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             _hand_over(self._descriptor, path)
@@ -38,7 +38,7 @@ class WriterLock:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            holder = _holder(self._descriptor)
             os.close(self._descriptor)
             raise StoreBusy(
                 f"{path} is open for writing in another process (pid {holder})",
@@ -56,6 +56,36 @@ class WriterLock:
         # Unlocked explicitly because a forked child may still hold the same descriptor.
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
+
+
+def writer_of(path: Path) -> str:
+    """The id of the process that has a store open for writing; empty: none has. Neither file is changed.
+
+    Raises `InvalidSetting` where this user could not write the store.
+    """
+    refuse_unfit(path)
+    path = path.resolve()
+    if not os.access(path, os.W_OK):
+        raise InvalidSetting(f"{path} may not be written by this user")
+    try:
+        descriptor = os.open(_lock_file(path), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(descriptor)
+    finally:
+        os.close(descriptor)
+    return ""
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
+def _holder(descriptor: int) -> str:
+    return os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
 
 
 def mode_like(other: Path) -> int:

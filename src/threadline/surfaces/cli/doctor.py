@@ -14,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import StoreBusy, ThreadlineError
+from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
 from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.definition_checks import warnings
 from threadline.surfaces.http.health import package_version
 
 FREE_BYTES_MIN = 1_000_000_000
@@ -123,9 +124,12 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             stats = engine.store.stats()
             faults = _faults(engine, settings, stats)
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
+            warned = warnings(found, engine.log)
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
         return
+    for warning in warned:
+        yield Finding(DEFINITIONS, "note", str(warning))
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
     yield Finding("store", "ok", f"{shown}: {size}")
@@ -135,7 +139,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         ahead_bytes = stats.get("wal_bytes", 0)
         sign = "note" if ahead_bytes > bound else "ok"
         yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
-        yield from _lock(session, settings)
+        yield _lock(session, settings)
     if newest:
         from threadline.engine.folding.packing import unpack_event
 
@@ -160,15 +164,13 @@ def _content(faults: list[str] | None) -> Finding:
     return Finding("content", "fault" if faults else "ok", faults[0] if faults else "read through, and whole")
 
 
-def _lock(session: Session, settings: Settings) -> Iterator[Finding]:
+def _lock(session: Session, settings: Settings) -> Finding:
+    # The lock is looked at and not taken: an engine that opens for writing freezes the versions of what is declared.
     try:
-        # Without a cache: whatever may be wrong with that is no matter of the lock.
-        session.composition.open_engine(load({"cache": ""}, onto=settings), False).close()
-        yield Finding("lock", "ok", "no other process writes")
-    except StoreBusy as error:
-        yield Finding("lock", "ok", str(error))
+        writer = session.composition.writer(settings)
     except (ThreadlineError, OSError) as error:
-        yield Finding("lock", "fault", _message(error))
+        return Finding("lock", "fault", _message(error))
+    return Finding("lock", "ok", f"process {writer} writes" if writer else "no other process writes")
 
 
 def _message(error: Exception) -> str:

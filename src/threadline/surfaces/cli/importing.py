@@ -17,12 +17,11 @@ import msgspec
 from threadline.capabilities.events.operations.resubmission import ROW_FORM
 from threadline.engine.engine import Engine
 from threadline.engine.gc_deferred import gc_deferred
-from threadline.engine.recording.rejected_log import writable
 from threadline.engine.recording.validation import Checked
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.ids import short_hash
-from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
+from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, writable
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.typed import prepared
 from threadline.surfaces.cli.import_files import BadRow, RowFile, open_rows

@@ -29,6 +29,7 @@ COMMANDS = {
         "catalogue",
         "List what is in force: projections, policies, operations, identifier kinds.",
     ),
+    "check": ("check", "check", "Check all definitions: every mistake, with file and line."),
     "demo": ("demo", "command", "Start a server on an empty file and send it a shop's real history."),
     "doctor": ("doctor", "doctor", "Check the store, its lock, the disk, the clock and the definitions."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),

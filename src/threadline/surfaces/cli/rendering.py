@@ -6,17 +6,19 @@ import errno
 import sys
 import types
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 import msgspec
 
-from threadline.kernel.errors import InvalidValue
+from threadline.kernel.errors import InvalidValue, MalformedBody
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
 from threadline.surfaces.operation_calls import convert, path_names
+from threadline.wire.message import read_array
 
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
 
@@ -30,12 +32,30 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # a type argument is kn
         if not isinstance(value, str):
             return value
         try:
-            return msgspec.json.decode(_given(value))
+            text = _given(value)
+            return self._read(text)
         except (msgspec.DecodeError, RecursionError) as error:
             advice = "; text stands in double quotes, such as '\"blue\"'" if value[:1].isalpha() else ""
             self.fail(f"this is not JSON: {error}{advice}", parameter, context)
         except OSError as error:
             self.fail(f"{value}: {error.strerror}", parameter, context)
+
+    def _read(self, text: bytes) -> Any:
+        return msgspec.json.decode(text)
+
+
+class _Events(_Json):
+    """The same for a list of events, of which each is read by itself where the whole cannot be."""
+
+    def _read(self, text: bytes) -> Any:
+        try:
+            return msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            with suppress(MalformedBody):
+                elements, rest = read_array(text, None)
+                if rest.strip() == b"[]":
+                    return elements
+            raise
 
 
 def _given(value: str) -> bytes:
@@ -54,7 +74,9 @@ def render(operation: Operation) -> click.Command:
     parameters: list[click.Parameter] = [click.Argument([name], metavar=name.upper()) for name in names]
     for name, field in fields.items():
         if name not in names:
-            parameters.append(_option(name, hints[field.name], field.required, _default(field)))
+            events = operation.intake is not None and operation.intake.member == name
+            kind = _Events() if events else None
+            parameters.append(_option(name, hints[field.name], field.required, _default(field), kind))
     parameters += shared_parameters()
 
     @click.pass_obj
@@ -88,7 +110,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     return f"Default: {field.default}." if told and field.default != "" else ""
 
 
-def _option(name: str, hint: Any, required: bool, default: str) -> click.Option:
+def _option(name: str, hint: Any, required: bool, default: str, kind: _Json | None = None) -> click.Option:
     hint, help_text = _unwrapped(hint)
     help_text = f"{help_text} {default}".strip()
     flag = f"--{name.replace('_', '-')}"
@@ -96,10 +118,10 @@ def _option(name: str, hint: Any, required: bool, default: str) -> click.Option:
         return click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=help_text, required=required)
     if get_origin(hint) is list:
         inside, _ = _unwrapped(get_args(hint)[0])
-        kind = _kind(inside)
-        if not isinstance(kind, _Json):
-            return click.Option([flag, name], type=kind, multiple=True, help=f"{help_text} May be repeated.".strip())
-    return click.Option([flag, name], type=_kind(hint), help=help_text, required=required)
+        each = _kind(inside)
+        if not isinstance(each, _Json):
+            return click.Option([flag, name], type=each, multiple=True, help=f"{help_text} May be repeated.".strip())
+    return click.Option([flag, name], type=kind or _kind(hint), help=help_text, required=required)
 
 
 def _kind(hint: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
 
@@ -11,7 +12,10 @@ import msgspec
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, without_secret
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
+from threadline.surfaces.definition_checks import warnings
 from threadline.surfaces.log_lines import log_lines
+
+log = logging.getLogger("threadline.definitions")
 
 
 @click.command()
@@ -42,6 +46,8 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
             line = {"ready": True, "url": address, "store": without_secret(settings.store), "pid": os.getpid()}
             click.echo(msgspec.json.encode(line))
 
+        for warning in warnings(engine.catalogue, engine.log):
+            log.warning("%s", warning)
         composition = session.composition
         dispatcher, limits = composition.open_dispatcher(engine, settings), composition.open_limits(settings)
         run(engine, settings, listening, ready, dispatcher, limits)

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
-from threadline.settings import Settings, load
+from threadline.settings import Settings
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.composition import Composition
+from threadline.surfaces.definition_checks import settings_in_force
 
 PIPED_COLUMNS = 120
 SOURCE = "cli"
@@ -43,8 +44,8 @@ class Session:
     traceback: bool = False
 
     def settings(self) -> Settings:
-        """The settings in force. Raises `InvalidSetting`."""
-        return load(self.given)
+        """The settings in force. Raises `InvalidSetting`, and `InvalidDefinition` with all that is wrong in files."""
+        return settings_in_force(self.given, self.composition.catalogue)
 
     def engine(self, *, readonly: bool = False) -> AbstractContextManager[Engine]:
         """The engine on the chosen store, closed afterwards. A reader works beside a running server."""

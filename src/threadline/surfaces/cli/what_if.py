@@ -37,6 +37,8 @@ def trial_options(command: Command) -> Command:
         click.option("--stop", metavar="TIME", help="Up to this instant; without it up to now."),
         click.option("--people", metavar="PERSON", multiple=True, help="Only this person. May be repeated."),
         click.option("--types", metavar="TYPE", multiple=True, help="Only this event type. May be repeated."),
+        click.option("--historical", type=click.Choice(["all", "by_set"]), default="all", show_default=True,
+                     help="Ask about all historical events, or as live only where a rule set says so."),
         click.option("--samples", type=click.IntRange(0, SAMPLES_MAX), default=20, show_default=True,
                      help="People who are shown with their first difference."),
         click.option("--changed-max", type=click.FloatRange(0, 1),
@@ -187,6 +189,12 @@ def _print(console: Console, found: WhatIfView) -> None:
         f"{counted(found.failed, 'person')} failed",
         highlight=False, markup=False,
     )  # fmt: skip
+    if found.historical_events:
+        done, other = ("are counted", "by_set") if found.historical == "all" else ("are left out", "all")
+        console.print(
+            f"{counted(found.historical_events, 'historical event')} of rule sets with `historical: false` {done}; "
+            f"see --historical {other}", highlight=False, markup=False,
+        )  # fmt: skip
     for table in _tables(found):
         console.print()
         console.print(table)

@@ -19,8 +19,8 @@ from threadline.engine.context import Context
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
 from threadline.engine.gc_deferred import gc_deferred
-from threadline.kernel.errors import Forbidden, InvalidValue, MalformedBody
-from threadline.kernel.event import Receipt
+from threadline.kernel.errors import EventRejected, Forbidden, InvalidValue, MalformedBody
+from threadline.kernel.event import Event, Receipt
 from threadline.kernel.event_limits import too_deep
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Intake, Operation
@@ -31,6 +31,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.operation_calls import convert, shown
+from threadline.wire.message import read_array
 from threadline.wire.scan import depth, depth_bound
 
 T = TypeVar("T")
@@ -67,7 +68,8 @@ class Operations:
                 raise InvalidValue(
                     f"parameters of a POST belong in the body, not in the query: {next(iter(in_query))!r}"
                 )
-            values = read_object(await read_body(request, REQUEST_BYTES_MAX))
+            member = operation.intake.member if operation.intake is not None else ""
+            values = read_object(await read_body(request, REQUEST_BYTES_MAX), member)
         else:
             values = in_query
         params = _params(operation, values, names, credential)
@@ -97,9 +99,12 @@ class Operations:
         """What a call is charged for the events that it brings."""
         if intake is None or not self._limits.concern(credential):
             return Charge({})
-        checked = await self._run(lambda: self._engine.recorder.check(intake.events(context, params)))
-        if intake.without is not None:
-            return await self._limits.charge(checked, credential, host)
+        given = await self._run(lambda: intake.events(context, params))
+        events = {place: each for place, each in enumerate(given) if isinstance(each, Event)}
+        checked = await self._run(lambda: self._engine.recorder.check(events.values()))
+        if intake.member:
+            charge = await self._limits.charge(checked, credential, host, rejected=len(given) - len(events))
+            return charge.at(list(events))
         await self._limits.charge_person(checked, credential)
         return Charge({})
 
@@ -169,17 +174,30 @@ def read_query(query: bytes, many: frozenset[str]) -> dict[str, Any]:
     return values
 
 
-def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body; an empty body is an empty object. Raises `MalformedBody`."""
+def read_object(body: bytes, member: str = "") -> dict[str, Any]:
+    """The JSON object of a body; an empty body is an empty object.
+
+    Of a list by the name ``member`` each element is read by itself where the whole cannot be. Raises `MalformedBody`
+    and, for what is nested too deeply, `EventRejected`.
+    """
     body = without_mark(body)
     if not body:
         return {}
-    if depth_bound(body) > JSON_DEPTH_MAX and depth(body) > JSON_DEPTH_MAX:
-        raise too_deep()
     try:
-        value = msgspec.json.decode(body)
-    except (ValueError, RecursionError) as error:
-        raise MalformedBody(f"the body is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise MalformedBody("the body must be a JSON object with the parameters")
-    return value
+        if depth_bound(body) > JSON_DEPTH_MAX and depth(body) > JSON_DEPTH_MAX:
+            raise too_deep()
+        try:
+            value = msgspec.json.decode(body)
+        except (ValueError, RecursionError) as error:
+            raise MalformedBody(f"the body is not JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise MalformedBody("the body must be a JSON object with the parameters")
+        return value
+    except (EventRejected, MalformedBody) as error:
+        if not member:
+            raise
+        try:
+            elements, rest = read_array(body, member.encode())
+            return {**read_object(rest), member: elements}
+        except (EventRejected, MalformedBody):
+            raise error from None

@@ -83,6 +83,13 @@ class Charge(NamedTuple):
     counted: Mapping[int, Sequence[tuple[Buckets, str]]] = MappingProxyType({})
     """Under which limits an event was counted before anybody looked whether it is new, by position."""
 
+    def at(self, places: Sequence[int]) -> Charge:
+        """The same, where the events that were looked at stand in these places of a request."""
+        return Charge(
+            {places[place]: receipt for place, receipt in self.refused.items()},
+            {places[place]: limits for place, limits in self.counted.items()},
+        )
+
     def settle(self, receipts: Sequence[Receipt] | None) -> None:
         """Give back what was no new event after all. None: nothing may be recorded, and it will be sent again."""
         for position, limits in self.counted.items():

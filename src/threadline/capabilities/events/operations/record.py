@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import NativeEvent, native_event
+from threadline.capabilities.events.forms import NativeEvent
+from threadline.capabilities.events.recording import Draft, Needs, draft, record
 from threadline.kernel.event import Event, Receipt
-from threadline.kernel.event_limits import too_many_events
+from threadline.kernel.event_limits import check_event_count
 from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.kernel.operation import Context, Intake, Operation
-from threadline.kernel.ports import WithRecorder
+from threadline.kernel.rejected import RejectedEntry
+
+_EVENT_SCHEMA = msgspec.json.schema_components((NativeEvent,))[1]["NativeEvent"]
 
 
 class RecordParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Events to record. A request with an ill-formed event is refused whole; well-formed ones are judged one by one."""
+    """Events to record. Each has its own outcome: one that is not well formed is rejected and stops no neighbour."""
 
-    events: Annotated[list[NativeEvent], Meta(extra_json_schema={"maxItems": BATCH_EVENTS_MAX})]
+    # Any, because a value of another type is the outcome of its event, and not the end of the request.
+    events: Annotated[list[Any], Meta(extra_json_schema={"maxItems": BATCH_EVENTS_MAX, "items": _EVENT_SCHEMA})]
 
 
 class RecordResult(msgspec.Struct, kw_only=True):
@@ -34,36 +37,32 @@ class RecordResult(msgspec.Struct, kw_only=True):
     rejected: int
 
 
-def _events_of(context: Context[WithRecorder], params: RecordParams) -> list[Event]:
-    """The events of a request, stamped with its way in; raises `EventRejected` if one is not well formed, or there
-    are too many."""
-    if len(params.events) > BATCH_EVENTS_MAX:
-        raise too_many_events()
+def _drafts(context: Context[Needs], params: RecordParams) -> list[Draft | RejectedEntry]:
+    """The events of a request, stamped with its way in. Raises `LimitExceeded` if there are too many."""
+    check_event_count(len(params.events))
     return [
-        native_event(
-            native,
+        draft(
+            value,
             workspace=context.workspace,
             source=context.source,
             source_type=context.source_type,
             received_at=context.engine.recorder.clock(),
             place=f"events[{index}]",
         )
-        for index, native in enumerate(params.events)
+        for index, value in enumerate(params.events)
     ]
+
+
+def _taken_in(context: Context[Needs], params: RecordParams) -> list[Event | RejectedEntry]:
+    return [each.event if isinstance(each, Draft) else each for each in _drafts(context, params)]
 
 
 def _without(params: RecordParams, refused: Collection[int]) -> RecordParams:
     return RecordParams(events=[each for place, each in enumerate(params.events) if place not in refused])
 
 
-def _record(context: Context[WithRecorder], params: RecordParams) -> RecordResult:
-    # Nothing is recorded before every event is known to be well formed.
-    events = _events_of(context, params)
-    receipts: list[Receipt] = []
-    pairs = zip(params.events, events, strict=True)
-    for expected, group in itertools.groupby(pairs, key=lambda pair: pair[0].expected):
-        receipts += context.engine.recorder.record([event for _, event in group], expected=expected)
-    return _result(receipts)
+def _record(context: Context[Needs], params: RecordParams) -> RecordResult:
+    return _result(record(context.engine, _drafts(context, params)))
 
 
 def _result(receipts: list[Receipt]) -> RecordResult:
@@ -96,5 +95,5 @@ RECORD = Operation(
         ]
     ),
     refused=_refused,
-    intake=Intake(_events_of, _without, lambda result: list(result.receipts), _result),
+    intake=Intake(_taken_in, "events", _without, lambda result: list(result.receipts), _result),
 )  # fmt: skip

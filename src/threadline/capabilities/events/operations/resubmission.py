@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from threadline.capabilities.events.forms import NativeEvent, native_event
 from threadline.capabilities.events.operations.rejected import EntryId
+from threadline.capabilities.events.recording import NATIVE_FORM, read_native
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
@@ -92,7 +93,7 @@ def _key_of(payload: Any) -> str:
 
 def _reread(engine: WithRejected, payload: Any, entry: RejectedEntry) -> Event:
     readers: Mapping[str, Reader] = engine.rejected.readers
-    reader = _read_native if entry.form == "event" else readers.get(entry.form)
+    reader = _READERS.get(entry.form) or readers.get(entry.form)
     if reader is None:
         raise InvalidValue(
             f"a payload of the form {entry.form!r} cannot be read again here; give the correction as `event`"
@@ -134,6 +135,13 @@ class _NativePayload(msgspec.Struct):
 
 
 def _read_native(payload: Any, entry: RejectedEntry) -> Event:
+    return native_event(
+        read_native(payload, "payload"), workspace=entry.workspace, source=entry.source, source_type=_way(entry),
+        received_at=entry.received_at, place="payload",
+    )  # fmt: skip
+
+
+def _read_event(payload: Any, entry: RejectedEntry) -> Event:
     try:
         read = msgspec.convert(payload, _NativePayload)
     except msgspec.ValidationError as error:
@@ -159,6 +167,10 @@ def _way(entry: RejectedEntry) -> str:
     """Whether this very process told it, or somebody over a wire."""
     original = entry.payload if entry.form == "event" and isinstance(entry.payload, dict) else {}
     return "direct" if (original.get("source_type") or source_type_of(entry.source)) == "direct" else "external"
+
+
+_READERS: Mapping[str, Reader] = {"event": _read_event, NATIVE_FORM: _read_native}
+"""Of the forms that the engine and the native operations keep; those of the wires come with them."""
 
 
 RESUBMIT = Operation(

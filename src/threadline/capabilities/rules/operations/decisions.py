@@ -31,13 +31,14 @@ from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.consequences import Needs as ConsequenceNeeds
 from threadline.capabilities.rules.deciding import decide_rule
+from threadline.capabilities.rules.effective import Effectiveness
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations.evaluation import decisions_of
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.verification import reckoned
 from threadline.capabilities.rules.projection import SHARDS, TABLE, decision_of, partition, sort_of
-from threadline.capabilities.rules.views import DecisionView, recorded_view, tried_view
+from threadline.capabilities.rules.views import DecisionView, Effective, Reasons, recorded_view, tried_view
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
@@ -262,10 +263,8 @@ class WhyResult(msgspec.Struct, kw_only=True):
     rule: str
     version: int
     matched: bool
-    effective: Annotated[
-        bool,
-        Meta(description="Whether it counts now, by its `effective_from` and `effective_until`."),
-    ]
+    effective: Effective
+    reasons: Reasons
     event: Annotated[
         EventView | None,
         Meta(description="The person's last event of a type that the rule runs on; null: it ran without one."),
@@ -289,13 +288,15 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     # What lies ahead of the clock is no part of a person as they are now.
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None
-    subject = Subject(engine.reader.as_of(person, context.now).view, recorded)
+    known = engine.reader.as_of(person, context.now)
+    subject = Subject(known.view, recorded)
     decided = decide_rule(rule, sets[0] if sets else None, subject)
     assert decided is not None, "a rule that is asked for every answer gives one"
+    reasons = Effectiveness(context, active, known, recorded, context.now, stored=True).reasons(decided)
     view = tried_view(decided, person.id, "" if recorded is None else recorded.id, context.now)
     return WhyResult(
         person=person.id, rule=rule.id, version=rule.version, matched=decided.status not in ("NoMatch", "Error"),
-        effective=rule.is_effective(context.now),
+        effective=not reasons, reasons=reasons,
         event=None if recorded is None else event_view(recorded), as_of=instant(context.now), decision=view,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -16,6 +16,7 @@ from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import NO_MATCH
 from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.deciding import (
+    LIVE,
     REPLAY,
     SOURCE,
     Decided,
@@ -25,13 +26,14 @@ from threadline.capabilities.rules.deciding import (
     decision_key,
 )
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
+from threadline.capabilities.rules.effective import REPLAYED, UNWRITTEN, Effectiveness, Reason
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
 from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.rules.models import ModelBody
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.sets import SetName
 from threadline.capabilities.rules.projection import decision_of
-from threadline.capabilities.rules.views import DecisionView, recorded_view, tried_view
+from threadline.capabilities.rules.views import AskedDecision, asked_view, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.operation import Context, Operation
@@ -81,7 +83,7 @@ class EvaluateResult(msgspec.Struct, kw_only=True):
     person: Annotated[str, Meta(description="Whose it is; empty for an event of somebody who is not known yet.")]
     event: Annotated[str, Meta(description="The event it is about; empty if there is none, or it is not recorded.")]
     recorded: bool
-    decisions: Annotated[list[DecisionView], Meta(description="Every rule that ran, in order.")]
+    decisions: Annotated[list[AskedDecision], Meta(description="Every rule that ran, in order.")]
 
 
 class Needs(repository.Needs, WithReader, WithLog, Protocol):
@@ -107,10 +109,11 @@ def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult
     person = context.engine.reader.person(context.workspace, params.person)
     if params.record:
         return _recorded(context, params, active, _asked(context, params, person))
-    subject = Subject(context.engine.reader.as_of(person, context.now).view)
-    return _answer(
-        context, person.id, "", [decide_rule(*each, subject) for each in _all(context, params, active, context.now)]
-    )
+    known = context.engine.reader.as_of(person, context.now)
+    subject = Subject(known.view)
+    found = [decide_rule(*each, subject) for each in _all(context, params, active, context.now)]
+    reasons = _reasons(params, Effectiveness(context, active, known, None, context.now, stored=False))
+    return _answer(context, person.id, "", found, reasons)
 
 
 def _given(context: Context[Needs], params: EvaluateParams, active: ActiveRules, native: NativeEvent) -> EvaluateResult:
@@ -130,13 +133,15 @@ def _given(context: Context[Needs], params: EvaluateParams, active: ActiveRules,
         person = context.engine.reader.person_of(recorded)
         return EvaluateResult(
             person=person.id, event=receipt.id, recorded=True,
-            decisions=[recorded_view(each, person.id) for each in decisions_of(context, person, recorded)],
+            decisions=[_recorded_view(each, person.id) for each in decisions_of(context, person, recorded)],
         )  # fmt: skip
 
-    def look(recorded: Recorded, person: PersonView) -> list[Decided | None]:
-        return list(_asked_of(context, params, active, recorded, person))
+    def look(recorded: Recorded, person: PersonView) -> EvaluateResult:
+        effectiveness = Effectiveness(context, active, person, recorded, recorded.known_at, stored=False)
+        found = _asked_of(context, params, active, recorded, person)
+        return _answer(context, "", "", found, _reasons(params, effectiveness))
 
-    return _answer(context, "", "", context.engine.recorder.rehearse(event, look))
+    return context.engine.recorder.rehearse(event, look)
 
 
 def _recorded(
@@ -151,6 +156,8 @@ def _recorded(
     )
     view = context.engine.reader.as_of(then, at, known_at=recorded.known_at)
     found = [each for each in _asked_of(context, params, active, recorded, view) if each is not None]
+    effectiveness = Effectiveness(context, active, view, recorded, recorded.known_at, stored=True)
+    reasons = _reasons(params, effectiveness)
     if params.record:
         events = [_replayed(context, each, person, recorded) for each in found if each.status != NO_MATCH]
         for receipt in context.engine.recorder.record(events, cause=recorded.id, known=True) if events else ():
@@ -159,13 +166,13 @@ def _recorded(
         ids = {each.rule.id: decision_id(recorded, each.rule, REPLAY) for each in found if each.status != NO_MATCH}
         made = {rule: context.engine.log.event(context.workspace, id) for rule, id in ids.items()}
         shown = [
-            recorded_view(made[each.rule.id], person.id)
+            _recorded_view(made[each.rule.id], person.id)
             if each.rule.id in made
-            else tried_view(each, person.id, recorded.id, context.now)
+            else asked_view(tried_view(each, person.id, recorded.id, context.now), reasons(each))
             for each in found
         ]
         return EvaluateResult(person=person.id, event=recorded.id, recorded=True, decisions=shown)
-    return _answer(context, person.id, recorded.id, found)
+    return _answer(context, person.id, recorded.id, found, reasons)
 
 
 def _replayed(context: Context[WithRecorder], decided: Decided, person: Person, recorded: Recorded) -> Event:
@@ -233,8 +240,23 @@ def _unwritten(context: Context[WithCatalogue], content: dict[str, Any]) -> Rule
     return rule
 
 
-def _answer(context: Context[object], person: str, event: str, found: Sequence[Decided | None]) -> EvaluateResult:
-    shown = [tried_view(each, person, event, context.now) for each in found if each is not None]
+ReasonsOf = Callable[[Decided], list[Reason]]
+
+
+def _reasons(params: EvaluateParams, effectiveness: Effectiveness) -> ReasonsOf:
+    return effectiveness.reasons if params.content is None else lambda decided: [UNWRITTEN]
+
+
+def _recorded_view(recorded: Recorded, person: str) -> AskedDecision:
+    shown = recorded_view(recorded, person)
+    return asked_view(shown, [] if shown.mode == LIVE else [REPLAYED])
+
+
+def _answer(
+    context: Context[object], person: str, event: str, found: Sequence[Decided | None], reasons: ReasonsOf
+) -> EvaluateResult:
+    decided = [each for each in found if each is not None]
+    shown = [asked_view(tried_view(each, person, event, context.now), reasons(each)) for each in decided]
     return EvaluateResult(person=person, event=event, recorded=False, decisions=shown)
 
 

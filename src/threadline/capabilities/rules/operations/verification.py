@@ -36,7 +36,7 @@ def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
         return [f"it was made by engine {told['engine']}, which this is not"]
     problems = []
     stands = decision_hash(
-        rule.canonical, told["inputs"], told["status"], told["output"], told["trace"], told["wished"], told["engine"]
+        rule.standard, told["inputs"], told["status"], told["output"], told["trace"], told["wished"], told["engine"]
     )
     if stands != told["hash"]:
         problems.append(f"its hash is {told['hash']}, that of its content {stands}")

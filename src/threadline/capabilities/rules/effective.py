@@ -1,0 +1,122 @@
+"""Whether a rule acts on the event that it is asked about, and if not, every reason why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.rules.acting import ERROR, NO_MATCH
+from threadline.capabilities.rules.active_rules import ActiveRules
+from threadline.capabilities.rules.deciding import LIVE, SOURCE, Decided, decide, decision_key
+from threadline.capabilities.rules.definition import Rule
+from threadline.capabilities.rules.in_force import in_force
+from threadline.capabilities.rules.repository import Reads, held
+from threadline.kernel.event import Recorded
+from threadline.kernel.operation import Context
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import WithLog
+from threadline.kernel.time import format_time
+
+Code = Literal[
+    "no_match", "error", "unwritten", "draft", "tested", "shadow", "retired", "no_rule_set", "no_event", "event_type",
+    "historical", "not_effective", "before_rule", "first_match", "undecided", "replay",
+]  # fmt: skip
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a rule does not act."""
+
+    code: Annotated[Code, Meta(description="Stable, for programs.")]
+    message: Annotated[str, Meta(description="The same in words.")]
+
+
+UNWRITTEN = Reason("unwritten", "the rule is not written")
+REPLAYED = Reason("replay", "a decision in the mode `replay` carries nothing out")
+
+
+class Needs(Reads, WithLog, Protocol):
+    """What is needed here of the engine."""
+
+
+class Effectiveness:
+    """Finds the reasons for answers about one event, or about a person without one."""
+
+    def __init__(
+        self, context: Context[Needs], active: ActiveRules, person: PersonView, recorded: Recorded | None, at: int,
+        *, stored: bool,
+    ) -> None:  # fmt: skip
+        """``stored``: whether the event is in the log. ``at``: when the rule's own dates have to include it."""
+        self._context = context
+        self._active = active
+        self._person = person
+        self._recorded = recorded
+        self._at = at
+        self._stored = stored
+
+    def reasons(self, decided: Decided) -> list[Reason]:
+        """Every reason why an answer does not act; none: it does, and did if the event is in the log."""
+        rule = decided.rule
+        found = [*_of_answer(decided), *self._of_version(rule), *self._of_sets(rule)]
+        if not rule.is_effective(self._at):
+            dates = "outside of its `effective_from` and `effective_until`"
+            found.append(Reason("not_effective", f"{format_time(self._at)} is {dates}"))
+        if decided.status not in (NO_MATCH, ERROR) and self._recorded is not None:
+            found += self._of_event(rule, self._recorded, others=bool(found))
+        return found
+
+    def _of_version(self, rule: Rule) -> Iterator[Reason]:
+        active = self._active.rules.get(rule.id)
+        if active is not None and active.version == rule.version:
+            return
+        head, _ = held(self._context, rule.id)
+        written: Code = "retired"
+        if rule.version == head.shadow:
+            written = "shadow"
+        elif rule.version <= len(head.states) and head.states[rule.version - 1] != "active":
+            written = head.states[rule.version - 1]  # type: ignore[assignment]  # not "active"
+        other = "no version is" if active is None else f"version {active.version} is"
+        yield Reason(written, f"version {rule.version} is not active but {written}; {other} active")
+
+    def _of_sets(self, rule: Rule) -> Iterator[Reason]:
+        sets, recorded = self._active.sets_of(rule.id), self._recorded
+        names = "rule set " + ", ".join(repr(each.name) for each in sets)
+        types = ", ".join(sorted({type for each in sets for type in each.events}))
+        if not sets:
+            yield Reason("no_rule_set", f"no rule set names the rule {rule.id!r}")
+        elif recorded is None:
+            yield Reason("no_event", f"rules act on events, and there is none; {names} runs on {types}")
+        elif not (running := [each for each in sets if recorded.event.type in each.events]):
+            yield Reason("event_type", f"{names} runs on {types}, not on {recorded.event.type}")
+        elif recorded.event.historical and not any(each.historical for each in running):
+            yield Reason("historical", f"the event is historical, and {names} has `historical: false`")
+
+    def _of_event(self, rule: Rule, recorded: Recorded, *, others: bool) -> Iterator[Reason]:
+        if self._stored:
+            key = decision_key(recorded.id, rule, LIVE)
+            if self._context.engine.log.of_key(self._context.workspace, SOURCE, key) is not None:
+                return
+            then = in_force(self._context, rule.id, recorded.recorded_at)
+            if then is None or then.version != rule.version:
+                was = "no version" if then is None else f"version {then.version}"
+                at = format_time(recorded.recorded_at)
+                yield Reason("before_rule", f"when the event came, at {at}, {was} of the rule was active")
+                return
+        if others:
+            return
+        live = decide(self._active, recorded, self._person)
+        if all(each.rule.id != rule.id or each.status in (NO_MATCH, ERROR) for each in live):
+            before = ", ".join(repr(each.rule.id) for each in live if each.status not in (NO_MATCH, ERROR))
+            yield Reason("first_match", f"its rule set ends at the first match, and {before} comes before it")
+        elif self._stored:
+            text = "when the event came, the rule did not act: its rule set, or what it reads, was different then"
+            yield Reason("undecided", text)
+
+
+def _of_answer(decided: Decided) -> Iterator[Reason]:
+    if decided.status == NO_MATCH:
+        yield Reason("no_match", "it does not match; the trace shows the condition that failed")
+    elif decided.status == ERROR:
+        yield Reason("error", f"it failed: {decided.output['error']}")

@@ -1,0 +1,69 @@
+"""``threadline check``: every mistake in the definitions, and warnings, without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from threadline.capabilities.definitions import Problem
+from threadline.kernel.errors import ThreadlineError
+from threadline.settings import Settings
+from threadline.surfaces.cli.printing import answer, counted, visible
+from threadline.surfaces.cli.session import Session, json_option, store_option
+from threadline.surfaces.definition_checks import Checked, warnings
+from threadline.surfaces.definition_checks import check as checked
+
+
+@click.command()
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@store_option
+@json_option
+@click.pass_obj
+def check(session: Session, path: Path | None, as_json: bool) -> None:
+    """Check all definitions: every mistake with its file and line. Exits 1 if there is one.
+
+    PATH is a file or a folder; by default what the setting `definitions` names. No store is needed. Where there is an
+    embedded one, its events tell which event types nobody sends.
+    """
+    session.given.update({"definitions": str(path)} if path is not None else {})
+    found = checked(session.given, session.composition.catalogue)
+    warned = found_warnings(session, found)
+    if as_json:
+        told = {"files": list(map(str, found.files)), "problems": found.problems, "warnings": warned}
+        answer(told, session.console, as_json=True)
+    else:
+        show_problems(session.console, found.problems, warned)
+        files, mistakes = counted(len(found.files), "file"), counted(len(found.problems), "mistake")
+        session.console.print(f"{files}: {mistakes}, {counted(len(warned), 'warning')}.", highlight=False)
+    if found.problems:
+        raise click.exceptions.Exit(1)
+
+
+def found_warnings(session: Session, found: Checked) -> list[Problem]:
+    """The warnings about definitions without a mistake, by the events of the embedded store if there is one."""
+    if found.catalogue is None:
+        return []
+    try:
+        settings = session.settings()
+        if _is_embedded(settings):
+            with session.engine(readonly=True) as engine:
+                return warnings(engine.catalogue, engine.log)
+    except ThreadlineError:
+        pass  # what is wrong with the store is no matter of the definitions
+    return warnings(found.catalogue)
+
+
+def _is_embedded(settings: Settings) -> bool:
+    return "://" not in settings.store and Path(settings.store).exists()
+
+
+def show_problems(console: Console, problems: Iterable[Problem], warned: Iterable[Problem]) -> None:
+    """Print each on a line of its own, as an editor reads it."""
+    for style, name, lines in (("red", "error", problems), ("yellow", "warning", warned)):
+        for line in lines:
+            place = f"{line.file}:{line.line}: " if line.file else ""
+            console.print(Text.assemble(visible(place), (name, style), f": {visible(line.message)}"), soft_wrap=True)

@@ -1,0 +1,74 @@
+"""Definitions as a surface checks them: every mistake in all files, settings included, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from threadline.capabilities.definitions import Definitions, Problem
+from threadline.capabilities.definitions.unsent_types import type_warnings, unknown_types
+from threadline.capabilities.events.events import CATALOGUE as EVENT_TYPES
+from threadline.capabilities.rules.actions import RESERVED
+from threadline.capabilities.schemas.definition import shipped_schemas
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.reading.event_log import EventLog
+from threadline.kernel.errors import InvalidDefinition, InvalidSetting
+from threadline.settings import Settings, definition_files, definitions_file, load
+from threadline.wire.segment_event import CALLS
+from threadline.wire.semantic import SEMANTIC
+
+MadeOf = Callable[[Settings], Catalogue]
+"""The catalogue of the definitions that settings name. Raises `InvalidDefinition`."""
+
+
+class Checked(NamedTuple):
+    """What was read of definitions."""
+
+    files: Sequence[Path]
+    problems: Sequence[Problem]
+    catalogue: Catalogue | None
+    """None where there are problems."""
+
+
+def check(given: Mapping[str, Any], made_of: MadeOf) -> Checked:
+    """Read all definitions that settings like these lead to; needs no store.
+
+    Raises `InvalidSetting` for a setting that stands in no file of definitions.
+    """
+    without_files = load(given, files=False)
+    files = definition_files(definitions_file(without_files))
+    lines: list[str] = []
+    made = None
+    try:
+        load(given)
+    except InvalidSetting as error:
+        lines += str(error).split("\n")
+    try:
+        made = made_of(without_files)
+    except InvalidDefinition as error:
+        lines += str(error).split("\n")
+    problems = Definitions((str(file), "") for file in files).in_order(lines)
+    return Checked(files, problems, None if problems else made)
+
+
+def settings_in_force(given: Mapping[str, Any], made_of: MadeOf) -> Settings:
+    """The settings. A wrong one in a file of definitions is told with every other mistake in the files."""
+    try:
+        return load(given)
+    except InvalidSetting as error:
+        problems = check(given, made_of).problems
+        if len(problems) > len(str(error).split("\n")):
+            raise InvalidDefinition("\n".join(map(str, problems))) from None
+        raise
+
+
+def warnings(made: Catalogue, log: EventLog | None = None) -> list[Problem]:
+    """What is in the definitions of a catalogue and hardly meant, as far as a store's log shows, if there is one."""
+    definitions = made.definitions
+    assert isinstance(definitions, Definitions), "what a surface opens was made of files"
+    emitted = chain.from_iterable(policy.emits or () for policy in made.policies)
+    known = {*EVENT_TYPES, *CALLS, *shipped_schemas(), *made.requirements, *RESERVED, *emitted}
+    sent = None if log is None else log.types_sent(unknown_types(definitions, known))
+    return definitions.in_order([*definitions.warnings, *type_warnings(definitions, known, sent, SEMANTIC)])
