@@ -141,7 +141,7 @@ def composition() -> Composition:
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
-    ports = SenderPorts(settings, engine.catalogue.lanes, engine.clock, from_environment)
+    ports = SenderPorts(settings, engine.catalogue.queues, engine.clock, from_environment)
     senders = {factory.name: factory.make(ports) for factory in engine.catalogue.senders}
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"

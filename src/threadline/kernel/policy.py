@@ -33,8 +33,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int = 0
     """Not before this instant, microseconds; 0 for at once."""
     data: dict[str, Any] = {}
-    lane: str = ""
-    """The `Lane` in which it waits. Without one, or with one that nobody has declared, it waits in the common queue."""
+    queue: str = ""
+    """The `Queue` in which it waits; in the common one without a name, or with one that nobody has declared."""
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):

@@ -125,7 +125,7 @@ class WebhookSender:
         if 200 <= answer.status < 300:
             return Outcome(type=EFFECT_DONE, properties=details)
         if answer.status == GONE:
-            # An address in a rule shares its lane with others, which have nothing to do with it.
+            # An address in a rule shares its queue with others, which have nothing to do with it.
             return Outcome(
                 type=EFFECT_PARKED,
                 properties=details,

@@ -15,10 +15,10 @@ from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
     PARKED,
-    lane_partition,
     outbox_partition,
     pack_effect,
     pending_effect,
+    queue_partition,
     unrecorded_key,
 )
 from threadline.kernel.outbox import DeadLetter, PendingEffect
@@ -26,17 +26,17 @@ from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 
 
-def dead_letter_put(one: PendingEffect, lane: str, why: str, details: dict[str, Any], now: int) -> Put:
+def dead_letter_put(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> Put:
     """The write that keeps an effect that is given up on; ``told`` is what its last attempt came to."""
-    key = Key(PARKED, one.workspace, f"{lane or one.effect.lane or '-'}!{time_key(now)}.{one.id}")
+    key = Key(PARKED, one.workspace, f"{queue or one.effect.queue or '-'}!{time_key(now)}.{one.id}")
     waits = pack_effect(one)
     return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0)
 
 
-def page(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[DeadLetter]:
-    """A page of the dead letters of a workspace, by lane and time; ``lane`` "" is all of them, "-" those of none."""
-    start = beyond(after) if after else f"{lane}!" if lane else ""
-    stop = f'{lane}"' if lane else None  # the sign after "!"
+def page(store: Store, workspace: str, queue: str, after: str, limit: int) -> list[DeadLetter]:
+    """A page of the dead letters of a workspace, by queue and time; ``queue`` "" is all of them, "-" those of none."""
+    start = beyond(after) if after else f"{queue}!" if queue else ""
+    stop = f'{queue}"' if queue else None  # the sign after "!"
     return [_dead_letter(item) for item in store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
 
 
@@ -64,9 +64,9 @@ def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str
     now = recorder.clock()
     properties = {"effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, "by": by}
     event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
-    # The lane may have gone out of the definitions meanwhile, or come into them.
-    partition = outbox_partition(recorder.catalogue.lanes, each.lane, one.id)
-    effect = replace(one.effect, lane="" if partition == lane_partition(each.lane) else each.lane)
+    # The queue may have gone out of the definitions meanwhile, or come into them.
+    partition = outbox_partition(recorder.catalogue.queues, each.queue, one.id)
+    effect = replace(one.effect, queue="" if partition == queue_partition(each.queue) else each.queue)
     details = one.attempts + 1
     again = pack_effect(one._replace(effect=effect, since=now, attempts=details, began=details))
     put = Put(Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"), again, 0)

@@ -9,7 +9,7 @@ from threadline.engine.folding.packing import time_key, unpack_event
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import OUTBOX, lane_partition, shard_of, unrecorded_key
+from threadline.engine.scheduled import OUTBOX, queue_partition, shard_of, unrecorded_key
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.outbox import EffectStatus
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
@@ -64,8 +64,8 @@ def internal(workspace: str, identifier: Identifier, type: str, key: str, at: in
     )
 
 
-def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
-    """The effect of an id that was emitted at an instant, to be sent at once; ``lanes`` are those declared."""
+def effect_of(store: Store, queues: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
+    """The effect of an id that was emitted at an instant, to be sent at once; ``queues`` are those declared."""
     outcomes: list[Recorded] = []
     while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
         outcomes.append(unpack_event(entry))
@@ -74,6 +74,6 @@ def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: i
         return EffectStatus(id, False, True, outcomes)
     if outcomes:
         return EffectStatus(id, last in _WAITING, False, outcomes)
-    partitions = [shard_of(id), *map(lane_partition, lanes)]
+    partitions = [shard_of(id), *map(queue_partition, queues)]
     items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
     return EffectStatus(id, any(item is not None for item in items), False, [])

@@ -18,7 +18,7 @@ from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
-from threadline.kernel.sender import Lane, SenderFactory
+from threadline.kernel.sender import Queue, SenderFactory
 from threadline.kernel.suggestion import suggestion
 
 
@@ -69,7 +69,7 @@ class Catalogue:
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
-        self.lanes = {lane.name: lane for lane in _unique(v for v in found if isinstance(v, Lane))}
+        self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
@@ -195,7 +195,7 @@ def _fold_of(projection: Projection, event_type: str) -> Fold | None:
 
 
 Declared = TypeVar(
-    "Declared", Projection, Policy, Operation, Section, Inspection, Lane, Requirement, SenderFactory, PublicRoute
+    "Declared", Projection, Policy, Operation, Section, Inspection, Queue, Requirement, SenderFactory, PublicRoute
 )
 
 

@@ -15,7 +15,7 @@ from threadline.kernel.policy import POLICY_FAILED, TIMER_FIRED, CancelTimer, Ef
 from threadline.kernel.store import Delete, Key, Put
 from threadline.kernel.time import EARLIEST, LATEST
 
-_LANE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 CASCADE_CUT = "threadline.cascade_cut"
 """Type of the event that says a policy wished for more events than one cause may have."""
@@ -126,11 +126,11 @@ def _text_of(error: Exception) -> str:
 
 def effect_put(catalogue: Catalogue, person: Person, cause: Recorded, policy: str, wish: Effect, id: str) -> Put:
     """The write that puts an effect in the outbox, under the id that it keeps."""
-    partition = outbox_partition(catalogue.lanes, wish.lane, id)
+    partition = outbox_partition(catalogue.queues, wish.queue, id)
     key = Key(OUTBOX, partition, f"{time_key(wish.due_at or cause.recorded_at)}.{id}")
-    # A lane that nobody has declared yet is kept with the effect: what is given up on is looked for under its name.
-    lane = wish.lane if partition == shard_of(id) and _LANE.fullmatch(wish.lane) else ""
-    return Put(key, pack_new(person.workspace, cause.thread, policy, cause.id, wish, lane))
+    # A queue that nobody has declared yet is kept with the effect: what is given up on is looked for under its name.
+    queue = wish.queue if partition == shard_of(id) and _QUEUE.fullmatch(wish.queue) else ""
+    return Put(key, pack_new(person.workspace, cause.thread, policy, cause.id, wish, queue))
 
 
 # --- timers -----------------------------------------------------------------------------------

@@ -49,8 +49,8 @@ def _payload(event: Event) -> tuple[Any, str]:
     """The event by the names of its fields, or as text if JSON cannot hold it; and the form that this is."""
     form: dict[str, Any] = {name: getattr(event, name) for name in Event.__struct_fields__}
     form["identifiers"] = [[i.kind, i.value] for i in event.identifiers]
-    kept, whole = keepable(form)
-    return kept, "event" if whole else "text"
+    payload, whole = keepable(form)
+    return payload, "event" if whole else "text"
 
 
 def conflict_writes(store: Store, event: Event, id: str, digest: int, now: int) -> list[Put | Delete]:
