@@ -39,7 +39,8 @@ FORBIDDEN_NAMES_ALLOWED: dict[str, str] = {}
 """``path:name`` -> whose word it is that we have to use."""
 
 OWN_WORDS = {
-    "told": "reported, known, shown, emitted", "said": "content, details, properties", "held": "stored, before, balance",
+    "told": "reported, known, shown",
+    "said": "content, details, properties", "held": "stored, before, balance",
     "kept": "stored, remaining, applied", "turn": "lock, transition, change", "turns": "locks, transitions, changes",
     "lane": "queue", "lanes": "queues", "judge": "evaluator", "asker": "reader",
 }  # fmt: skip
