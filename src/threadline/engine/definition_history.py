@@ -30,7 +30,7 @@ class Transition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Declarations(msgspec.Struct, array_like=True):
-    """What is remembered of one name. Transitions are only ever added."""
+    """The versions of one name. Transitions are only ever added."""
 
     hashes: dict[str, str]
     """Version, as text -> SHA-256 of its content."""
@@ -46,9 +46,9 @@ _decode = msgspec.json.Decoder(Declarations).decode
 
 
 def remember(store: Store, catalogue: Catalogue, clock: Clock) -> None:
-    """Note what is declared now beside what was. Raises `InvalidDefinition` for a version with another content.
+    """Store the versions that are declared now. Raises `InvalidDefinition` for a version whose content has changed.
 
-    A store that cannot be written to from here notes nothing, and is looked at all the same.
+    A read-only store is checked, and nothing is stored.
     """
     for policy in catalogue.policies:
         if policy.shared is not None:
@@ -102,7 +102,7 @@ def _withdrawn(shared: str, name: str, seen_before: _Seen, now: int) -> list[Put
 
 
 def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
-    # Another process that opens the store at the same moment notes the same: whoever comes second is refused.
+    # A process that opens the store at the same moment stores the same; the second commit is refused.
     writes: list[Put] = []
     for group in puts:
         if len(writes) + len(group) > _BATCH_PUTS:
@@ -114,7 +114,7 @@ def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
 
 
 class DefinitionHistory:
-    """What was ever declared, as one store remembers it."""
+    """The versions of definitions in one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What waits in the store until it is due: effects in the outbox, timers; where each lies, and what its item says."""
+"""Effects in the outbox and timers: the key and the content of the item of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARDS = 16
 
 
 def shard_of(id: str) -> str:
-    """The partition that something with this (hashed) id lies in."""
+    """The partition of a (hashed) id."""
     return f"{int(id[:8], 16) % SHARDS:02d}"
 
 
@@ -41,17 +41,17 @@ def effect_id(policy: str, cause: str, key: str) -> str:
 
 
 def queue_partition(queue: str) -> str:
-    """The partition of a queue, which no shard of the others is named like."""
+    """The partition of a queue; no shard has such a name."""
     return f"lane.{queue}"
 
 
 def outbox_partition(queues: Container[str], queue: str, id: str) -> str:
-    """Where an effect waits: in its queue, if one of this name is declared, or among all others."""
+    """The partition of an effect: of its queue if that is declared, else a shard."""
     return queue_partition(queue) if queue in queues else shard_of(id)
 
 
 def unrecorded_key(workspace: str, id: str) -> Key:
-    """Where it is noted that an effect is a dead letter whose outcome could not be recorded as an event."""
+    """The key that marks a dead letter whose outcome could not be recorded as an event."""
     return Key(PARKED, f"{workspace}/{id}", "-")
 
 
@@ -64,7 +64,7 @@ def pending_effect(item: Item) -> PendingEffect:
 
 
 def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effect, queue: str) -> bytes:
-    """The item of an effect that waits for the first time; with ``queue`` where that is not the queue it waits in."""
+    """The item of a new effect; ``queue`` is given where the effect waits in another partition than its queue's."""
     return pack((workspace, thread, policy, cause, 0, _effect_fields(effect, queue)))
 
 
@@ -125,6 +125,6 @@ def pending_timer(item: Item) -> PendingTimer:
 
 
 def pending_timers(store: Store, stop: int, after: str = "") -> Iterator[PendingTimer]:
-    """All timers that are due before ``stop``, by when they are due; ``after``: behind an item that is sorted so."""
+    """All timers that are due before ``stop``, by due time; ``after`` is the sort key to continue behind."""
     shards = (query_pages(store, TIMER, f"{shard:02d}", after, time_key(stop)) for shard in range(SHARDS))
     return map(pending_timer, heapq.merge(*shards, key=lambda item: item.key.sort))

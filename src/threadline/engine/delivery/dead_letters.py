@@ -27,7 +27,7 @@ from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 
 
 def dead_letter_put(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> Put:
-    """The write that keeps an effect that is given up on; ``told`` is what its last attempt came to."""
+    """The write of a dead letter; ``details`` are those of the last attempt's outcome."""
     key = Key(PARKED, one.workspace, f"{queue or one.effect.queue or '-'}!{time_key(now)}.{one.id}")
     waits = pack_effect(one)
     return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0)
@@ -41,9 +41,9 @@ def page(store: Store, workspace: str, queue: str, after: str, limit: int) -> li
 
 
 def redrive(recorder: Recorder, reader: PersonReader, found: Sequence[DeadLetter], by: str) -> int:
-    """Make dead letters due again, each with an event that says so; answers how many are.
+    """Make dead letters due again, each with an event that says so; returns how many are.
 
-    Their ids stay, so that whoever has had one after all can tell. Two who drive the same one do it once.
+    Their ids stay, so that a receiver recognises one that it has had. Two who redrive the same one do it once.
     """
     requests = [request for each in found if (request := _request(recorder, reader, each, by)) is not None]
     return settle(recorder, requests).done

@@ -28,8 +28,7 @@ log = logging.getLogger("threadline.work")
 
 
 class Dispatcher:
-    """Carries out what is due. Any number may run on one store: whoever holds the lease of a shard or queue works on
-    it."""
+    """Carries out what is due. Any number may run on one store, each on the shards and queues that it has leased."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class Dispatcher:
         self._queues: list[DestinationWorker] | None = None
         self._backoff = Backoff(engine.store, engine.clock)
         first = crc32(owner.encode()) % SHARDS
-        # Everybody begins at another shard, so that those who start together do not run for the same leases.
+        # Each begins at another shard, so that processes that start together do not compete for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
@@ -58,7 +57,7 @@ class Dispatcher:
         return self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
-        """Work until told to stop; between rounds with nothing due it sleeps ``idle_seconds``.
+        """Work until ``stopping`` is set; between rounds with nothing due it sleeps ``idle_seconds``.
 
         Queues are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
         them to run out.
@@ -122,6 +121,6 @@ class Dispatcher:
             sent = self._outbox.send([item], fresh)
             settled += sent.settled
             for unable in sent.unable:
-                # Nobody here can send it, which may be as it should be: a process that can will take it.
+                # No sender or person here; a process that has them will take it.
                 self._backoff.rest(unable)
         return settled

@@ -83,7 +83,7 @@ class Outbox:
         return Sent(settled, outcomes, left_of(items, able))
 
     def settle(self, done: Sequence[tuple[Able, Outcome]], check: Check) -> int:
-        """Record outcomes, each in the commit that takes its effect off the table; answers how many are.
+        """Record outcomes, each in the commit that removes its effect; returns how many are.
 
         An effect whose outcome cannot be recorded becomes a dead letter without it: left in the outbox, it would be
         sent again and again.

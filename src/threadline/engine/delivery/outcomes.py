@@ -22,7 +22,7 @@ _WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
 
 
 def identifier_of(reader: PersonReader, thread: str) -> Identifier | None:
-    """The identifier that a thread is the thread of; None if nobody has it."""
+    """The identifier of a thread; None if nobody has it."""
     person = reader.by_thread(thread)
     return None if person is None else person.identifiers[thread]
 
