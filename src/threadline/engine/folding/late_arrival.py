@@ -17,8 +17,8 @@ def take_in(
     scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int,
     again: Callable[[Person, int], State],
 ) -> bool:  # fmt: skip
-    """Fold an event that is in the person's history already; answers whether a tail of events still leads from the
-    snapshot to the states. ``again`` folds a state from the history."""
+    """Fold an event that is in the person's history already; returns whether snapshot and tail still give the states.
+    ``again`` folds a state from the history."""
     latest = (recorded.event.occurred_at, recorded.id)
     late = latest < person.latest
     had_provisional = person.provisional is not None
@@ -37,9 +37,9 @@ def take_in(
 def _keep_up(
     scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int, *, late: bool
 ) -> int:
-    """Bring what is so now up to an event that the person's states are about to take in; answers the projections that
-    it touches, as bits."""
-    # What policies add occurs now, and has happened for whoever asks later: it is no reason to begin.
+    """Bring the provisional states up to an event that is about to be folded; returns the projections that it touches, as
+    bits."""
+    # What policies emit occurs now, and lies in the past of any later read: it needs no provisional states.
     folding, history, provisional = person.states.folding, scene.history(person), person.provisional
 
     def others(start: int | None) -> Iterable[Recorded]:
@@ -57,8 +57,8 @@ def _keep_up(
     if provisional is None:
         return sum(1 << index for index, _ in steps)
     if recorded.event.occurred_at >= provisional.until:
-        # Before another one that lies ahead it may leave the states with all events as they were. From its own time
-        # until that of the other, views are different all the same.
+        # Between its own time and that of a later event ahead of the clock, views may differ although the states with
+        # all events do not.
         return sum(1 << index for index, _ in steps) if late else 0
     until = provisional.until
     provisional.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])

@@ -1,4 +1,4 @@
-"""How events and people are written into bytes and read back; the only place that knows these layouts."""
+"""The stored form of events and people; the only place that knows these layouts."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(encoded: bytes) -> Event:
-    """The event as everybody will read it from the log. Raises `msgspec.ValidationError` if it cannot be read."""
+    """The event as it is read from the log. Raises `msgspec.ValidationError` if it cannot be read."""
     return _event.decode(encoded)
 
 
 def body_of(encoded: bytes, recorded_at: int, cause: str = "") -> bytes:
-    """The bytes the log keeps of an encoded event: `_Body`, put together without encoding the event once more."""
+    """The bytes of an encoded event in the log: `_Body`, without encoding the event again."""
     return b"[%b,%d,%b]" % (encoded, recorded_at, _json.encode(cause))
 
 
@@ -53,7 +53,7 @@ def unpack_event(entry: LogEntry) -> Recorded:
 
 
 def payload_digest(event: Event) -> int:
-    """A signed 64-bit hash of what the producer said, equal for a retry and different for another payload.
+    """A signed 64-bit hash of the payload: equal for a retry, different for another payload.
 
     What transport and correction add is left out: times of receipt and of sending, the corrected time, and the
     wire's own fields. Raises ValueError, TypeError or OverflowError for what a state could not hold either, such as

@@ -1,4 +1,4 @@
-"""A person at an instant, as readers and policies see them: in the store, in the midst of a group, in a sandbox."""
+"""A person at an instant, as readers and policies see them: in the store, in an attempt, in a sandbox."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class FoldedPersonView:
         if at is not None and at != self.at:
             return self._view(name, at)
         if self._position != self._person.position:
-            # A policy that came before may have added events of its own.
+            # An earlier policy may have added events.
             self._views.clear()
             self._position = self._person.position
         if name not in self._views:
@@ -96,7 +96,7 @@ class FoldedPersonView:
         index = self._scene.index.get(name)
         if index is None:
             return None
-        # The person may have events after that instant, for example from the future, which do not count at it.
+        # Events after that instant, such as those ahead of the clock, do not count at it.
         return view_at(self._scene.look(index), self._state(index, at), at, self._at_edges)
 
     def _state(self, index: int, at: int) -> State:

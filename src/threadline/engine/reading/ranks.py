@@ -172,7 +172,7 @@ class Ranks:
         for partition in list(read):
             after = ""
             while True:
-                # Writers come between two pages, never within one: `note` counts what they change behind this place, and
+                # Writers come between two pages, not within one: `note` counts what they change behind this place, and
                 # what they change ahead of it is met as it is.
                 with self._committing:
                     page = self.store.query(TABLE, partition, start=beyond(after), limit=PAGE_ITEMS_MAX)

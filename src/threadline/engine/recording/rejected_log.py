@@ -36,7 +36,7 @@ _CONTENT = ("properties", "context", "sent_time", "object_ref", "schema_version"
 def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
     """The rejected-log entry of an event: everything about it, so that it can be recorded after all."""
     payload, form = _payload(event)
-    # What the producer said names the entry, as it names the event: a retry brings other times and marks with it.
+    # The id comes from the payload: a retry has other times and marks.
     content = [getattr(event, name) for name in ("type", "identifiers", *_CONTENT)]
     return RejectedEntry(
         id=short_hash(event.workspace, event.source, event.key, error.code, shown(content)),
@@ -54,7 +54,7 @@ def _payload(event: Event) -> tuple[Any, str]:
 
 
 def conflict_writes(store: Store, event: Event, id: str, digest: int, now: int) -> list[Put | Delete]:
-    """Keep the second payload that came under a key: the first is in the log, so both are kept, however often sent."""
+    """The writes that log the second payload of a key; the first is in the log."""
     error = EventRejected("conflict", "the same key was used before with another payload; the first one stands")
     own = short_hash("conflict", id, str(digest))
     entry = msgspec.structs.replace(entry_of(event, error, now), id=own, event_id=id)
@@ -64,8 +64,8 @@ def conflict_writes(store: Store, event: Event, id: str, digest: int, now: int) 
 def keep(store: Store, entries: Iterable[RejectedEntry]) -> None:
     """Write entries to the rejected log.
 
-    The same entry again adds nothing, so that retries may come; but one that was dismissed is open again, at its new
-    time. One that was re-submitted stays settled: what it told of is in the log.
+    A retry adds nothing to an open entry, and opens a dismissed one again, at its new time. A resubmitted one stays
+    settled: its event is in the log.
     """
     unique = {entry.id: entry for entry in entries}
     found = store.get([_key(entry) for entry in unique.values()])
