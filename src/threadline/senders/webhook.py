@@ -155,7 +155,7 @@ def _until(text: str, now: int) -> float:
 
 
 def _place(url: str) -> str:
-    """Host and port of an address, by which it is told whether calls get there."""
+    """Host and port of an address: the key of its circuit breaker."""
     try:
         return urlsplit(url).netloc[:_SHOWN_MAX].lower()
     except ValueError:

@@ -37,8 +37,8 @@ def take_in(
 def _keep_up(
     scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int, *, late: bool
 ) -> int:
-    """Bring the provisional states up to an event that is about to be folded; returns the projections that it touches, as
-    bits."""
+    """Bring the provisional states up to an event that is about to be folded; returns the projections that it touches,
+    as bits."""
     # What policies emit occurs now, and lies in the past of any later read: it needs no provisional states.
     folding, history, provisional = person.states.folding, scene.history(person), person.provisional
 

@@ -81,8 +81,7 @@ class Reactions:
     def prepare(
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> list[tuple[Wish, Prepared]]:
-        """Each wish with its form for `apply_wish`. Raises for a wish that the policy may not have, or that no store can
-        hold."""
+        """Each wish with its form for `apply_wish`. Raises for a wish that is undeclared, or that no store can hold."""
         found = emission.checked(policy, wishes)
         return [(wish, self._prepared(person, cause, policy.name, wish)) for wish in found]
 

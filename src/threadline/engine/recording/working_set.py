@@ -147,8 +147,8 @@ class WorkingSet:
         self._cache.owners.put(thread, person.id)
 
     def confirm(self, person: Person) -> None:
-        """Raise `ConcurrencyConflict` if a person whom this attempt only reads has changed in the store: no condition in
-        its batches would notice."""
+        """Raise `ConcurrencyConflict` if a person whom this attempt only reads has changed in the store: no condition
+        of its batches would notice."""
         if person.id in self.touched:
             return
         item = self._store.get([person_key(person.id)])[0]

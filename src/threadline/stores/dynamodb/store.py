@@ -25,7 +25,7 @@ from threadline.stores.plan import BUILT_ON_REFUSED
 
 TRANSACTIONS_AT_ONCE = 8
 Outcomes = dict[int, Refusal | None]
-"""What became of batches of a call, by their places in it."""
+"""Outcomes of batches of a call, by position."""
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -73,7 +73,7 @@ class DynamoStore:
         now = self._clock()
         items = []
         for item, value in self._frames.whole(found):
-            # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
+            # A write that builds on this comes after it in the feed, whatever the clocks say.
             self._journal.observe(layout.position_of(item))
             if not layout.has_expired(item, now):
                 items.append(Item(layout.key_of(item), layout.version_of(item), value))
@@ -194,7 +194,7 @@ class DynamoStore:
         return [outcomes[number] for number in range(len(batches))]
 
     def _round(self, batches: Sequence[Batch], known: Outcomes) -> Outcomes:
-        """One entry of the journal and what it announces; what is not answered is to be told anew."""
+        """Write one entry of the journal and its batches; those without an outcome have to be sent again."""
         todo = [number for number in range(len(batches)) if number not in known]
         recording = [number for number in todo if batches[number].events]
         if not recording:
@@ -315,7 +315,7 @@ class DynamoStore:
 
 
 def migrate(url: str) -> list[str]:
-    """Make the table of this URL, or bring it to what this version needs; answers what was done, in words.
+    """Create or upgrade the table of this URL; returns the steps taken, in words.
 
     The table is on demand, has a stream of new images, point-in-time recovery, deletion protection and expiry.
     It may be run again at any time.

@@ -55,16 +55,16 @@ OnProgress = Callable[[int, int], None]
 
 
 class Copied(NamedTuple):
-    """What is in a copy that was found whole."""
+    """The content of a checked copy."""
 
     events: int
     file_bytes: int
     replaced: Path | None = None
-    """Where the store is now in whose place it was put."""
+    """Where the replaced store is now."""
 
 
 def back_up(store: Path, backup: Path, progress: OnProgress, busy_timeout_seconds: float = 5.0) -> Copied:
-    """Copy a store as it is at this instant into the file ``backup``, beside whoever writes to it.
+    """Copy a store as it is at this instant into the file ``backup``, while it is written to.
 
     The copy is checked, synced, and has its name only when it is whole. Its SHA-256 stands beside it in
     ``<backup>.sha256``, as ``sha256sum --check`` reads it. Raises `Conflict` if the name is taken.
@@ -95,14 +95,14 @@ def back_up(store: Path, backup: Path, progress: OnProgress, busy_timeout_second
 
 @contextmanager
 def _claimed(partial: Path, like: Path) -> Iterator[None]:
-    """An empty file that is ours alone as long as this lasts, and that no more people can read than the store."""
+    """An empty file, locked during the context, that only those can read who can read the store."""
     try:
         descriptor = open_like(like, partial)
     except OSError as error:
         raise Unavailable(f"a backup cannot be written to {partial.absolute().parent}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever held the lock a moment ago has given this very file its name since, or has taken it away.
+        # The last holder of the lock has renamed this very file since, or removed it.
         if not partial.exists() or not os.path.samestat(partial.stat(), os.fstat(descriptor)):
             raise BlockingIOError
     except BlockingIOError:
@@ -131,7 +131,7 @@ def _copy(store: Path, partial: Path, progress: OnProgress, busy_timeout_ms: int
 
 
 def _copy_into(partial: Path, source: Connection, progress: OnProgress, busy_timeout_ms: int) -> None:
-    # Pages are copied as they are: what can go wrong from here on is that they cannot be written.
+    # Pages are copied as they are: from here on only writing them can fail.
     with translated(partial):
         target = connect(partial, Access.CREATE, CACHE_BYTES, busy_timeout_ms)
         try:
@@ -143,13 +143,13 @@ def _copy_into(partial: Path, source: Connection, progress: OnProgress, busy_tim
 def restore(backup: Path, store: Path, progress: OnProgress, *, replace: bool = False) -> Copied:
     """Put a backup in the place of ``store``.
 
-    Nothing happens to what is there before the copy has been found whole. Raises `StoreBusy` if the store is in use,
+    The present store is untouched until the copy is checked. Raises `StoreBusy` if the store is in use,
     `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole, or is not what its
-    SHA-256 beside it says. SQLite itself sees damage to what holds the rows together, not to what stands in them.
+    SHA-256 beside it says. SQLite itself detects damage to its pages, not to the content of rows.
     """
     refuse_network(store)
     if store.is_symlink():
-        store = store.resolve()  # what is put in its place is the file, not the link to it
+        store = store.resolve()  # the file is replaced, not a link to it
     if not backup.is_file():
         raise InvalidValue(f"there is no backup {backup}")
     if file_bytes(_beside(backup, "-wal")):
@@ -159,7 +159,7 @@ def restore(backup: Path, store: Path, progress: OnProgress, *, replace: bool = 
         if store.exists() and not replace:
             raise Conflict(f"there is a store at {store}", hint="With --replace it is set aside, and kept.")
         fresh = _beside(store, ".restoring")
-        _remove(fresh)  # what is left of one that was killed would be taken for the log of this one
+        _remove(fresh)  # the write-ahead log of a killed restore would be taken for this one's
         try:
             with _written(fresh):
                 _copy_file(backup, fresh, progress)
@@ -188,7 +188,7 @@ def _copy_file(source: Path, target: Path, progress: OnProgress) -> None:
 
 @contextmanager
 def _written(path: Path) -> Iterator[None]:
-    """Tell of a disk that is full where it is: the error itself names no file."""
+    """Name the full disk: the error itself names no file."""
     try:
         yield
     except OSError as error:
@@ -203,11 +203,11 @@ def _digest(path: Path) -> str:
 
 
 def _checked(copy: Path, named: Path) -> Copied:
-    """What a copy holds. Raises `StoreDamaged` if it is not whole, `InvalidSetting` if it is no store of ours."""
+    """The content of a copy. Raises `StoreDamaged` if it is not whole, `InvalidSetting` if it is no store."""
     with translated(named):
         db = connect(copy, Access.WRITE, CACHE_BYTES, 0)
         try:
-            # Nobody else knows of this file yet: so no shared index of its write-ahead log is needed beside it.
+            # No other process has this file open: it needs no shared index of its write-ahead log.
             db.pragma("locking_mode", "exclusive")
             ask = asking(db)
             refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
@@ -215,7 +215,7 @@ def _checked(copy: Path, named: Path) -> Copied:
             if found:
                 raise StoreDamaged(f"{named} is not whole: {found[0]}")
             with transaction(db):
-                # What a shared cache held of the store belongs to the time that came after this copy was made.
+                # A shared cache holds what came after this copy was made.
                 ask("DELETE FROM item WHERE tbl IN (SELECT id FROM name WHERE text = 'cache')", ())
             checkpoint(db, "truncate")
             [(events,)] = ask("SELECT count(*) FROM log", ())
@@ -227,7 +227,7 @@ def _checked(copy: Path, named: Path) -> Copied:
 def _exchange(fresh: Path, store: Path) -> Path | None:
     """Put a file in the place of a store, which gets the first free name beside it and can be opened there as before.
 
-    In between either can die: the store's name always leads to a whole store, and no write-ahead log to another's.
+    Safe against a crash at any point: the store's name always leads to a whole store, without another's log.
     """
     log, number = _beside(store, "-wal"), 1
     if store.exists():
@@ -257,7 +257,7 @@ def _exchange(fresh: Path, store: Path) -> Path | None:
 
 
 def _fold(store: Path) -> None:
-    """Copy the write-ahead log of a store that is set aside into it, so that it is one file, if it can be."""
+    """Copy the write-ahead log of a replaced store into it, so that it is one file, if possible."""
     with suppress(ThreadlineError), translated(store):
         db = connect(store, Access.WRITE, CACHE_BYTES, 0)
         try:
@@ -271,7 +271,7 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 def _remove(copy: Path, endings: Sequence[str] = ("", *_LOGS)) -> None:
-    """Take an unfinished copy away, with what a look into it may have left beside it."""
+    """Remove an unfinished copy, with the files that reading it may have left beside it."""
     for ending in endings:
         _beside(copy, ending).unlink(missing_ok=True)
 
