@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, LaneState
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -247,7 +247,7 @@ class IdentityAdministration(Protocol):
 
 
 class Delivery(Protocol):
-    """Effects that wait, that were given up on, and the lanes they wait in."""
+    """Effects that wait, that were given up on, and the queues they wait in."""
 
     def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
         """The effect that a policy emitted for an event, and its outcomes."""
@@ -257,7 +257,7 @@ class Delivery(Protocol):
         """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
         ...
 
-    def dead_letters(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
+    def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on."""
         ...
 
@@ -265,16 +265,16 @@ class Delivery(Protocol):
         """Make dead letters due again; returns how many are."""
         ...
 
-    def lanes(self) -> list[LaneState]:
-        """The declared lanes, with the state of each and what waits in it."""
+    def queues(self) -> list[QueueState]:
+        """The declared queues, with the state of each and what waits in it."""
         ...
 
-    def stop(self, lane: str, why: str) -> bool:
-        """Stop sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+    def stop(self, queue: str, why: str) -> bool:
+        """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""
         ...
 
-    def start(self, lane: str) -> bool:
-        """Resume sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+    def start(self, queue: str) -> bool:
+        """Resume sending in a queue; returns whether that changes anything. Raises `NotFound`."""
         ...
 
 
