@@ -23,6 +23,7 @@ _OF_COMMANDS = frozenset({"--file", "-f", "--workspace", "-w", "--json"})
 _QUOTED = re.compile(r"`(\w+)`")
 
 COMMANDS = {
+    "apply": ("apply", "apply", "Bring everybody up to changed definitions: check, show, fold again, refresh."),
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
     "catalogue": (
         "inspection",
