@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithMaintenance
@@ -66,6 +67,7 @@ def _apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResul
 
 CHANGES = Operation(
     name="definitions_changes",
+    group=DEFINITIONS_GROUP,
     summary="Show how the definitions in force differ from those that everybody was last brought up to.",
     params=ChangesParams,
     result=ChangesResult,
@@ -78,6 +80,7 @@ CHANGES = Operation(
 )
 APPLY = Operation(
     name="definitions_apply",
+    group=DEFINITIONS_GROUP,
     summary="Bring a page of people up to the definitions in force; to be repeated until `next` is empty.",
     params=ApplyParams,
     result=ApplyResult,

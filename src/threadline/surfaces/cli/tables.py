@@ -27,7 +27,7 @@ def operations_table(operations: Iterable[Operation]) -> str:
 
 
 def errors_table() -> str:
-    """Every code of an error or a rejection, as docs/http.md shows it."""
+    """Every code of an error or a rejection, as docs/errors.md shows it."""
     lines = ["| code | status | meaning |", "|---|---|---|"]
     lines += [f"| `{code}` | {status} | {meaning} |" for code, status, meaning in error_codes()]
     return "\n".join(lines) + "\n"
