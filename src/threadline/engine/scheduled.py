@@ -52,9 +52,9 @@ def outbox_partition(queues: Container[str], queue: str, id: str) -> str:
     return queue_partition(queue) if queue in queues else shard_of(id)
 
 
-def due_effects(store: Store, lanes: Iterable[str], start: str) -> Iterator[Item]:
-    """The effects that wait, in whichever lane, from a sort key on by when they are due."""
-    partitions = [*(f"{shard:02d}" for shard in range(SHARDS)), *map(lane_partition, lanes)]
+def due_effects(store: Store, queues: Iterable[str], start: str) -> Iterator[Item]:
+    """The effects that wait, in whichever queue, from a sort key on by when they are due."""
+    partitions = [*(f"{shard:02d}" for shard in range(SHARDS)), *map(queue_partition, queues)]
     pages = (query_pages(store, OUTBOX, each, start, size=_PAGE_ITEMS) for each in partitions)
     return heapq.merge(*pages, key=lambda item: item.key.sort)
 

@@ -114,7 +114,7 @@ class _Asked:
         if self.from_rows and not context.engine.maintenance.has_all_rows(NAME):
             raise Conflict(
                 "leaderboards were declared or changed after people were recorded, and not everybody is on them yet",
-                hint="call `leaderboards_refresh` once",
+                hint="run `threadline apply`, or call `leaderboards_refresh` once",
             )
 
     def past(self, *wanted: Nearest) -> RecomputedBoard:
@@ -314,7 +314,7 @@ def operations(boards: Boards) -> list[Operation]:
             summary="Put everybody on the leaderboards again after these were declared or changed; reads every person.",
             params=RefreshParams,
             result=RefreshResult,
-            run=lambda context, params: RefreshResult(people=refresh(context, boards)),
+            run=lambda context, params: RefreshResult(people=refresh(context.engine, boards)),
             method="POST",
             path="/v1/leaderboards/refresh",
             scope="admin",
