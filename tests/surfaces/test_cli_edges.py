@@ -37,17 +37,16 @@ def test_an_option_before_its_command_is_told_its_place(arguments: tuple[str, ..
     assert place in told.err
 
 
-@pytest.mark.parametrize("command", ["settings", "catalogue"])
-def test_two_forms_of_one_answer_exclude_each_other(command: str, store: Path, call) -> None:  # type: ignore[no-untyped-def]
-    told = call(command, "--json", "--markdown")
+def test_two_forms_of_one_answer_exclude_each_other(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call("catalogue", "--json", "--markdown")
     assert (told.code, told.out) == (2, "")
     assert "exclude each other" in told.err
 
 
 def test_help_says_what_an_argument_is_and_no_choice_is_empty(call) -> None:  # type: ignore[no-untyped-def]
     assert "ID: A person's id, or any identifier as kind:value" in call("person", "--help").out
-    assert "TYPE: one of fact, preference" in call("memory-fact", "--help").out
-    assert "[Approved|" in call("decisions", "--help").out
+    assert "TYPE: one of fact, preference" in call("memory", "fact", "--help").out
+    assert "[Approved|" in call("decisions", "list", "--help").out
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("settings",), ("settings", "--json"), ("nonsense",)])

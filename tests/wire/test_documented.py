@@ -34,7 +34,7 @@ def table(page: str, head: str) -> list[list[str]]:
 
 def codes(page: str) -> set[str]:
     """The codes that a page of a format lists; errors.md has their meanings, generated."""
-    listed = (DOCS / page).read_text("utf-8").partition("This format gives:\n")[2].partition("\n\n")[0]
+    listed = (DOCS / page).read_text("utf-8").partition("This format gives:\n\n")[2].partition("\n\n")[0]
     return set(re.findall(r"`(\w+)`", listed))
 
 
