@@ -94,7 +94,7 @@ def test_every_recorded_day_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnec
     """The last 384 days of everybody: how many commits on each, and when the first of them was."""
     told = raw.execute("SELECT who, day, count(*), epoch_us(min(moment)) FROM authored GROUP BY who, day").fetchall()
     expected = {(who, day.isoformat()): (count, first) for who, day, count, first in told}
-    [operation] = [each for each in replayed.catalogue.operations if each.name == "daily_activity"]
+    [operation] = [each for each in replayed.catalogue.operations if each.name == "streaks_days"]
     days = 0
     for who, person in everybody(replayed):
         newest = max(day for each, day in expected if each == who)

@@ -66,7 +66,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Threadline]:
 
 
 def vector(shop: Threadline, customer: int, as_of: str | None = None) -> dict[str, Any]:
-    answer = shop.features(f"user_id:cdnow-{customer:04}", as_of=as_of)
+    answer = shop.features.of(f"user_id:cdnow-{customer:04}", as_of=as_of)
     return {name: each["value"] for name, each in answer["features"].items()}
 
 
@@ -118,7 +118,7 @@ def test_every_customer_is_what_the_raw_file_says(shop: Threadline, raw: dict[in
 def test_every_thread_is_the_lines_of_its_customer(shop: Threadline, raw: dict[int, list[Line]]) -> None:
     people = 0
     for customer, lines in raw.items():
-        page = shop.events(f"user_id:cdnow-{customer:04}", order="asc", limit=100)
+        page = shop.events.of(f"user_id:cdnow-{customer:04}", order="asc", limit=100)
         told = [
             Line(
                 customer, each["occurred_at"][:10].replace("-", ""), each["properties"]["cds"],
@@ -131,7 +131,7 @@ def test_every_thread_is_the_lines_of_its_customer(shop: Threadline, raw: dict[i
         assert page["position"] == len(lines)
         people += 1
     assert people == 2_357
-    assert shop.feature_top("monetary_total", limit=1)["people_read"] == people
+    assert shop.features.top("monetary_total", limit=1)["people_read"] == people
 
 
 @pytest.mark.parametrize("day", ["1997-03-31", "1997-10-01", "1998-02-14", "1998-07-01"])

@@ -67,7 +67,7 @@ def test_the_people_are_those_of_an_independent_query(
         "actions": [{"store_decision": {"result": "approve"}}, {"tag": {"tag": "good"}}],
     }
     question = {"rule": "good-customer", "content": rule} if form == "content" else {"definitions": lower}
-    answer = shop.what_if(**question, samples=1_000, wait=True)
+    answer = shop.what_if.run(**question, samples=1_000, wait=True)
     assert (answer["state"], answer["failed"], answer["errors"]) == ("done", 0, 0)
     assert len(touched) > 100
     people = {shop.engine.reader.person("default", f"user_id:cdnow-{customer:04}").id: customer for customer in touched}
@@ -88,6 +88,6 @@ def test_the_people_are_those_of_an_independent_query(
 
 
 def test_what_was_recorded_is_what_is_reckoned(shop: Threadline) -> None:
-    before = shop.what_if(definitions=DEFINITIONS, baseline="recorded", wait=True)
+    before = shop.what_if.run(definitions=DEFINITIONS, baseline="recorded", wait=True)
     assert (before["changed"], before["failed"]) == (0, 0)
     assert before["rules"][0]["old"]["Approved"] > 1_000

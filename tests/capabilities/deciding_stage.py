@@ -42,7 +42,7 @@ def applied(asked: Asked, score: Any = 91, **fields: Any) -> str:
 
 
 def events(asked: Asked, *types: str) -> list[dict[str, Any]]:
-    found = asked.ask("events", id="user_id:ada", order="asc", limit=1_000, type=",".join(types))["events"]
+    found = asked.ask("events_of", id="user_id:ada", order="asc", limit=1_000, type=",".join(types))["events"]
     assert isinstance(found, list)
     return found
 

@@ -34,12 +34,12 @@ def staged(definitions: str, **more: Any) -> Stage:
 
 def board(stage: Stage, name: str, limit: int = 1_000, **params: Any) -> list[tuple[int, str, float]]:
     """Rank, identifier and score of the first places."""
-    found = stage.ask("leaderboard", name=name, limit=limit, identifiers=True, **params)
+    found = stage.ask("leaderboards_top", name=name, limit=limit, identifiers=True, **params)
     return [(each["rank"], each["identifiers"][0], each["score"]) for each in found["places"]]
 
 
 def standing(stage: Stage, who: str, name: str, **params: Any) -> dict[str, Any]:
-    found: dict[str, Any] = stage.ask("leaderboard_standing", id=f"user_id:{who}", name=name, **params)
+    found: dict[str, Any] = stage.ask("leaderboards_standing", id=f"user_id:{who}", name=name, **params)
     return found
 
 

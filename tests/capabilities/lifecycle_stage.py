@@ -19,26 +19,26 @@ def rule(above: int = 80, **more: Any) -> dict[str, Any]:
 
 def asked_with_set(definitions: str = "") -> Asked:
     asked = Asked(definitions=definitions)
-    asked.ask("rule_set_write", name="apps", events=["applied"], rules=["score"])
+    asked.ask("rule_sets_write", name="apps", events=["applied"], rules=["score"])
     return asked
 
 
 def write(asked: Asked, above: int = 80, **more: Any) -> int:
-    answer = asked.ask("rule_write", id="score", rule=rule(above), **more)
+    answer = asked.ask("rules_write", id="score", rule=rule(above), **more)
     return int(answer["version"])
 
 
 def activate(asked: Asked, above: int = 80) -> int:
     version = write(asked, above)
-    asked.ask("rule_activate", id="score", version=version, untested=True)
+    asked.ask("rules_activate", id="score", version=version, untested=True)
     return version
 
 
 def decided(asked: Asked, score: int = 91, **fields: Any) -> list[tuple[str, int]]:
     receipt = asked.tell("applied", user_id="ada", properties={"score": score}, **fields)
-    found = asked.ask("decisions", event=receipt["id"])["decisions"]
+    found = asked.ask("decisions_list", event=receipt["id"])["decisions"]
     return [(each["status"], each["version"]) for each in found]
 
 
 def log(asked: Asked) -> list[tuple[int, str]]:
-    return [(each["version"], each["to"]) for each in asked.ask("rule_log", id="score")["log"]]
+    return [(each["version"], each["to"]) for each in asked.ask("rules_log", id="score")["log"]]

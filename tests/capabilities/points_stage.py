@@ -63,7 +63,7 @@ class Stage:
 
     def points(self, who: str = "ada") -> dict[str, Any]:
         """A person's points an instant later."""
-        found: dict[str, Any] = self.ask("points", id=f"user_id:{who}")
+        found: dict[str, Any] = self.ask("points_of", id=f"user_id:{who}")
         return found
 
     def dispatch(self) -> int:

@@ -35,7 +35,7 @@ def members(asked: Asked, name: str, limit: int = 100) -> list[str]:
     found: list[str] = []
     after = ""
     while True:
-        page = asked.ask("segment_members", name=name, cursor=after, limit=limit)
+        page = asked.ask("segments_members", name=name, cursor=after, limit=limit)
         assert len(page["members"]) <= limit
         found += [each["person"] for each in page["members"]]
         after = page["next"]

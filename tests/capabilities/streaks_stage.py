@@ -43,10 +43,10 @@ class Stage:
         """One streak as callers read it, at the clock's instant or at another not before it."""
         if at:
             self.now = max(self.now, parse_time(at))
-        answer: dict[str, Any] = self.app.streaks(f"user_id:{who}", **({"as_of": at} if at else {}))["streaks"][name]
+        answer: dict[str, Any] = self.app.streaks.of(f"user_id:{who}", **({"as_of": at} if at else {}))["streaks"][name]
         return answer
 
     def told(self, type: str, who: str = "ada") -> list[dict[str, Any]]:
         """The properties of all events of a type, in the order in which they occurred."""
-        page = self.app.events(f"user_id:{who}", order="asc", type=type, limit=1_000)
+        page = self.app.events.of(f"user_id:{who}", order="asc", type=type, limit=1_000)
         return [each["properties"] for each in page["events"]]

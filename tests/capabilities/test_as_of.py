@@ -39,23 +39,23 @@ def test_a_person_of_the_past_is_what_was_answered_then() -> None:
         asked.tell("tool_used", user_id="ada")
         asked.tell("identify", user_id="ada", properties={"plan": f"plan-{day}"})
         asked.tell("purchase_completed", user_id="ada", properties={"total": day, "currency": "EUR"})
-        answers.append((asked.now + 1, seen(asked), asked.ask("points", id="user_id:ada")["balance"]))
+        answers.append((asked.now + 1, seen(asked), asked.ask("points_of", id="user_id:ada")["balance"]))
     asked.now = STARTS_AT + 60 * DAY
     for at, then, balance in answers:
         assert seen(asked, as_of=format_time(at)) == then
-        assert asked.ask("points", id="user_id:ada", as_of=format_time(at))["balance"] == balance
+        assert asked.ask("points_of", id="user_id:ada", as_of=format_time(at))["balance"] == balance
 
 
 def test_what_was_told_late_was_not_known_then(asked: Asked) -> None:
     at = asked.now + 1
     before = seen(asked, as_of=format_time(at)) if asked.now >= at else seen(asked)
-    points = asked.ask("points", id="user_id:ada")
+    points = asked.ask("points_of", id="user_id:ada")
     late = STARTS_AT + 2 * DAY + 5
     asked.now = STARTS_AT + 6 * DAY
     asked.tell("tool_used", at=late, user_id="ada")
     asked.tell("tag_added", at=late, user_id="ada", properties={"tag": "late"})
     assert seen(asked, as_of=format_time(at)) == before
-    assert asked.ask("points", id="user_id:ada", as_of=format_time(at))["earned"] == points["earned"]
+    assert asked.ask("points_of", id="user_id:ada", as_of=format_time(at))["earned"] == points["earned"]
     assert "late" in asked.ask("person", id="user_id:ada")["tags"]
 
 
@@ -83,12 +83,12 @@ def test_what_is_known_now_may_be_asked_of_every_view(asked: Asked) -> None:
     asked.tell("app_action", at=STARTS_AT + DAY, user_id="ada", properties=late)
     asked.tell("tool_used", at=STARTS_AT - DAY, user_id="ada")
     longest = {
-        known: asked.ask("streaks", id="user_id:ada", as_of=at, known=known)["streaks"]["daily"]["longest"]
+        known: asked.ask("streaks_of", id="user_id:ada", as_of=at, known=known)["streaks"]["daily"]["longest"]
         for known in ("then", "now")
     }
     assert longest == {"then": 3, "now": 4}
     topics = {
-        known: [each["topic"] for each in asked.ask("interests", id="user_id:ada", as_of=at, known=known)["topics"]]
+        known: [each["topic"] for each in asked.ask("interests_of", id="user_id:ada", as_of=at, known=known)["topics"]]
         for known in ("then", "now")
     }
     assert topics == {"then": [], "now": ["trails"]}

@@ -49,8 +49,10 @@ def test_many_boards_and_segments_cut_nothing_off(count: int) -> None:
         asked.now += step
         work(asked)
         left = sum((n + 1) * DAY > asked.now - STARTS_AT for n in range(count))
-        assert [asked.ask("leaderboard", name=f"b{n}")["total"] for n in range(count)].count(1) == left
-        reckoned = {each["segment"] for each in asked.ask("segments", id="user_id:ada")["segments"] if each["member"]}
+        assert [asked.ask("leaderboards_top", name=f"b{n}")["total"] for n in range(count)].count(1) == left
+        reckoned = {
+            each["segment"] for each in asked.ask("segments_of", id="user_id:ada")["segments"] if each["member"]
+        }
         assert set(asked.ask("person", id="user_id:ada")["views"]["segments"]) == reckoned
         assert len(reckoned) == left + 4
     assert types(asked)[CASCADE_CUT] == 0
@@ -92,7 +94,7 @@ def test_what_a_merge_turns_is_in_its_own_batch_however_many_rows_it_moves(count
         return commit(batches)
 
     asked.engine.recorder.store.commit = seen  # type: ignore[method-assign]  # to look at what goes by
-    assert asked.ask("merge", id="user_id:ada", other="user_id:bob", force=True)["done"]
+    assert asked.ask("people_merge", id="user_id:ada", other="user_id:bob", force=True)["done"]
     assert len(committed) == 1
     asked.now += 1
     work(asked)

@@ -40,7 +40,7 @@ def seen(asked: Asked, operation: str, ref: str, **params: Any) -> Any:
 
 
 def spent(asked: Asked, ref: str, **params: Any) -> Any:
-    return asked.ask("features", id=ref, names="monetary_total", **params)["features"]["monetary_total"]["value"]
+    return asked.ask("features_of", id=ref, names="monetary_total", **params)["features"]["monetary_total"]["value"]
 
 
 def bought(asked: Asked, total: int, **who: str) -> None:
@@ -67,7 +67,7 @@ def test_before_they_were_joined_they_are_two(asked: Asked) -> None:
     assert (spent(asked, "user_id:ada", **then), spent(asked, "anonymous_id:phone", **then)) == (10, 7)
     # By the id of one who was merged away as well.
     assert (spent(asked, ada, **then), spent(asked, phone, **then)) == (10, 7)
-    assert asked.ask("features", id="anonymous_id:phone", **then)["person"] == phone
+    assert asked.ask("features_of", id="anonymous_id:phone", **then)["person"] == phone
     assert spent(asked, "anonymous_id:phone", as_of=format_time(joined)) == 117
     # All that has become known since is known of the one person of today.
     assert spent(asked, "anonymous_id:phone", known="now", **then) == 17
@@ -87,10 +87,10 @@ def test_nothing_was_known_under_an_identifier_before_it_was_told() -> None:
         for ref in ("anonymous_id:phone", "user_id:ada", "email:ada@example.com")
     ]
     spendings = [spent(asked, each["person"], as_of=each["at"]) for each in labels]
-    rows = asked.ask("training_set", labels=labels, names=["monetary_total"])["rows"]
+    rows = asked.ask("features_training_set", labels=labels, names=["monetary_total"])["rows"]
     assert spendings == [row["values"]["monetary_total"] for row in rows] == [107, 107, 0, 7, 0, 0]
     assert spent(asked, "user_id:ada", as_of=format_time(before), known="now") == 7
-    assert asked.ask("memory", id="user_id:ada", as_of=format_time(before))["facts"] == []
+    assert asked.ask("memory_of", id="user_id:ada", as_of=format_time(before))["facts"] == []
     assert asked.ask("person", id="user_id:ada", as_of=format_time(before))["timeline"]["events"] == []
 
 
@@ -107,8 +107,8 @@ def test_streaks_and_interests_are_of_who_was_meant_then() -> None:
     asked.now += HOUR
 
     def told(ref: str, **params: Any) -> tuple[int, int]:
-        streak = asked.ask("streaks", id=ref, **params)["streaks"]["daily"]
-        topics = asked.ask("interests", id=ref, **params)["topics"]
+        streak = asked.ask("streaks_of", id=ref, **params)["streaks"]["daily"]
+        topics = asked.ask("interests_of", id=ref, **params)["topics"]
         return streak["longest"], sum(value["actions"] for topic in topics for value in topic["values"])
 
     then = {"as_of": format_time(before)}
@@ -125,18 +125,18 @@ def test_a_training_set_has_everybody_as_they_were(asked: Asked) -> None:
     at = [format_time(instant) for instant in (before, asked.now + 1)]
     asked.now += 2
     labels = [{"person": ref, "at": each} for ref in ("user_id:ada", "anonymous_id:phone") for each in at]
-    rows = asked.ask("training_set", labels=labels, names=["monetary_total"])["rows"]
+    rows = asked.ask("features_training_set", labels=labels, names=["monetary_total"])["rows"]
     assert [row["values"]["monetary_total"] for row in rows] == [10, 117, 7, 117]
-    rows = asked.ask("training_set", labels=labels, names=["monetary_total"], known="now")["rows"]
+    rows = asked.ask("features_training_set", labels=labels, names=["monetary_total"], known="now")["rows"]
     assert [row["values"]["monetary_total"] for row in rows] == [17, 117, 17, 117]
 
 
 def test_while_they_were_joined_they_are_one_though_they_are_two_again(asked: Asked) -> None:
     asked.now += DAY
-    event = asked.ask("merge", id="user_id:ada", other="anonymous_id:phone", request="r1")["event"]
+    event = asked.ask("people_merge", id="user_id:ada", other="anonymous_id:phone", request="r1")["event"]
     joined = asked.now + 1
     asked.now += DAY
-    asked.ask("unmerge", id=event, request="r2")
+    asked.ask("people_unmerge", id=event, request="r2")
     apart = asked.now + 1
     asked.now += DAY
     for ref, alone in (("user_id:ada", 10), ("anonymous_id:phone", 7)):
@@ -151,14 +151,14 @@ def test_an_id_that_nobody_has_any_more_leads_to_who_had_it() -> None:
     bought(asked, 1, user_id="bob", anonymous_id="phone")
     founder, before = asked.ask("person", id="user_id:bob")["id"], asked.now + 1
     asked.now += DAY
-    asked.ask("merge", id="user_id:ada", other="user_id:bob", request="r1", force=True)
+    asked.ask("people_merge", id="user_id:ada", other="user_id:bob", request="r1", force=True)
     asked.now += DAY
     # Those who are split off are named after the strongest of their identifiers, and were founded by another.
-    asked.ask("split", id="user_id:ada", identifiers=["user_id:bob", "anonymous_id:phone"], request="r2")
+    asked.ask("people_split", id="user_id:ada", identifiers=["user_id:bob", "anonymous_id:phone"], request="r2")
     assert asked.ask("person", id="user_id:bob")["id"] != founder
     asked.now += DAY
     for ref in (founder, "user_id:bob", "anonymous_id:phone"):
-        answer = asked.ask("features", id=ref, as_of=format_time(before))
+        answer = asked.ask("features_of", id=ref, as_of=format_time(before))
         assert (answer["person"], answer["features"]["monetary_total"]["value"]) == (founder, 8)
 
 
@@ -169,7 +169,7 @@ def test_an_identifier_that_was_refused_was_not_linked_before_it_was() -> None:
         asked.tell("page", user_id="ada", anonymous_id=device)
     answers = []
     for decide in (
-        lambda: asked.ask("review", id=asked.ask("quarantine")["joins"][0]["id"], join=True),
+        lambda: asked.ask("quarantine_review", id=asked.ask("quarantine_list")["joins"][0]["id"], join=True),
         lambda: asked.tell("page", user_id="bob", anonymous_id="another"),
     ):
         answers.append((asked.now + 1, linked(asked)))
@@ -193,8 +193,11 @@ def test_an_identifier_that_was_told_of_somebody_else_was_not_linked_by_that() -
     asked.tell("page", user_id="bob", anonymous_id="device 5")
     asked.tell("page", user_id="bob", anonymous_id="device 4")
     assert len(asked.ask("person", id="user_id:bob")["identifiers"]) == 3
-    asked.ask("merge", id="user_id:ada", other="user_id:bob", force=True)
-    asked.ask("unmerge", id=asked.ask("events", id="user_id:ada", type="threadline.person_merged")["events"][0]["id"])
+    asked.ask("people_merge", id="user_id:ada", other="user_id:bob", force=True)
+    asked.ask(
+        "people_unmerge",
+        id=asked.ask("events_of", id="user_id:ada", type="threadline.person_merged")["events"][0]["id"],
+    )
     assert asked.ask("person", id="user_id:bob", as_of=format_time(at))["identifiers"] == before
 
 
@@ -330,8 +333,8 @@ def operate(asked: Asked, random: Random, merges: list[str], number: int) -> Non
     choice = random.randrange(4)
     with suppress(NotFound, Conflict, InvalidValue, MergeRefused):
         if choice == 0:
-            merges.append(asked.ask("merge", id=one, other=other, request=f"m{number}")["event"])
+            merges.append(asked.ask("people_merge", id=one, other=other, request=f"m{number}")["event"])
         elif choice == 1 and merges:
-            asked.ask("unmerge", id=random.choice(merges), request=f"u{number}")
+            asked.ask("people_unmerge", id=random.choice(merges), request=f"u{number}")
         elif choice == 2:
-            asked.ask("split", id=one, identifiers=[one], request=f"s{number}")
+            asked.ask("people_split", id=one, identifiers=[one], request=f"s{number}")

@@ -101,7 +101,7 @@ def test_equal_scores_share_a_rank_and_stand_in_the_order_of_ids() -> None:
             stage.tell("tool_used", who)
     places = board(stage, "points")
     assert [rank for rank, _, _ in places] == [1, 2, 2, 2, 5]
-    ids = [each["person"] for each in stage.ask("leaderboard", name="points")["places"]]
+    ids = [each["person"] for each in stage.ask("leaderboards_top", name="points")["places"]]
     assert ids[1:4] == sorted(ids[1:4])
     for who, rank in {"a": 1, "b": 2, "c": 2, "d": 2, "e": 5}.items():
         assert standing(stage, who, "points")["rank"] == rank
@@ -112,7 +112,7 @@ def test_around_somebody_in_the_middle_of_equals_and_at_both_ends() -> None:
     for number in range(30):
         for _ in range(1 + number // 10):
             stage.tell("tool_used", f"u{number}")
-    everyone = stage.ask("leaderboard", name="points", limit=100)["places"]
+    everyone = stage.ask("leaderboards_top", name="points", limit=100)["places"]
     order = [each["person"] for each in everyone]
     for number in range(30):
         mine = standing(stage, f"u{number}", "points", around=4)

@@ -109,7 +109,7 @@ def test_a_board_by_another_number_does_not_meet_the_old_rows() -> None:
 )
 def test_questions_that_have_no_answer(params: dict[str, str], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        staged(BOARDS).ask("leaderboard", **params)
+        staged(BOARDS).ask("leaderboards_top", **params)
 
 
 @pytest.mark.parametrize(

@@ -148,11 +148,11 @@ class Lived:
             at = params.pop("instant", None)
             told = {"period": params.get("period", "all"), "scope": params.get("scope", ""), "at": at}
             expected = standings(people, DECLARED[params["name"]]["score"], self.now, declared=SEGMENTS, **told)
-            board = self.ask("leaderboard", limit=1_000, **params)
+            board = self.ask("leaderboards_top", limit=1_000, **params)
             assert {(e.rank, e.person, e.score) for e in board.places} == expected, params
             ranks = {person: (rank, score) for rank, person, score in expected}
             for person, _, _ in people:
-                own = self.ask("leaderboard_standing", id=person, **params)
+                own = self.ask("leaderboards_standing", id=person, **params)
                 assert (own.rank, own.score) == ranks.get(person, (None, 0)), params
                 assert own.total == len(expected)
             found += len(expected)
@@ -223,12 +223,12 @@ def test_a_board_read_at_the_microsecond_at_which_a_timer_fires_and_a_purchase_l
     fired = lived.on.reader.events(person, types=frozenset({TIMER_FIRED}))
     assert {each.recorded_at for each in fired} == {lived.now}
     _assert_boards_say_what_views_say(lived)
-    assert [place.score for place in lived.ask("leaderboard", name="spenders").places] == [25]
+    assert [place.score for place in lived.ask("leaderboards_top", name="spenders").places] == [25]
 
 
 def _assert_boards_say_what_views_say(lived: Lived) -> None:
     for name in ("streak", "longest", "spenders", "reached"):
-        held = {entry.person: entry.score for entry in lived.ask("leaderboard", name=name).places}
+        held = {entry.person: entry.score for entry in lived.ask("leaderboards_top", name=name).places}
         shown = {person.id: _shown(lived, person, name) for person in lived.on.reader.all_people("default")}
         assert held == {person: score for person, score in shown.items() if score}, name
 

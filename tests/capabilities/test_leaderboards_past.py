@@ -20,7 +20,7 @@ def test_a_past_instant_is_as_it_was() -> None:
         stage.now += HOUR
         told[stage.now + 1] = set(board(stage, "streak"))
     for at, then in told.items():
-        again = stage.ask("leaderboard", name="streak", at=format_time(at), identifiers=True)
+        again = stage.ask("leaderboards_top", name="streak", at=format_time(at), identifiers=True)
         assert {(e["rank"], e["identifiers"][0], e["score"]) for e in again["places"]} == then
         assert again["people_read"] == 4
 

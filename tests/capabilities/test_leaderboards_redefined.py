@@ -52,9 +52,9 @@ def expected(stage: Stage, name: str) -> set[tuple[int, str, int]]:
 
 
 def found(stage: Stage, name: str) -> set[tuple[int, str, int]]:
-    places = stage.ask("leaderboard", name=name)["places"]
+    places = stage.ask("leaderboards_top", name=name)["places"]
     for each in places:
-        own = stage.ask("leaderboard_standing", id=each["person"], name=name)
+        own = stage.ask("leaderboards_standing", id=each["person"], name=name)
         assert (own["rank"], own["score"], own["total"]) == (each["rank"], each["score"], len(places))
     return {(each["rank"], each["person"], each["score"]) for each in places}
 
@@ -83,7 +83,7 @@ def test_a_board_refuses_or_is_right(random: Random) -> None:
 
 
 def boards(stage: Stage) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = stage.ask("leaderboards")["boards"]
+    listed: list[dict[str, Any]] = stage.ask("leaderboards_list")["boards"]
     return listed
 
 
@@ -130,7 +130,7 @@ def test_of_two_refreshes_at_once_the_one_that_began_later_has_the_last_word(mon
     assert emptied.wait(30)
     assert store.commit([indexing.Batch(writes=[indexing._mark(projection)._replace(expected=begun)])])[0]
     with pytest.raises(Conflict):
-        other.ask("leaderboard", name="points")
+        other.ask("leaderboards_top", name="points")
     go_on.set()
     later.join()
     assert found(other, "points") == expected(other, "points")

@@ -43,7 +43,7 @@ def test_a_week() -> None:
         for word in more:
             params["at" if word.startswith("at ") else "scope"] = word.removeprefix("at ")
         for who, cell in zip(PEOPLE, cells, strict=True):
-            found = stage.ask("leaderboard_standing", id=f"user_id:{who}", name="points", **params)
+            found = stage.ask("leaderboards_standing", id=f"user_id:{who}", name="points", **params)
             shown = "–" if found["rank"] is None else f"{found['rank']}: {found['score']}"
             assert shown == cell, f"{words}, {who}"
 

@@ -123,7 +123,7 @@ def test_one_purchase_makes_exactly_three_facts(random: Random) -> None:
     arrivals = random.sample(range(50), 50) + random.choices(range(50), k=25)
     for n in random.sample(arrivals, len(arrivals)):
         shop.tell("purchase_completed", T0 - 60 * DAY + n * DAY, key=f"p{n}", user_id="ada", properties=purchases[n])
-    answer = shop.ask("memory", id="user_id:ada")
+    answer = shop.ask("memory_of", id="user_id:ada")
     facts = {(fact["type"], fact["key"]): fact for fact in answer["facts"]}
     assert {name: fact["value"] for name, fact in facts.items()} == {
         ("purchase", "last_transaction"): {

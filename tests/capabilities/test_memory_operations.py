@@ -27,14 +27,14 @@ def shop() -> Asked:
 def remember(shop: Asked, key: str, value: Any, by: str = "user_declared", who: str = ADA, **more: Any) -> Any:
     """The keyword ``source`` of `ask` is the credential, so the fact's own needs another way in."""
     shop.now += 1
-    operation = shop.operations["remember"]
+    operation = shop.operations["memory_remember"]
     params = {"id": who, "type": "fact", "key": key, "value": value, "source": by, **more}
     context = Context(shop.engine, "default", shop.now, "shop")
     return msgspec.to_builtins(operation.run(context, msgspec.convert(params, operation.params)))
 
 
 def known(shop: Asked, **params: Any) -> dict[str, Any]:
-    facts = shop.ask("memory", id=ADA, **params)["facts"]
+    facts = shop.ask("memory_of", id=ADA, **params)["facts"]
     return {f"{fact['type']}/{fact['key']}": fact["value"] for fact in facts}
 
 
@@ -73,14 +73,14 @@ def test_memory_is_read_as_of_an_instant_and_as_it_was_known_then(shop: Asked) -
     shop_then = format_time(first + 2 * DAY + HOUR)
     assert known(shop, as_of=shop_then)["preference/payment_method"] == "pix"
     with pytest.raises(InvalidValue, match="as_of is in the future"):
-        shop.ask("memory", id=ADA, as_of=format_time(shop.now + DAY))
+        shop.ask("memory_of", id=ADA, as_of=format_time(shop.now + DAY))
 
 
 def test_what_is_told_becomes_an_event_and_a_fact(shop: Asked) -> None:
     said = remember(shop, "city", "Rome", expires_at=format_time(shop.now + HOUR))
     assert said["receipt"]["status"] == "accepted"
     assert (said["fact"]["value"], said["fact"]["confidence"], said["fact"]["conflicts"]) == ("Rome", 1.0, [])
-    event = shop.ask("event", id=said["receipt"]["id"])
+    event = shop.ask("events_show", id=said["receipt"]["id"])
     assert (event["type"], event["properties"]["value"]) == ("fact_remembered", "Rome")
     shop.now += HOUR
     assert known(shop) == {}
@@ -94,14 +94,16 @@ def test_what_is_told_becomes_an_event_and_a_fact(shop: Asked) -> None:
 def test_what_is_noted_of_somebody_does_not_make_them_active(shop: Asked) -> None:
     def active() -> tuple[int, int, str]:
         views = shop.ask("person", id=ADA)["views"]
-        streak, features = views["streaks"]["daily"], shop.ask("features", id=ADA, names="recency_days")["features"]
+        streak, features = views["streaks"]["daily"], shop.ask("features_of", id=ADA, names="recency_days")["features"]
         return features["recency_days"]["value"], streak["current"], streak["last_active_on"]
 
     assert active() == (0, 1, "2026-01-01")
     shop.now += 3 * DAY
     for by in ("user_declared", "system_computed", "agent_inferred"):
         remember(shop, by, "Rome", by=by)
-    shop.ask("unretract", id=shop.ask("retract", id=ADA, type="fact", key="user_declared")["receipt"]["id"])
+    shop.ask(
+        "memory_unretract", id=shop.ask("memory_retract", id=ADA, type="fact", key="user_declared")["receipt"]["id"]
+    )
     assert active() == (3, 0, "2026-01-01")
 
 
@@ -110,8 +112,8 @@ def test_a_request_is_carried_out_once(shop: Asked) -> None:
     again = remember(shop, "city", "Rome", request="r1")
     assert (one["receipt"]["status"], again["receipt"]["status"]) == ("accepted", "duplicate")
     assert again["fact"]["events"] == 1
-    taken = shop.ask("retract", id=ADA, type="fact", key="city", request="r2")
-    retried = shop.ask("retract", id=ADA, type="fact", key="city", request="r2")
+    taken = shop.ask("memory_retract", id=ADA, type="fact", key="city", request="r2")
+    retried = shop.ask("memory_retract", id=ADA, type="fact", key="city", request="r2")
     assert (taken["gone"], retried["gone"]) == (["fact/city"], [])
     assert retried["receipt"]["status"] == "duplicate"
     assert retried["receipt"]["id"] == taken["receipt"]["id"]
@@ -121,14 +123,14 @@ def test_a_request_is_carried_out_once_whoever_was_merged_meanwhile(shop: Asked)
     shop.tell("page", user_id="eve")
     eve, said = "user_id:eve", {"type": "fact", "key": "city"}
     remember(shop, "city", "Rome", who=eve, request="r1")
-    taken = shop.ask("retract", id=eve, **said, request="r2")
-    shop.ask("tag", id=eve, add=["vip"], request="r3")
-    shop.ask("merge", id=ADA, other=eve, force=True)
-    shop.ask("tag", id=ADA, remove=["vip"])
+    taken = shop.ask("memory_retract", id=eve, **said, request="r2")
+    shop.ask("people_tag", id=eve, add=["vip"], request="r3")
+    shop.ask("people_merge", id=ADA, other=eve, force=True)
+    shop.ask("people_tag", id=ADA, remove=["vip"])
     remember(shop, "city", "Oslo")
     told = remember(shop, "city", "Rome", who=eve, request="r1")
-    again = shop.ask("retract", id=ADA, **said, request="r2")
-    tag = shop.ask("tag", id=eve, add=["vip"], request="r3")
+    again = shop.ask("memory_retract", id=ADA, **said, request="r2")
+    tag = shop.ask("people_tag", id=eve, add=["vip"], request="r3")
     assert (told["receipt"]["status"], told["fact"]["value"]) == ("duplicate", "Oslo")
     assert (again["receipt"]["status"], again["gone"]) == ("duplicate", [])
     assert again["receipt"]["id"] == taken["receipt"]["id"]
@@ -138,10 +140,10 @@ def test_a_request_is_carried_out_once_whoever_was_merged_meanwhile(shop: Asked)
 def test_a_fact_is_taken_back_and_given_back_once_whoever_sends_it(shop: Asked) -> None:
     remember(shop, "city", "Rome")
     wish = {"id": ADA, "type": "fact", "key": "city", "request": "r"}
-    taken = shop.ask("retract", **wish)
-    assert shop.ask("retract", source="another", **wish)["receipt"]["status"] == "duplicate"
-    back = shop.ask("unretract", id=taken["receipt"]["id"])
-    again = shop.ask("unretract", source="another", id=taken["receipt"]["id"])
+    taken = shop.ask("memory_retract", **wish)
+    assert shop.ask("memory_retract", source="another", **wish)["receipt"]["status"] == "duplicate"
+    back = shop.ask("memory_unretract", id=taken["receipt"]["id"])
+    again = shop.ask("memory_unretract", source="another", id=taken["receipt"]["id"])
     assert (back["receipt"]["status"], again["receipt"]["status"]) == ("accepted", "duplicate")
 
 
@@ -160,7 +162,7 @@ def test_what_cannot_be_kept_is_refused_and_said(shop: Asked) -> None:
     with pytest.raises(InvalidValue, match="a blank"):
         remember(shop, " city", "Rome")
     with pytest.raises(NotFound):
-        shop.ask("retract", id=ADA, type="fact", key="city")
+        shop.ask("memory_retract", id=ADA, type="fact", key="city")
     assert shop.ask("person", id=ADA)["position"] == 1
 
 
@@ -177,13 +179,13 @@ def test_more_facts_than_are_kept_are_said_not_to_be(shop: Asked) -> None:
 def test_what_was_taken_back_or_has_expired_makes_room(shop: Asked) -> None:
     for number in range(100):
         remember(shop, f"old{number}", number)
-    taken = [shop.ask("retract", id=ADA, type="fact", key=f"old{number}") for number in range(100)]
+    taken = [shop.ask("memory_retract", id=ADA, type="fact", key=f"old{number}") for number in range(100)]
     assert known(shop) == {}
     assert all(remember(shop, f"new{number}", number)["kept"] for number in range(100))
     assert sorted(known(shop)) == sorted(f"fact/new{number}" for number in range(100))
     # Of what was taken back some can still be had again.
-    shop.ask("retract", id=ADA, type="fact", key="new0")
-    assert any(shop.ask("unretract", id=each["receipt"]["id"])["back"] for each in taken)
+    shop.ask("memory_retract", id=ADA, type="fact", key="new0")
+    assert any(shop.ask("memory_unretract", id=each["receipt"]["id"])["back"] for each in taken)
 
 
 def test_a_fact_told_again_by_the_same_request_is_kept(shop: Asked) -> None:
@@ -196,19 +198,19 @@ def test_a_retraction_cascades_and_is_undone(shop: Asked) -> None:
     remember(shop, "climber", True)
     insight(shop, "gear", "ropes", "bot", derived_from=["fact/climber"])
     insight(shop, "alone", "yes", "bot")
-    taken = shop.ask("retract", id=ADA, type="fact", key="climber", reason="joke")
+    taken = shop.ask("memory_retract", id=ADA, type="fact", key="climber", reason="joke")
     assert taken["gone"] == ["fact/climber", "fact/gear"]
     assert known(shop) == {"fact/alone": "yes"}
-    listed = shop.ask("memory", id=ADA)["retracted"]
+    listed = shop.ask("memory_of", id=ADA)["retracted"]
     assert [(each["key"], each["because_of"]) for each in listed] == [("climber", ""), ("gear", "fact/climber")]
     with pytest.raises(NotFound, match="was retracted"):
         shop.ask("memory_fact", id=ADA, type="fact", key="climber")
-    back = shop.ask("unretract", id=listed[0]["retraction"])
+    back = shop.ask("memory_unretract", id=listed[0]["retraction"])
     assert back["back"] == ["fact/climber", "fact/gear"]
-    assert shop.ask("memory", id=ADA)["retracted"] == []
-    assert shop.ask("unretract", id=taken["receipt"]["id"])["receipt"]["status"] == "duplicate"
+    assert shop.ask("memory_of", id=ADA)["retracted"] == []
+    assert shop.ask("memory_unretract", id=taken["receipt"]["id"])["receipt"]["status"] == "duplicate"
     with pytest.raises(Conflict, match="not a retraction"):
-        shop.ask("unretract", id=back["receipt"]["id"])
+        shop.ask("memory_unretract", id=back["receipt"]["id"])
 
 
 def test_what_occurs_after_a_retraction_counts_anew_and_what_comes_late_does_not(shop: Asked) -> None:
@@ -216,7 +218,7 @@ def test_what_occurs_after_a_retraction_counts_anew_and_what_comes_late_does_not
     shop.tell("purchase_completed", user_id="ada", properties=bought)
     before = shop.now
     shop.now += DAY
-    shop.ask("retract", id=ADA, type="purchase", key="product:a")
+    shop.ask("memory_retract", id=ADA, type="purchase", key="product:a")
     shop.now += DAY
     shop.tell("purchase_completed", before + HOUR, user_id="ada", properties=bought)
     assert "purchase/product:a" not in known(shop)
@@ -238,7 +240,7 @@ memory:
     shop = Asked(definitions=declared)
     offers = [{"key": f"k{number}", "value": number, "until": "2025-01-01"} for number in range(7)]
     shop.tell("offered", user_id="ada", properties={"offers": offers})
-    assert shop.ask("memory", id=ADA)["facts"] == []
+    assert shop.ask("memory_of", id=ADA)["facts"] == []
     [event] = shop.ask("memory_lineage", id=ADA, type="fact", key="k3")["events"]
     assert event["type"] == "offered"
 
@@ -264,27 +266,27 @@ def test_lineage_gives_every_event_and_no_other_page_by_page(shop: Asked) -> Non
 def test_two_people_joined_and_split_know_what_each_knew(shop: Asked) -> None:
     shop.tell("page", user_id="bob")
     remember(shop, "city", "Rome")
-    shop.ask("retract", id=ADA, type="fact", key="city")
+    shop.ask("memory_retract", id=ADA, type="fact", key="city")
     remember(shop, "city", "Oslo", who="user_id:bob")
     ada = known(shop)
-    joined = shop.ask("merge", id=ADA, other="user_id:bob", force=True)
+    joined = shop.ask("people_merge", id=ADA, other="user_id:bob", force=True)
     assert known(shop) == {"fact/city": "Oslo"}
-    shop.ask("unmerge", id=joined["event"])
+    shop.ask("people_unmerge", id=joined["event"])
     assert known(shop) == ada == {}
-    assert shop.ask("memory", id="user_id:bob")["facts"][0]["value"] == "Oslo"
+    assert shop.ask("memory_of", id="user_id:bob")["facts"][0]["value"] == "Oslo"
 
 
 def test_an_undoing_stays_with_its_retraction_whoever_they_have_become(shop: Asked) -> None:
     shop.tell("page", anonymous_id="phone")
     remember(shop, "city", "Oslo", who="anonymous_id:phone")
-    taken = shop.ask("retract", id="anonymous_id:phone", type="fact", key="city")["receipt"]["id"]
-    joined = shop.ask("merge", id=ADA, other="anonymous_id:phone")
-    assert shop.ask("unretract", id=taken)["back"] == ["fact/city"]
-    shop.ask("unmerge", id=joined["event"])
-    assert shop.ask("memory", id="anonymous_id:phone")["facts"][0]["value"] == "Oslo"
+    taken = shop.ask("memory_retract", id="anonymous_id:phone", type="fact", key="city")["receipt"]["id"]
+    joined = shop.ask("people_merge", id=ADA, other="anonymous_id:phone")
+    assert shop.ask("memory_unretract", id=taken)["back"] == ["fact/city"]
+    shop.ask("people_unmerge", id=joined["event"])
+    assert shop.ask("memory_of", id="anonymous_id:phone")["facts"][0]["value"] == "Oslo"
     assert known(shop) == {}
-    assert shop.ask("unretract", id=taken)["receipt"]["status"] == "duplicate"
-    assert shop.ask("rejected")["entries"] == []
+    assert shop.ask("memory_unretract", id=taken)["receipt"]["status"] == "duplicate"
+    assert shop.ask("rejected_list")["entries"] == []
 
 
 # --- search and variables -------------------------------------------------------------------------
@@ -360,7 +362,7 @@ def test_words_are_found_in_any_script(text: str, keys: list[str]) -> None:
 def test_a_search_answers_the_best_first(shop: Asked) -> None:
     for key, value in (("colour", "blue"), ("car", {"colour": "blue"}), ("house", "red")):
         remember(shop, key, value)
-    found = shop.ask("memory", id=ADA, text="colour", limit=1)["facts"]
+    found = shop.ask("memory_of", id=ADA, text="colour", limit=1)["facts"]
     assert [(each["key"], each["score"] > 0) for each in found] == [("colour", True)]
 
 

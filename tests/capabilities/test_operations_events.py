@@ -108,7 +108,7 @@ def test_one_person_may_be_named_in_several_ways() -> None:
 def pages(asked: Asked, **params: Any) -> list[list[dict[str, Any]]]:
     found, cursor = [], ""
     while True:
-        page = asked.ask("events", id="user_id:ada", cursor=cursor, **params)
+        page = asked.ask("events_of", id="user_id:ada", cursor=cursor, **params)
         found.append(page["events"])
         cursor = page["next"]
         if not cursor:
@@ -140,8 +140,8 @@ def test_time_is_half_open_and_types_are_a_list() -> None:
     for hour, kind in enumerate(["a", "b", "c", "a"]):
         asked.tell(kind, at=STARTS_AT - (4 - hour) * HOUR, user_id="ada")
     between = {"start": format_time(STARTS_AT - 4 * HOUR), "stop": format_time(STARTS_AT - HOUR), "order": "asc"}
-    assert [e["type"] for e in asked.ask("events", id="user_id:ada", **between)["events"]] == ["a", "b", "c"]
-    assert [e["type"] for e in asked.ask("events", id="user_id:ada", type="a, c")["events"]] == ["a", "c", "a"]
+    assert [e["type"] for e in asked.ask("events_of", id="user_id:ada", **between)["events"]] == ["a", "b", "c"]
+    assert [e["type"] for e in asked.ask("events_of", id="user_id:ada", type="a, c")["events"]] == ["a", "c", "a"]
 
 
 def test_a_cursor_does_not_widen_the_range() -> None:
@@ -150,10 +150,10 @@ def test_a_cursor_does_not_widen_the_range() -> None:
         asked.tell("page", at=STARTS_AT - (6 - hour) * HOUR, user_id="ada", properties={"hour": hour})
 
     def told(**params: Any) -> list[int]:
-        return [each["properties"]["hour"] for each in asked.ask("events", id="user_id:ada", **params)["events"]]
+        return [each["properties"]["hour"] for each in asked.ask("events_of", id="user_id:ada", **params)["events"]]
 
     newest = asked.ask("person", id="user_id:ada", timeline=1)["timeline"]["next"]
-    oldest = asked.ask("events", id="user_id:ada", order="asc", limit=1)["next"]
+    oldest = asked.ask("events_of", id="user_id:ada", order="asc", limit=1)["next"]
     assert told(cursor=newest, stop=format_time(STARTS_AT - 3 * HOUR)) == [2, 1, 0]
     assert told(cursor=oldest, order="asc", start=format_time(STARTS_AT - 3 * HOUR)) == [3, 4, 5]
 
@@ -163,14 +163,14 @@ def test_a_cursor_that_is_not_ours_is_refused(cursor: str) -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
     with pytest.raises(InvalidValue, match="not a cursor"):
-        asked.ask("events", id="user_id:ada", cursor=cursor)
+        asked.ask("events_of", id="user_id:ada", cursor=cursor)
 
 
 def test_the_timeline_of_a_person_goes_on_in_the_events() -> None:
     asked = Asked()
     ids = [asked.tell("page", at=STARTS_AT - place, user_id="ada")["id"] for place in range(7)]
     timeline = asked.ask("person", id="user_id:ada", timeline=3)["timeline"]
-    rest = asked.ask("events", id="user_id:ada", cursor=timeline["next"])["events"]
+    rest = asked.ask("events_of", id="user_id:ada", cursor=timeline["next"])["events"]
     assert [event["id"] for event in timeline["events"] + rest] == ids
 
 
@@ -188,7 +188,7 @@ def test_an_event_is_shown_whole() -> None:
         properties={"plan": "gold"},
         historical=True,
     )
-    event = asked.ask("event", id=receipt["id"])
+    event = asked.ask("events_show", id=receipt["id"])
     told = {
         name: event[name] for name in ("type", "key", "source", "source_type", "object_ref", "historical", "properties")
     }
@@ -203,7 +203,7 @@ def test_an_event_is_shown_whole() -> None:
 @pytest.mark.parametrize("id", ["0" * 32, "nothing", "\x00", "G" * 32])
 def test_an_event_that_is_not_there_is_not_found(id: str) -> None:
     with pytest.raises(NotFound):
-        Asked().ask("event", id=id)
+        Asked().ask("events_show", id=id)
 
 
 def test_events_of_other_workspaces_are_not_there() -> None:
@@ -217,8 +217,8 @@ def test_events_of_other_workspaces_are_not_there() -> None:
     ]:
         with pytest.raises(NotFound):
             asked.ask(operation, **params)
-    assert asked.ask("feed")["events"] == []
-    assert asked.ask("people")["people"] == []
+    assert asked.ask("events_feed")["events"] == []
+    assert asked.ask("people_list")["people"] == []
 
 
 def test_the_feed_tells_each_event_of_the_workspace_once_in_order() -> None:
@@ -229,12 +229,12 @@ def test_the_feed_tells_each_event_of_the_workspace_once_in_order() -> None:
         ours.append(asked.tell("page", at=STARTS_AT - place, user_id=f"us-{place % 3}")["id"])
     seen, cursor, more = [], "", True
     while more:
-        page = asked.ask("feed", cursor=cursor, limit=4)
+        page = asked.ask("events_feed", cursor=cursor, limit=4)
         seen += [event["id"] for event in page["events"]]
         cursor, more = page["next"], page["more"]
     assert seen == ours
     later = asked.tell("page", user_id="us-1")["id"]
-    assert [event["id"] for event in asked.ask("feed", cursor=cursor)["events"]] == [later]
+    assert [event["id"] for event in asked.ask("events_feed", cursor=cursor)["events"]] == [later]
 
 
 def test_the_catalogue_names_what_is_in_force() -> None:
@@ -261,9 +261,9 @@ def test_events_of_any_type_can_be_listed(type: str) -> None:
     asked = Asked()
     for name in TYPES:
         asked.tell(name, user_id="ada")
-    assert [e["type"] for e in asked.ask("events", id="user_id:ada", types=[type])["events"]] == [type]
-    assert type in [e["type"] for e in asked.ask("events", id="user_id:ada", type=type)["events"]]
-    both = asked.ask("events", id="user_id:ada", types=["page ", type])["events"]
+    assert [e["type"] for e in asked.ask("events_of", id="user_id:ada", types=[type])["events"]] == [type]
+    assert type in [e["type"] for e in asked.ask("events_of", id="user_id:ada", type=type)["events"]]
+    both = asked.ask("events_of", id="user_id:ada", types=["page ", type])["events"]
     assert {e["type"] for e in both} == {"page ", type}
 
 
@@ -272,8 +272,8 @@ def test_types_are_listed_with_commas_and_blanks_between_them() -> None:
     for name in ("a", "b", "c"):
         asked.tell(name, user_id="ada")
     for type in ("a,c", "a, c", " a ,c,"):
-        assert [e["type"] for e in asked.ask("events", id="user_id:ada", type=type)["events"]] == ["c", "a"]
-    assert len(asked.ask("events", id="user_id:ada", type="", types=[])["events"]) == 3
+        assert [e["type"] for e in asked.ask("events_of", id="user_id:ada", type=type)["events"]] == ["c", "a"]
+    assert len(asked.ask("events_of", id="user_id:ada", type="", types=[])["events"]) == 3
 
 
 # --- what became of a message -----------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_types_are_listed_with_commas_and_blanks_between_them() -> None:
 def test_an_accepted_message_names_its_person_and_what_it_touched() -> None:
     asked = Asked()
     receipt = asked.tell("purchase_completed", user_id="ada", key="order-1", properties={"total": 5})
-    said = asked.ask("message", message_id="order-1")
+    said = asked.ask("messages_show", message_id="order-1")
     assert (said["outcome"], said["person"], said["position"]) == ("accepted", receipt["person"], 1)
     assert said["event"]["id"] == receipt["id"]
     assert "features" in said["touched"]
@@ -299,17 +299,17 @@ def test_a_message_tells_what_it_caused() -> None:
         "identify", at=STARTS_AT - 400 * DAY, user_id="ada", anonymous_id="phone", key="sign-in", historical=True
     )
     asked.tell("page", user_id="ada")
-    said = asked.ask("message", message_id="sign-in")
+    said = asked.ask("messages_show", message_id="sign-in")
     assert [event["type"] for event in said["caused"]] == ["threadline.person_merged"]
     assert said["caused"][0]["cause"] == said["event"]["id"]
-    assert asked.ask("message", message_id="key-1")["caused"] == []
+    assert asked.ask("messages_show", message_id="key-1")["caused"] == []
 
 
 def test_a_message_is_found_under_the_credential_it_came_through() -> None:
     asked = Asked()
     asked.engine.credentials.create("default", "write_key", "web")
     asked.ask("record", source="web", events=[purchase("from-the-web")])
-    assert asked.ask("message", source="operator", message_id="from-the-web")["event"]["source"] == "web"
+    assert asked.ask("messages_show", source="operator", message_id="from-the-web")["event"]["source"] == "web"
 
 
 def test_a_message_is_found_after_its_credential_is_gone() -> None:
@@ -318,9 +318,9 @@ def test_a_message_is_found_after_its_credential_is_gone() -> None:
     asked.ask("record", source="web", events=[purchase("from-the-web")])
     asked.ask("record", source="web", events=[purchase("another")])
     asked.engine.credentials.revoke("default", credential.id)
-    assert asked.ask("message", source="operator", message_id="from-the-web")["event"]["source"] == "web"
+    assert asked.ask("messages_show", source="operator", message_id="from-the-web")["event"]["source"] == "web"
     with pytest.raises(NotFound):
-        asked.ask("message", workspace="theirs", source="operator", message_id="from-the-web")
+        asked.ask("messages_show", workspace="theirs", source="operator", message_id="from-the-web")
 
 
 def test_a_message_is_found_whatever_its_source_is_called() -> None:
@@ -331,7 +331,7 @@ def test_a_message_is_found_whatever_its_source_is_called() -> None:
             source=source,
         )])  # fmt: skip
         assert receipt.status == "accepted"
-        assert asked.ask("message", message_id=f"by {source[:9]}")["event"]["id"] == receipt.id
+        assert asked.ask("messages_show", message_id=f"by {source[:9]}")["event"]["id"] == receipt.id
 
 
 def test_a_source_is_known_although_the_engine_died_before_its_row_was_written() -> None:
@@ -342,13 +342,13 @@ def test_a_source_is_known_although_the_engine_died_before_its_row_was_written()
     asked.engine.recorder = Recorder(asked.engine.store, asked.engine.catalogue, asked.engine.clock)
     # The producer had no answer, and sends it again.
     assert asked.ask("record", source="web", events=[purchase("a")])["duplicates"] == 1
-    assert asked.ask("message", source="operator", message_id="a")["outcome"] == "accepted"
+    assert asked.ask("messages_show", source="operator", message_id="a")["outcome"] == "accepted"
 
 
 def test_a_rejected_message_says_why() -> None:
     asked = Asked()
     asked.tell("page", user_id="undefined", key="nobody")
-    said = asked.ask("message", message_id="nobody")
+    said = asked.ask("messages_show", message_id="nobody")
     assert (said["outcome"], said["event"], said["rejected"][0]["code"]) == ("rejected", None, "no_identifier")
 
 
@@ -356,7 +356,7 @@ def test_a_conflict_shows_both_payloads() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada", key="1", properties={"path": "/a"})
     asked.tell("page", user_id="ada", key="1", properties={"path": "/b"})
-    said = asked.ask("message", message_id="1")
+    said = asked.ask("messages_show", message_id="1")
     assert said["outcome"] == "conflict"
     assert said["event"]["properties"] == {"path": "/a"}
     assert said["rejected"][0]["payload"]["properties"] == {"path": "/b"}
@@ -365,4 +365,4 @@ def test_a_conflict_shows_both_payloads() -> None:
 
 def test_an_unknown_message_is_not_found() -> None:
     with pytest.raises(NotFound):
-        Asked().ask("message", message_id="never sent")
+        Asked().ask("messages_show", message_id="never sent")

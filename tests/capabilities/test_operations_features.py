@@ -40,12 +40,12 @@ def test_a_vector_as_of_an_instant_is_what_was_served_then(steps: list[tuple[str
             properties = {"total": place + 0.5, "currency": "EUR", "campaign_id": f"c{place % 3}", "channel": "mail"}
             asked.tell(TYPES[place % 5], at=asked.now - hours * HOUR, user_id="ada", properties=properties)
         else:
-            served.append(asked.ask("features", id="user_id:ada"))
+            served.append(asked.ask("features_of", id="user_id:ada"))
     asked.now += DAY
     labels = [{"person": "user_id:ada", "at": then["as_of"], "label": place} for place, then in enumerate(served)]
-    rows = asked.ask("training_set", labels=labels)["rows"]
+    rows = asked.ask("features_training_set", labels=labels)["rows"]
     for then, row in zip(served, rows, strict=True):
-        again = asked.ask("features", id="user_id:ada", as_of=then["as_of"])
+        again = asked.ask("features_of", id="user_id:ada", as_of=then["as_of"])
         assert again["features"] == then["features"]
         assert row["values"] == {name: feature["value"] for name, feature in then["features"].items()}
         assert row["statuses"] == {name: feature["status"] for name, feature in then["features"].items()}
@@ -57,7 +57,7 @@ def buy(asked: Asked, who: str, total: float, at: int | None = None, **fields: A
 
 
 def total(asked: Asked, **params: Any) -> Any:
-    return asked.ask("features", id="user_id:ada", names="monetary_total", **params)["features"]["monetary_total"][
+    return asked.ask("features_of", id="user_id:ada", names="monetary_total", **params)["features"]["monetary_total"][
         "value"
     ]
 
@@ -93,10 +93,10 @@ def test_only_what_occurred_before_the_instant_counts() -> None:
 def test_names_choose_and_order_the_features() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
-    chosen = asked.ask("features", id="user_id:ada", names="recency_days, monetary_total")["features"]
+    chosen = asked.ask("features_of", id="user_id:ada", names="recency_days, monetary_total")["features"]
     assert list(chosen) == ["recency_days", "monetary_total"]
     with pytest.raises(NotFound, match="monetary_totl"):
-        asked.ask("features", id="user_id:ada", names="monetary_totl")
+        asked.ask("features_of", id="user_id:ada", names="monetary_totl")
 
 
 def test_the_future_is_refused() -> None:
@@ -104,16 +104,16 @@ def test_the_future_is_refused() -> None:
     asked.tell("page", user_id="ada")
     ahead = format_time(asked.now + DAY)
     with pytest.raises(InvalidValue, match="is in the future"):
-        asked.ask("features", id="user_id:ada", as_of=ahead)
+        asked.ask("features_of", id="user_id:ada", as_of=ahead)
     with pytest.raises(InvalidValue, match=r"labels\[1\].*is in the future"):
-        asked.ask("training_set", labels=[{"person": "x", "at": "2020-01-01"}, {"person": "x", "at": ahead}])
+        asked.ask("features_training_set", labels=[{"person": "x", "at": "2020-01-01"}, {"person": "x", "at": ahead}])
 
 
 def test_times_are_text_and_money_names_its_currency() -> None:
     asked = Asked()
     buy(asked, "ada", 29.33)
     recorded_at = asked.now
-    vector = asked.ask("features", id="user_id:ada")["features"]
+    vector = asked.ask("features_of", id="user_id:ada")["features"]
     assert vector["monetary_total"]["computed_at"] == format_time(recorded_at)
     assert vector["monetary_total"]["currency"] == "EUR"
     assert vector["days_since_last_purchase"]["changes_at"] == format_time(recorded_at + DAY)
@@ -129,7 +129,7 @@ def test_a_label_of_nobody_keeps_its_place() -> None:
     buy(asked, "ada", 5, at=STARTS_AT - DAY, historical=True)
     at = format_time(STARTS_AT)
     labels = [{"person": who, "at": at, "label": who} for who in ("user_id:eve", "user_id:ada", "user_id:eve")]
-    answer = asked.ask("training_set", labels=labels, names=["monetary_total", "has_purchased"])
+    answer = asked.ask("features_training_set", labels=labels, names=["monetary_total", "has_purchased"])
     assert answer["columns"] == ["monetary_total", "has_purchased"]
     assert [row["status"] for row in answer["rows"]] == ["not_found", "ok", "not_found"]
     assert [row["values"] for row in answer["rows"]] == [
@@ -179,7 +179,7 @@ def test_the_top_is_the_front_of_everybody_sorted(spent: dict[int, int], limit: 
     everybody = []
     for who, amount in spent.items():
         everybody.append((amount if lowest else -amount, asked.ask("person", id=f"user_id:{who}")["id"]))
-    answer = asked.ask("feature_top", name="monetary_total", limit=limit, lowest=lowest)
+    answer = asked.ask("features_top", name="monetary_total", limit=limit, lowest=lowest)
     assert [(entry["value"] if lowest else -entry["value"], entry["person"]) for entry in answer["top"]] == sorted(
         everybody
     )[:limit]
@@ -190,14 +190,14 @@ def test_the_top_is_the_front_of_everybody_sorted(spent: dict[int, int], limit: 
 def test_people_without_a_number_are_not_ranked() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
-    assert asked.ask("feature_top", name="monetary_avg_ticket")["top"] == []
-    assert asked.ask("feature_top", name="has_purchased")["top"] == []
+    assert asked.ask("features_top", name="monetary_avg_ticket")["top"] == []
+    assert asked.ask("features_top", name="has_purchased")["top"] == []
     with pytest.raises(NotFound):
-        asked.ask("feature_top", name="unheard_of")
+        asked.ask("features_top", name="unheard_of")
 
 
 def test_definitions_are_listed() -> None:
-    listed = {each["name"]: each for each in Asked().ask("feature_definitions")["features"]}
+    listed = {each["name"]: each for each in Asked().ask("features_list")["features"]}
     assert listed["frequency_purchases_90d"]["window"] == "90d"
     assert listed["frequency_purchases_90d"]["events"] == ["purchase_completed"]
     assert listed["monetary_total"]["events"] == ["purchase_completed", "purchase_refunded"]

@@ -20,7 +20,7 @@ OWN = ("computed", "insight", "remembered")
 def left_out() -> dict[str, Any]:
     """Every section that can leave out something of what ships, leaving out all of it."""
     shipping = Asked()
-    features = [each["name"] for each in shipping.ask("feature_definitions")["features"]]
+    features = [each["name"] for each in shipping.ask("features_list")["features"]]
     derivations = [each["name"] for each in shipping.ask("memory_definitions")["derivations"]]
     return {
         "features": dict.fromkeys(features, False),
@@ -55,4 +55,4 @@ def test_points_that_are_switched_off_are_told_as_such() -> None:
     ):  # fmt: skip
         with pytest.raises(NotFound, match="switched off"):
             asked.ask(operation, id="user_id:42", **params)
-    assert [each["type"] for each in asked.ask("events", id="user_id:42")["events"]] == ["tool_used"]
+    assert [each["type"] for each in asked.ask("events_of", id="user_id:42")["events"]] == ["tool_used"]

@@ -33,7 +33,7 @@ def test_one_read_gives_everything_at_one_position() -> None:
     asked.tell("group", user_id="ada", object_ref="acme", properties={"size": 3})
     asked.tell("purchase_completed", user_id="ada", properties={"total": 29.33, "currency": "EUR"})
     asked.tell("campaign_delivered", user_id="ada", properties={"campaign_id": "spring"})
-    asked.ask("tag", id="user_id:ada", add=["vip"])
+    asked.ask("people_tag", id="user_id:ada", add=["vip"])
     person = asked.ask("person", id="email:ada@example.com", timeline=2)
     assert person["position"] == 5
     assert person["traits"] == {"name": "Ada"}
@@ -87,7 +87,7 @@ def listed(asked: Asked, **params: Any) -> list[str]:
     """The user ids of all pages."""
     found, after = [], ""
     while True:
-        page = asked.ask("people", cursor=after, **params)
+        page = asked.ask("people_list", cursor=after, **params)
         assert len(page["people"]) <= params.get("limit", 100)
         found += [person["identifiers"][0] for person in page["people"]]
         after = page["next"]
@@ -101,10 +101,10 @@ def test_pages_of_people_visit_each_once(ours: int, theirs: int, tagged: int, li
     for place in range(ours):
         asked.tell("page", user_id=f"{place + 1}")
         if place < tagged:
-            asked.ask("tag", id=f"user_id:{place + 1}", add=["vip"])
+            asked.ask("people_tag", id=f"user_id:{place + 1}", add=["vip"])
     for place in range(theirs):
         asked.tell("page", user_id=f"{place + 1}", workspace="theirs")
-        asked.ask("tag", id=f"user_id:{place + 1}", add=["vip"], workspace="theirs")
+        asked.ask("people_tag", id=f"user_id:{place + 1}", add=["vip"], workspace="theirs")
     everybody = [f"user_id:{place + 1}" for place in range(ours)]
     assert sorted(listed(asked, limit=limit)) == sorted(everybody)
     assert sorted(listed(asked, limit=limit, tag="vip")) == sorted(everybody[:tagged])
@@ -119,9 +119,9 @@ def test_people_are_found_by_identifier_and_by_group() -> None:
     assert listed(asked, identifier="user_id:bob") == ["user_id:bob"]
     assert listed(asked, identifier="user_id:eve") == []
     with pytest.raises(InvalidValue, match="kind:value"):
-        asked.ask("people", identifier="bob")
+        asked.ask("people_list", identifier="bob")
     with pytest.raises(InvalidValue, match="one of"):
-        asked.ask("people", tag="a", group="b")
+        asked.ask("people_list", tag="a", group="b")
 
 
 @pytest.mark.parametrize("table", ["tag", "group"])
@@ -132,7 +132,7 @@ def test_who_gets_a_tag_or_a_group_ahead_of_the_clock_is_listed_from_then_on(tab
     for number, ahead in enumerate((-DAY, DAY // 2, 0)):
         asked.tell(type, at=asked.now + ahead, user_id=f"user {number}", **said)
     for listed in (["user_id:user 0", "user_id:user 2"], ["user_id:user 0", "user_id:user 1", "user_id:user 2"]):
-        found = asked.ask("people", **{table: "vip"})["people"]
+        found = asked.ask("people_list", **{table: "vip"})["people"]
         assert sorted(person["identifiers"][0] for person in found) == listed
         asked.now += DAY
 
@@ -141,7 +141,7 @@ def test_a_workspace_cannot_have_a_name_that_looks_like_a_partition() -> None:
     asked = Asked()
     with pytest.raises(InvalidValue, match="cannot name a workspace"):
         asked.tell("page", user_id="ada", workspace="a/b")
-    assert asked.ask("people", tag="b/c", workspace="a")["people"] == []
+    assert asked.ask("people_list", tag="b/c", workspace="a")["people"] == []
 
 
 # --- tags -------------------------------------------------------------------------------------
@@ -150,11 +150,11 @@ def test_a_workspace_cannot_have_a_name_that_looks_like_a_partition() -> None:
 def test_tags_come_and_go_as_events() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
-    assert asked.ask("tag", id="user_id:ada", add=["vip", "new"])["tags"] == ["new", "vip"]
-    assert asked.ask("tag", id="user_id:ada", remove=["new"], add=["vip"])["tags"] == ["vip"]
-    assert asked.ask("tag", id="user_id:ada", add=["new"])["tags"] == ["new", "vip"]
+    assert asked.ask("people_tag", id="user_id:ada", add=["vip", "new"])["tags"] == ["new", "vip"]
+    assert asked.ask("people_tag", id="user_id:ada", remove=["new"], add=["vip"])["tags"] == ["vip"]
+    assert asked.ask("people_tag", id="user_id:ada", add=["new"])["tags"] == ["new", "vip"]
     told = [
-        (e["type"], e["properties"]["tag"]) for e in asked.ask("events", id="user_id:ada", order="asc")["events"][1:]
+        (e["type"], e["properties"]["tag"]) for e in asked.ask("events_of", id="user_id:ada", order="asc")["events"][1:]
     ]
     assert sorted(told[:2]) == [("tag_added", "new"), ("tag_added", "vip")]
     assert told[2:] == [("tag_removed", "new"), ("tag_added", "new")]
@@ -163,10 +163,10 @@ def test_tags_come_and_go_as_events() -> None:
 def test_a_named_request_is_carried_out_once() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
-    first = asked.ask("tag", id="user_id:ada", add=["vip"], request="r1")
-    asked.ask("tag", id="user_id:ada", remove=["vip"])
+    first = asked.ask("people_tag", id="user_id:ada", add=["vip"], request="r1")
+    asked.ask("people_tag", id="user_id:ada", remove=["vip"])
     # A late retry of the first wish must not undo the later one.
-    again = asked.ask("tag", id="user_id:ada", add=["vip"], request="r1")
+    again = asked.ask("people_tag", id="user_id:ada", add=["vip"], request="r1")
     assert [r["status"] for r in first["receipts"] + again["receipts"]] == ["accepted", "duplicate"]
     assert again["tags"] == []
 
@@ -174,9 +174,9 @@ def test_a_named_request_is_carried_out_once() -> None:
 def test_a_named_request_is_carried_out_once_whoever_sends_it() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
-    asked.ask("tag", id="user_id:ada", add=["vip"], request="r1")
-    asked.ask("tag", id="user_id:ada", remove=["vip"])
-    (receipt,) = asked.ask("tag", source="another", id="user_id:ada", add=["vip"], request="r1")["receipts"]
+    asked.ask("people_tag", id="user_id:ada", add=["vip"], request="r1")
+    asked.ask("people_tag", id="user_id:ada", remove=["vip"])
+    (receipt,) = asked.ask("people_tag", source="another", id="user_id:ada", add=["vip"], request="r1")["receipts"]
     assert receipt["status"] == "duplicate"
     assert asked.ask("person", id="user_id:ada")["tags"] == []
 
@@ -184,16 +184,16 @@ def test_a_named_request_is_carried_out_once_whoever_sends_it() -> None:
 def test_a_tag_that_no_projection_would_keep_is_refused() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
-    assert asked.ask("tag", id="user_id:ada", add=["é" * 256])["tags"] == ["é" * 256]
+    assert asked.ask("people_tag", id="user_id:ada", add=["é" * 256])["tags"] == ["é" * 256]
     with pytest.raises(InvalidValue, match="512 bytes"):
-        asked.ask("tag", id="user_id:ada", add=["é" * 257])
+        asked.ask("people_tag", id="user_id:ada", add=["é" * 257])
 
 
 def test_a_tag_cannot_be_added_and_removed_at_once() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
     with pytest.raises(InvalidValue, match="both"):
-        asked.ask("tag", id="user_id:ada", add=["x"], remove=["x"])
+        asked.ask("people_tag", id="user_id:ada", add=["x"], remove=["x"])
 
 
 # --- merge, unmerge, split --------------------------------------------------------------------
@@ -213,12 +213,12 @@ def test_a_preview_tells_what_a_merge_does_and_changes_nothing() -> None:
     asked = Asked()
     ada, mail = two_people(asked)
     before = asked.engine.store.feed()
-    for operation, more in (("merge_preview", {}), ("merge", {"dry_run": True})):
+    for operation, more in (("people_merge_preview", {}), ("merge", {"dry_run": True})):
         preview = asked.ask(operation, id=mail, other=ada, **more)
         assert (preview["done"], preview["survivor"], preview["merged"], preview["objection"]) == (False, ada, mail, "")
         assert preview["person"]["events"] == 4
     assert asked.engine.store.feed() == before
-    done = asked.ask("merge", id=mail, other=ada)
+    done = asked.ask("people_merge", id=mail, other=ada)
     assert (done["done"], done["survivor"], done["merged"]) == (True, ada, mail)
 
 
@@ -227,14 +227,14 @@ def test_a_merged_person_is_the_fold_of_both_and_unmerge_brings_both_back() -> N
     ada, mail = two_people(asked)
     asked.now = STARTS_AT + DAY
     before = [known(asked.ask("person", id=id)) for id in (ada, mail)]
-    done = asked.ask("merge", id=ada, other=mail, reason="told so", source="operator")
+    done = asked.ask("people_merge", id=ada, other=mail, reason="told so", source="operator")
     one = asked.ask("person", id=mail)
     assert one["id"] == ada
     assert one["traits"] == {"name": "Ada", "city": "Turin"}
     assert one["features"]["monetary_total"]["value"] == 15
-    told = asked.ask("event", id=done["event"])
+    told = asked.ask("events_show", id=done["event"])
     assert (told["properties"]["reason"], told["properties"]["by"]) == ("told so", "operator")
-    undone = asked.ask("unmerge", id=done["event"])
+    undone = asked.ask("people_unmerge", id=done["event"])
     assert (undone["person"]["id"], undone["new"]["id"]) == (ada, mail)
     after = [known(asked.ask("person", id=id)) for id in (ada, mail)]
     assert after == before
@@ -243,43 +243,46 @@ def test_a_merged_person_is_the_fold_of_both_and_unmerge_brings_both_back() -> N
 def test_a_request_to_merge_is_carried_out_once() -> None:
     asked = Asked()
     ada, mail = two_people(asked)
-    first = asked.ask("merge", id=ada, other=mail, request="r1")
-    assert asked.ask("merge", id=ada, other=mail, request="r1") == first
+    first = asked.ask("people_merge", id=ada, other=mail, request="r1")
+    assert asked.ask("people_merge", id=ada, other=mail, request="r1") == first
     with pytest.raises(Conflict, match="already one person"):
-        asked.ask("merge", id=ada, other=mail)
-    undone = asked.ask("unmerge", id=first["event"])
-    assert asked.ask("unmerge", id=first["event"]) == undone
+        asked.ask("people_merge", id=ada, other=mail)
+    undone = asked.ask("people_unmerge", id=first["event"])
+    assert asked.ask("people_unmerge", id=first["event"]) == undone
     with pytest.raises(Conflict, match="undone since"):
-        asked.ask("merge", id=ada, other=mail, request="r1")
-    again = asked.ask("merge", id=ada, other=mail)
+        asked.ask("people_merge", id=ada, other=mail, request="r1")
+    again = asked.ask("people_merge", id=ada, other=mail)
     assert again["done"]
     assert again["event"] != first["event"]
-    assert asked.ask("unmerge", id=again["event"])["done"]
+    assert asked.ask("people_unmerge", id=again["event"])["done"]
 
 
 def test_an_identity_limit_refuses_a_merge_unless_forced() -> None:
     asked = Asked()
     ada, bob = (asked.tell("page", user_id=name)["person"] for name in ("ada", "bob"))
-    assert "user_id" in asked.ask("merge_preview", id=ada, other=bob)["objection"]
+    assert "user_id" in asked.ask("people_merge_preview", id=ada, other=bob)["objection"]
     with pytest.raises(MergeRefused):
-        asked.ask("merge", id=ada, other=bob)
-    assert asked.ask("merge", id=ada, other=bob, force=True)["person"]["identifiers"] == ["user_id:ada", "user_id:bob"]
+        asked.ask("people_merge", id=ada, other=bob)
+    assert asked.ask("people_merge", id=ada, other=bob, force=True)["person"]["identifiers"] == [
+        "user_id:ada",
+        "user_id:bob",
+    ]
 
 
 def test_whoever_was_joined_by_force_goes_on_gaining_identifiers_of_other_kinds() -> None:
     asked = Asked()
     ada, bob = (asked.tell("page", user_id=name)["person"] for name in ("ada", "bob"))
     asked.tell("page", anonymous_id="phone")
-    merge = asked.ask("merge", id=ada, other=bob, force=True)
+    merge = asked.ask("people_merge", id=ada, other=bob, force=True)
     asked.tell("page", user_id="bob", email="bob@example.com")
     asked.tell("page", user_id="bob", anonymous_id="phone")
     asked.tell("page", user_id="bob", external_id="7")
     asked.tell("page", user_id="eve", external_id="7")
     # Of what there is too much of already there is never more.
-    assert [join["identifiers"] for join in asked.ask("quarantine")["joins"]] == [["user_id:eve", "external_id:7"]]
+    assert [join["identifiers"] for join in asked.ask("quarantine_list")["joins"]] == [["user_id:eve", "external_id:7"]]
     told = asked.ask("person", id=ada)["identifiers"]
     assert [each["value"] for each in told] == ["ada", "bob", "bob@example.com", "7", "phone"]
-    asked.ask("unmerge", id=merge["event"])
+    asked.ask("people_unmerge", id=merge["event"])
     assert [each["value"] for each in asked.ask("person", id=ada)["identifiers"]] == ["ada"]
 
 
@@ -289,17 +292,17 @@ def test_a_split_takes_identifiers_out_with_their_events() -> None:
     asked.tell("purchase_completed", email="info@example.com", properties={"total": 5, "currency": "EUR"})
     asked.now += DAY
     wish = {"id": "user_id:ada", "identifiers": ["email:info@example.com"]}
-    preview = asked.ask("split", **wish, dry_run=True)
+    preview = asked.ask("people_split", **wish, dry_run=True)
     assert (preview["done"], preview["new"]["identifiers"]) == (False, ["email:info@example.com"])
     assert asked.ask("person", id="email:info@example.com")["traits"] == {"name": "Ada"}
-    done = asked.ask("split", **wish, request="s1")
+    done = asked.ask("people_split", **wish, request="s1")
     assert (done["person"]["id"], done["new"]["id"]) == (preview["person"]["id"], preview["new"]["id"])
-    assert asked.ask("split", **wish, request="s1") == done
+    assert asked.ask("people_split", **wish, request="s1") == done
     shop = asked.ask("person", id="email:info@example.com")
     assert (shop["traits"], shop["features"]["monetary_total"]["value"]) == ({}, 5)
     assert asked.ask("person", id="user_id:ada")["features"]["monetary_total"]["value"] == 0
     with pytest.raises(NotFound):
-        asked.ask("split", id="user_id:ada", identifiers=["email:info@example.com"])
+        asked.ask("people_split", id="user_id:ada", identifiers=["email:info@example.com"])
 
 
 def test_a_preview_of_a_split_names_those_who_will_be_there() -> None:
@@ -314,7 +317,7 @@ def test_a_preview_of_a_split_names_those_who_will_be_there() -> None:
         asked.tell("page", **{kind: "x"})
     asked.now += DAY
     told = ("id", "identifiers", "created_at")
-    preview, done = asked.ask("split", **wish, dry_run=True), asked.ask("split", **wish)
+    preview, done = asked.ask("people_split", **wish, dry_run=True), asked.ask("people_split", **wish)
     for part in ("person", "new"):
         assert {name: preview[part][name] for name in told} == {name: done[part][name] for name in told}
 
@@ -323,7 +326,7 @@ def test_only_a_merge_can_be_unmerged() -> None:
     asked = Asked()
     id = asked.tell("page", user_id="ada")["id"]
     with pytest.raises(InvalidValue, match="not a merge"):
-        asked.ask("unmerge", id=id)
+        asked.ask("people_unmerge", id=id)
 
 
 # --- definitions that change -------------------------------------------------------------------
@@ -344,8 +347,8 @@ def test_whoever_an_identifier_founded_stays_although_it_names_nobody_any_more(d
     rules = Asked(declared).engine.catalogue.rules
     catalogue = Catalogue([*asked.engine.catalogue.projections, *asked.engine.catalogue.policies], rules)
     asked.engine = Engine(asked.engine.store, catalogue, lambda: asked.now)
-    assert asked.ask("tag", id=person, add=["vip"])["tags"] == ["vip"]
-    assert asked.ask("remember", id=person, type="fact", key="size", value=41, request="r1")["person"] == person
+    assert asked.ask("people_tag", id=person, add=["vip"])["tags"] == ["vip"]
+    assert asked.ask("memory_remember", id=person, type="fact", key="size", value=41, request="r1")["person"] == person
     assert asked.ask("points_spend", id=person, points=1, request="r2")["status"] == "spent"
     asked.now += 8 * DAY
     assert Dispatcher(asked.engine, {}, "test").run_once() == 1
@@ -353,7 +356,7 @@ def test_whoever_an_identifier_founded_stays_although_it_names_nobody_any_more(d
     assert shown["features"]["campaign_ignored"]["value"] == 1
     assert shown["id"] == asked.ask("person", id="user_id:ada")["id"] == person
     assert len(list(asked.engine.reader.all_people("default"))) == 1
-    assert asked.ask("rejected")["entries"] == []
+    assert asked.ask("rejected_list")["entries"] == []
 
 
 # --- joins set aside --------------------------------------------------------------------------
@@ -366,16 +369,16 @@ def test_a_doubtful_join_waits_for_a_decision() -> None:
         asked.tell("page", user_id="ada", anonymous_id=f"{name}-phone")
     seen, after = [], ""
     while True:
-        page = asked.ask("quarantine", limit=1, cursor=after)
+        page = asked.ask("quarantine_list", limit=1, cursor=after)
         seen += page["joins"]
         after = page["next"]
         if not after:
             break
     assert len(seen) == len({join["id"] for join in seen}) == 2
-    joined, dismissed = (asked.ask("review", id=join["id"], join=join is seen[0]) for join in seen)
+    joined, dismissed = (asked.ask("quarantine_review", id=join["id"], join=join is seen[0]) for join in seen)
     assert (joined["status"], dismissed["status"]) == ("joined", "dismissed")
     assert len(asked.ask("person", id="user_id:ada")["identifiers"]) >= 2
-    assert asked.ask("quarantine")["joins"] == []
-    assert len(asked.ask("quarantine", status="")["joins"]) == 2
+    assert asked.ask("quarantine_list")["joins"] == []
+    assert len(asked.ask("quarantine_list", status="")["joins"]) == 2
     with pytest.raises(Conflict):
-        asked.ask("review", id=seen[0]["id"], join=True)
+        asked.ask("quarantine_review", id=seen[0]["id"], join=True)

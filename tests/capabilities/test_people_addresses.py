@@ -27,7 +27,7 @@ def test_an_address_joins_nobody_in_any_order(order: tuple[int, ...]) -> None:
     }  # fmt: skip
     assert known_by(asked, "user_id:eve") == ["email:eve@shop.example", "user_id:eve"]
     assert asked.ask("person", id=f"ip_address:{HERE}")["position"] == 1
-    assert asked.ask("quarantine")["joins"] == []
+    assert asked.ask("quarantine_list")["joins"] == []
 
 
 def known_by(asked: Asked, name: str) -> list[str]:
@@ -49,5 +49,5 @@ def test_definitions_and_operators_may_join_all_the_same(declared: dict[str, Any
     ada = asked.tell("page", ip_address=HERE, user_id="ada")["person"]
     assert (first == ada) is joined
     if not joined:
-        asked.ask("merge", id=ada, other=first)
+        asked.ask("people_merge", id=ada, other=first)
     assert known_by(asked, "user_id:ada") == [f"ip_address:{HERE}", "user_id:ada"]

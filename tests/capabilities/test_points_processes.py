@@ -27,7 +27,7 @@ if work == "earn":
 else:
     for turn in range(25):
         for _ in range(2):  # each is asked twice, as after a time-out
-            print(app.points_spend(id="user_id:ada", points=37, request=f"{more[0]}/{turn}")["status"])
+            print(app.points.spend(id="user_id:ada", points=37, request=f"{more[0]}/{turn}")["status"])
 app.close()
 """
 
@@ -65,19 +65,19 @@ def test_what_another_process_earned_is_ranked_within_the_time_that_is_promised(
     reader = threadline.open(store, definitions=definitions, readonly=True, clock=lambda: system_clock() + ahead)
 
     def bob() -> tuple[int, int, list[str]]:
-        mine = reader.leaderboard_standing("user_id:bob", "points")
-        first = reader.leaderboard("points", identifiers=True)["places"]
+        mine = reader.leaderboards.standing("user_id:bob", "points")
+        first = reader.leaderboards.top("points", identifiers=True)["places"]
         return mine["rank"], mine["total"], [each["identifiers"][0] for each in first]
 
     assert bob() == (2, 2, ["user_id:ada", "user_id:bob"])
     done(begin(store, definitions, "earn", "eve", "eve", "eve", "bob", "bob"))
-    began = reader.leaderboard_standing("user_id:bob", "points")
+    began = reader.leaderboards.standing("user_id:bob", "points")
     # The own score and the first places are those of this moment; how many have more is as old as it says.
     assert (began["score"], began["rank"], began["total"]) == (45, 1, 2)
     assert bob()[2][2:] == ["user_id:ada"]
     ahead = 61 * SECOND
     assert bob()[:2] == (1, 3)
-    assert reader.leaderboard_standing("user_id:bob", "points")["as_of"] > began["as_of"]
+    assert reader.leaderboards.standing("user_id:bob", "points")["as_of"] > began["as_of"]
     reader.close()
 
 
@@ -87,7 +87,7 @@ def test_on_one_database_everybody_sees_their_own_at_once(tmp_path: Path, defini
     for turn in range(1, 6):
         for app, who in ((one, "ada"), (other, "bob")):
             app.track(who, "result_shared")
-            mine = app.leaderboard_standing(f"user_id:{who}", "points", around=2)
+            mine = app.leaderboards.standing(f"user_id:{who}", "points", around=2)
             assert (mine["score"], mine["rank"]) == (15 * turn, 1)
     one.close()
     other.close()
@@ -98,10 +98,10 @@ def test_processes_that_spend_at_once_never_overdraw(tmp_path: Path, definitions
     url = server("18").made(schema_of(tmp_path))
     app = threadline.open(url, definitions=definitions)
     app.track("ada", "page")
-    app.points_adjust(id="user_id:ada", points=1_000, request="start", reason="test")
+    app.points.adjust(id="user_id:ada", points=1_000, request="start", reason="test")
     answers = [done(each) for each in [begin(url, definitions, "spend", f"p{number}") for number in range(3)]]
     assert all(told[::2] == told[1::2] for told in answers)
     assert Counter(status for told in answers for status in told[::2]) == {"spent": 27, "refused": 3 * 25 - 27}
-    view = app.points("user_id:ada")
+    view = app.points.of("user_id:ada")
     assert (view["balance"], view["spent"]) == (1_000 - 27 * 37, 27 * 37)
     app.close()

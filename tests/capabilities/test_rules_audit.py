@@ -29,32 +29,32 @@ def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
         found: list[str] = []
         cursor = ""
         while True:
-            page = asked.ask("decisions", rule=rule, limit=4, cursor=cursor)
+            page = asked.ask("decisions_list", rule=rule, limit=4, cursor=cursor)
             found += [each["evaluated_at"] for each in page["decisions"]]
             cursor = page["next"]
             if not cursor:
                 break
         assert found == [format_time(at) for at in when]
-    assert len(asked.ask("decisions", rule="score", version=2)["decisions"]) == 15
-    assert asked.ask("decisions", rule="score", version=1)["decisions"] == []
-    assert asked.ask("decisions", rule="score", status="Approved")["decisions"] == []
-    assert len(asked.ask("decisions", rule="score", status="Rejected")["decisions"]) == 15
+    assert len(asked.ask("decisions_list", rule="score", version=2)["decisions"]) == 15
+    assert asked.ask("decisions_list", rule="score", version=1)["decisions"] == []
+    assert asked.ask("decisions_list", rule="score", status="Approved")["decisions"] == []
+    assert len(asked.ask("decisions_list", rule="score", status="Rejected")["decisions"]) == 15
     for who in ({"rule": "score"}, {"person": "user_id:ada"}):
-        span = asked.ask("decisions", **who, start=format_time(times[4]), stop=format_time(times[8]))["decisions"]
+        span = asked.ask("decisions_list", **who, start=format_time(times[4]), stop=format_time(times[8]))["decisions"]
         assert [each["evaluated_at"] for each in span] == [format_time(times[6]), format_time(times[4])]
     found = []
     cursor = ""
     while True:
-        page = asked.ask("decisions", person="user_id:bob", limit=4, cursor=cursor)
+        page = asked.ask("decisions_list", person="user_id:bob", limit=4, cursor=cursor)
         found += [each["evaluated_at"] for each in page["decisions"]]
         cursor = page["next"]
         if not cursor:
             break
     assert found == [format_time(at) for at in expected["spender"]]
     with pytest.raises(InvalidValue, match="name an `event`, a `person` or a `rule`"):
-        asked.ask("decisions")
+        asked.ask("decisions_list")
     with pytest.raises(InvalidValue, match="this cursor did not come"):
-        asked.ask("decisions", rule="score", cursor="bogus")
+        asked.ask("decisions_list", rule="score", cursor="bogus")
 
 
 def test_decisions_follow_their_person_through_a_merge() -> None:
@@ -62,10 +62,10 @@ def test_decisions_follow_their_person_through_a_merge() -> None:
     id = applied(asked)
     asked.tell("page", user_id="bob")
     asked.engine.identity.merge("default", "user_id:bob", "user_id:ada", request="m", force=True)
-    (made,) = asked.ask("decisions", person="user_id:bob")["decisions"]
+    (made,) = asked.ask("decisions_list", person="user_id:bob")["decisions"]
     assert made["event_id"] == id
     assert made["person"] == asked.ask("person", id="user_id:bob")["id"]
-    assert asked.ask("decisions", rule="score")["decisions"] == [made]
+    assert asked.ask("decisions_list", rule="score")["decisions"] == [made]
 
 
 # --- audit --------------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ def test_an_audit_goes_from_the_cause_of_the_cause_to_what_came_of_it() -> None:
     asked = Asked(definitions=chained)
     asked.tell("identify", user_id="ada", properties={"plan": "pro"})
     page = asked.tell("page", user_id="ada")["id"]
-    (decision,) = asked.ask("decisions", rule="score")["decisions"]
-    told = asked.ask("audit", decision=decision["decision_id"])
+    (decision,) = asked.ask("decisions_list", rule="score")["decisions"]
+    told = asked.ask("decisions_audit", decision=decision["decision_id"])
     assert told["decision"] == decision
     assert [each["id"] for each in told["causes"]] == [page]
     assert told["event"]["type"] == "applied"
@@ -107,19 +107,19 @@ def test_an_audit_goes_from_the_cause_of_the_cause_to_what_came_of_it() -> None:
     crm = Crm()
     dispatcher = Dispatcher(asked.engine, {"webhook": crm}, "test")
     states = []
-    key = asked.ask("event", id=page)["key"]
-    assert asked.ask("message", message_id=key)["effects"] == [{**call, "decision": decision["decision_id"]}]
+    key = asked.ask("events_show", id=page)["key"]
+    assert asked.ask("messages_show", message_id=key)["effects"] == [{**call, "decision": decision["decision_id"]}]
     for _ in range(2):
         asked.now += HOUR
         dispatcher.run_once()
-        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        call = asked.ask("decisions_audit", decision=decision["decision_id"])["consequences"][2]
         # Whoever asks after the message is told of what it led to in the same words.
-        assert asked.ask("message", message_id=key)["effects"] == [{**call, "decision": decision["decision_id"]}]
+        assert asked.ask("messages_show", message_id=key)["effects"] == [{**call, "decision": decision["decision_id"]}]
         states.append((call["status"], len(call["outcomes"])))
     assert states == [("retrying", 1), ("done", 2)]
     assert {call["effect"]} == set(crm.sent)
     with pytest.raises(NotFound):
-        asked.ask("audit", decision=page)
+        asked.ask("decisions_audit", decision=page)
 
 
 def test_a_call_that_was_given_up_on_is_not_done() -> None:
@@ -131,10 +131,10 @@ def test_a_call_that_was_given_up_on_is_not_done() -> None:
 
     asked = people()
     applied(asked)
-    (decision,) = asked.ask("decisions", rule="score")["decisions"]
+    (decision,) = asked.ask("decisions_list", rule="score")["decisions"]
 
     def standing() -> str:
-        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        call = asked.ask("decisions_audit", decision=decision["decision_id"])["consequences"][2]
         return str(call["status"])
 
     asked.now += HOUR
@@ -162,10 +162,10 @@ def test_a_call_is_parked_where_nothing_can_tell_so(failures: int) -> None:
 
     asked = people()
     applied(asked)
-    (decision,) = asked.ask("decisions", rule="score")["decisions"]
+    (decision,) = asked.ask("decisions_list", rule="score")["decisions"]
 
     def standing() -> tuple[str, list[str]]:
-        call = asked.ask("audit", decision=decision["decision_id"])["consequences"][2]
+        call = asked.ask("decisions_audit", decision=decision["decision_id"])["consequences"][2]
         return call["status"], [each["type"].rpartition("_")[2] for each in call["outcomes"]]
 
     crm = Unspeakable()
@@ -191,16 +191,16 @@ def test_why_and_why_not() -> None:
     asked = people()
     applied(asked, 91)
     id = applied(asked, 80)
-    told = asked.ask("rule_why", id="user_id:ada", rule="score")
+    told = asked.ask("rules_why", id="user_id:ada", rule="score")
     assert (told["matched"], told["event"]["id"], told["version"]) == (False, id, 2)
     assert [(step["actual"], step["note"]) for step in told["decision"]["trace"]] == [(80, ""), (None, "skipped")]
     asked.tell("page", user_id="bob")
-    told = asked.ask("rule_why", id="user_id:bob", rule="spender")
+    told = asked.ask("rules_why", id="user_id:bob", rule="spender")
     assert (told["matched"], told["event"]) == (False, None)
     asked.tell("purchase_completed", user_id="bob", properties={"total": 81, "currency": "EUR"})
-    assert asked.ask("rule_why", id="user_id:bob", rule="spender")["matched"] is True
+    assert asked.ask("rules_why", id="user_id:bob", rule="spender")["matched"] is True
     with pytest.raises(NotFound):
-        asked.ask("rule_why", id="user_id:bob", rule="nothing")
+        asked.ask("rules_why", id="user_id:bob", rule="nothing")
 
 
 def test_why_is_not_asked_of_what_has_not_happened() -> None:
@@ -209,7 +209,7 @@ def test_why_is_not_asked_of_what_has_not_happened() -> None:
     ahead = asked.tell("applied", at=asked.now + HOUR, user_id="ada", properties={"score": 99})["id"]
     for hours, event, matched in ((0, id, False), (2, ahead, True)):
         asked.now += hours * HOUR
-        told = asked.ask("rule_why", id="user_id:ada", rule="score")
+        told = asked.ask("rules_why", id="user_id:ada", rule="score")
         assert (told["event"]["id"], told["matched"]) == (event, matched)
 
 
@@ -218,7 +218,7 @@ def test_why_is_not_asked_of_what_has_not_happened() -> None:
 
 def forge(asked: Asked, **changes: Any) -> None:
     """A decision in the log that says something else than what was decided."""
-    (made,) = asked.ask("decisions", rule="score")["decisions"]
+    (made,) = asked.ask("decisions_list", rule="score")["decisions"]
     properties = {name: value for name, value in made.items() if name != "person"} | {"mode": "replay"} | changes
     event = Event(
         type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT, key="forged",

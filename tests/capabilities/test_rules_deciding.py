@@ -87,7 +87,7 @@ def test_the_same_inputs_give_the_same_hash_whoever_and_whenever() -> None:
         asked = Asked(definitions=RISK)
         asked.now += delay
         asked.tell("applied", user_id=who, properties={"other": delay, "score": 91})
-        feed = [each["properties"] for each in asked.ask("feed")["events"] if each["type"] == "decision_made"]
+        feed = [each["properties"] for each in asked.ask("events_feed")["events"] if each["type"] == "decision_made"]
         hashes |= {made["hash"] for made in feed}
     assert len(hashes) == 1
 
@@ -136,7 +136,9 @@ def test_rules_are_asked_by_priority_then_by_id() -> None:
         definitions=rules(f"{ALWAYS}, priority: 1", f"{ALWAYS}, priority: 7", ALWAYS, f"{ALWAYS}, priority: 7")
     )
     applied(asked)
-    order = [each["properties"]["rule"] for each in asked.ask("feed")["events"] if each["type"] == "decision_made"]
+    order = [
+        each["properties"]["rule"] for each in asked.ask("events_feed")["events"] if each["type"] == "decision_made"
+    ]
     assert order == ["b", "d", "a", "c"]
 
 

@@ -24,7 +24,7 @@ def test_an_event_can_be_tried_and_leaves_nothing_behind() -> None:
     assert statuses(answer) == {"never": "NoMatch", "score": "Rejected", "spender": "NoMatch"}
     tried = {each["rule"]: each for each in answer["decisions"]}
     applied(asked, key="real")
-    (recorded,) = asked.ask("decisions", person="user_id:ada")["decisions"]
+    (recorded,) = asked.ask("decisions_list", person="user_id:ada")["decisions"]
     for name in ("hash", "inputs", "trace", "output", "wished", "status"):
         assert tried["score"][name] == recorded[name]
     assert (tried["score"]["mode"], tried["score"]["decision_id"]) == ("dry", "")
@@ -87,7 +87,7 @@ def test_a_rule_that_is_not_active_or_not_even_written_can_be_tried() -> None:
     content = {"conditions": {"field": "event.properties.score", "less_than": 100}}
     answer = asked.ask("decisions_evaluate", event=native(), content=content)
     assert statuses(answer) == {"unwritten": "Matched"}
-    asked.ask("rule_write", id="draft", rule=content)
+    asked.ask("rules_write", id="draft", rule=content)
     assert statuses(asked.ask("decisions_evaluate", event=native(), rule="draft", version=1)) == {"draft": "Matched"}
     with pytest.raises(NotFound, match="no version of a rule 'draft' is active"):
         asked.ask("decisions_evaluate", event=native(), rule="draft")
@@ -135,10 +135,10 @@ def test_replays_are_decisions_without_actions_once_each() -> None:
         assert {each["rule"]: each["mode"] for each in answer["decisions"] if each["status"] == "Rejected"} == {
             "score": "replay"
         }
-    (made,) = later.ask("decisions", event=id)["decisions"]
+    (made,) = later.ask("decisions_list", event=id)["decisions"]
     assert (made["mode"], made["event_id"]) == ("replay", id)
     assert later.ask("person", id="user_id:ada")["tags"] == []
-    told = later.ask("audit", decision=made["decision_id"])
+    told = later.ask("decisions_audit", decision=made["decision_id"])
     assert [each["status"] for each in told["consequences"]] == ["decided", "not carried out", "not carried out"]
     assert (told["problems"], told["in_force"]) == ([], True)
 
@@ -149,7 +149,7 @@ def test_asking_about_a_person_can_be_recorded_once() -> None:
     for _ in range(2):
         answer = asked.ask("decisions_evaluate", person="user_id:ada", record=True, request="r1")
         assert statuses(answer)["spender"] == "Matched"
-    (made,) = asked.ask("decisions", person="user_id:ada")["decisions"]
+    (made,) = asked.ask("decisions_list", person="user_id:ada")["decisions"]
     assert (made["rule"], made["mode"]) == ("spender", "replay")
 
 
@@ -159,7 +159,7 @@ def test_a_request_about_a_person_is_one_wish_whoever_sends_it() -> None:
     wish = {"person": "user_id:ada", "record": True, "request": "r1"}
     first = asked.ask("decisions_evaluate", **wish)
     assert asked.ask("decisions_evaluate", source="another", **wish)["event"] == first["event"]
-    assert len(asked.ask("decisions", person="user_id:ada")["decisions"]) == 1
+    assert len(asked.ask("decisions_list", person="user_id:ada")["decisions"]) == 1
     asked.tell("page", user_id="bob")
     with pytest.raises(Conflict, match="about another person"):
         asked.ask("decisions_evaluate", **wish | {"person": "user_id:bob"})

@@ -22,9 +22,9 @@ def test_a_draft_decides_nothing_and_an_active_version_from_the_next_event_on() 
     asked = asked_with_set()
     assert write(asked) == 1
     assert decided(asked) == []
-    asked.ask("rule_tested", id="score", version=1, note="tried")
+    asked.ask("rules_tested", id="score", version=1, note="tried")
     assert decided(asked) == []
-    answer = asked.ask("rule_activate", id="score", version=1)
+    answer = asked.ask("rules_activate", id="score", version=1)
     assert answer == {"id": "score", "version": 1, "state": "active", "active": 1}
     assert decided(asked) == [("Rejected", 1)]
 
@@ -34,9 +34,9 @@ def test_numbers_beyond_64_bits_count_as_they_were_written(bound: float) -> None
     asked = asked_with_set()
     stored = {"store_decision": {"result": "reject", "bound": bound}}
     content = {"conditions": {"field": "event.properties.score", "less_than": bound}, "actions": [stored]}
-    asked.ask("rule_write", id="score", rule=content)
-    asked.ask("rule_activate", id="score", version=1, untested=True)
-    assert asked.ask("rules")["rules"][0]["problem"] == ""
+    asked.ask("rules_write", id="score", rule=content)
+    asked.ask("rules_activate", id="score", version=1, untested=True)
+    assert asked.ask("rules_list")["rules"][0]["problem"] == ""
     assert decided(asked) == [("Rejected", 1)]
     assert asked.ask("decisions_verify")["breaches"] == []
 
@@ -48,7 +48,7 @@ def test_another_version_takes_the_place_of_the_one_before_in_one_commit() -> No
     assert decided(asked, 85) == []
     assert decided(asked, 91) == [("Rejected", 2)]
     assert log(asked) == [(1, "draft"), (1, "active"), (2, "draft"), (1, "retired"), (2, "active")]
-    states = asked.ask("rule_versions", id="score")["versions"]
+    states = asked.ask("rules_versions", id="score")["versions"]
     assert [(each["version"], each["state"], each["created_by"]) for each in states] == [
         (1, "retired", "shop"),
         (2, "active", "shop"),
@@ -59,26 +59,26 @@ def test_one_goes_back_by_activating_the_version_before() -> None:
     asked = asked_with_set()
     activate(asked)
     activate(asked, 90)
-    asked.ask("rule_activate", id="score", version=1, note="too strict")
+    asked.ask("rules_activate", id="score", version=1, note="too strict")
     assert decided(asked, 85) == [("Rejected", 1)]
-    assert asked.ask("rule", id="score")["version"] == 1
+    assert asked.ask("rules_show", id="score")["version"] == 1
 
 
 def test_a_retired_rule_decides_nothing_and_can_come_back() -> None:
     asked = asked_with_set()
     activate(asked)
-    assert asked.ask("rule_retire", id="score", note="enough")["active"] == 0
+    assert asked.ask("rules_retire", id="score", note="enough")["active"] == 0
     assert decided(asked) == []
     with pytest.raises(NotFound, match="no version of rule 'score' is active"):
-        asked.ask("rule_retire", id="score")
-    asked.ask("rule_activate", id="score", version=1)
+        asked.ask("rules_retire", id="score")
+    asked.ask("rules_activate", id="score", version=1)
     assert decided(asked) == [("Rejected", 1)]
 
 
 def test_the_same_content_is_the_same_version() -> None:
     asked = asked_with_set()
-    first = asked.ask("rule_write", id="score", rule=rule())
-    again = asked.ask("rule_write", id="score", rule=dict(reversed(rule().items())))
+    first = asked.ask("rules_write", id="score", rule=rule())
+    again = asked.ask("rules_write", id="score", rule=dict(reversed(rule().items())))
     assert (first["created"], again["created"]) == (True, False)
     assert (first["version"], first["hash"]) == (again["version"], again["hash"])
     assert log(asked) == [(1, "draft")]
@@ -95,12 +95,12 @@ def test_whoever_knows_an_older_version_is_told() -> None:
 @pytest.mark.parametrize(
     ("steps", "last", "message"),
     [
-        ([], ("rule_activate", {"version": 1}), "is a draft that nobody has tested"),
-        ([], ("rule_activate", {"version": 2}), "has no version 2"),
-        ([("rule_retire", {"version": 1})], ("rule_tested", {"version": 1}), "is retired and cannot become tested"),
+        ([], ("rules_activate", {"version": 1}), "is a draft that nobody has tested"),
+        ([], ("rules_activate", {"version": 2}), "has no version 2"),
+        ([("rules_retire", {"version": 1})], ("rules_tested", {"version": 1}), "is retired and cannot become tested"),
         (
-            [("rule_activate", {"version": 1, "untested": True})],
-            ("rule_tested", {"version": 1}),
+            [("rules_activate", {"version": 1, "untested": True})],
+            ("rules_tested", {"version": 1}),
             "is active and cannot become tested",
         ),
     ],
@@ -120,7 +120,7 @@ def test_what_is_so_already_is_not_told_again() -> None:
     asked = asked_with_set()
     activate(asked)
     before = log(asked)
-    assert asked.ask("rule_activate", id="score", version=1)["state"] == "active"
+    assert asked.ask("rules_activate", id="score", version=1)["state"] == "active"
     assert log(asked) == before
 
 
@@ -139,8 +139,8 @@ def test_what_is_so_already_is_not_told_again() -> None:
 def test_what_cannot_be_a_rule_is_not_written(content: dict[str, Any], message: str) -> None:
     asked = Asked()
     with pytest.raises(InvalidDefinition, match=message):
-        asked.ask("rule_write", id="score", rule=content)
-    assert asked.ask("rules")["rules"] == []
+        asked.ask("rules_write", id="score", rule=content)
+    assert asked.ask("rules_list")["rules"] == []
 
 
 # --- what was in force --------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_what_cannot_be_a_rule_is_not_written(content: dict[str, Any], message: 
 def test_which_version_was_in_force_is_answered_from_the_log() -> None:
     asked = asked_with_set()
     instants = []
-    for step in (lambda: activate(asked), lambda: activate(asked, 90), lambda: asked.ask("rule_retire", id="score")):
+    for step in (lambda: activate(asked), lambda: activate(asked, 90), lambda: asked.ask("rules_retire", id="score")):
         asked.now += DAY
         step()
         instants.append(asked.now)
@@ -157,7 +157,7 @@ def test_which_version_was_in_force_is_answered_from_the_log() -> None:
     found = []
     for at in (instants[0] - 10, instants[0], instants[1] - 10, instants[1], instants[2] - 1, instants[2]):
         try:
-            view = asked.ask("rule", id="score", at=format_time(at))
+            view = asked.ask("rules_show", id="score", at=format_time(at))
             found.append((view["version"], view["effective"]))
         except NotFound:
             found.append((0, None))
@@ -167,20 +167,20 @@ def test_which_version_was_in_force_is_answered_from_the_log() -> None:
 def test_effective_times_are_told_beside_what_was_in_force() -> None:
     asked = asked_with_set()
     until = STARTS_AT + 2 * DAY
-    asked.ask("rule_write", id="score", rule=rule(effective_until=format_time(until)))
-    asked.ask("rule_activate", id="score", version=1, untested=True)
+    asked.ask("rules_write", id="score", rule=rule(effective_until=format_time(until)))
+    asked.ask("rules_activate", id="score", version=1, untested=True)
     assert decided(asked) == [("Rejected", 1)]
     asked.now = until
     assert decided(asked) == []
-    assert asked.ask("rule", id="score", at=format_time(until - 1))["effective"] is True
-    assert asked.ask("rule", id="score", at=format_time(until))["effective"] is False
+    assert asked.ask("rules_show", id="score", at=format_time(until - 1))["effective"] is True
+    assert asked.ask("rules_show", id="score", at=format_time(until))["effective"] is False
 
 
 def test_who_asks_for_all_rules_is_not_answered_by_those_that_do_not_count() -> None:
     asked = asked_with_set()
     until = STARTS_AT + DAY
-    asked.ask("rule_write", id="score", rule=rule(effective_until=format_time(until)))
-    asked.ask("rule_activate", id="score", version=1, untested=True)
+    asked.ask("rules_write", id="score", rule=rule(effective_until=format_time(until)))
+    asked.ask("rules_activate", id="score", version=1, untested=True)
     event = {"type": "applied", "key": "a", "identifiers": {"user_id": "ada"}, "properties": {"score": 91}}
     asked.tell("applied", user_id="ada", properties={"score": 91})
 
@@ -192,12 +192,12 @@ def test_who_asks_for_all_rules_is_not_answered_by_those_that_do_not_count() -> 
         assert statuses(event=event, rule_set="apps") == found
         assert len(statuses(person="user_id:ada")) == len(found)
         assert statuses(event=event, rule="score") == ["Rejected"], "who names a rule wants to know of that"
-        why = asked.ask("rule_why", id="user_id:ada", rule="score")
+        why = asked.ask("rules_why", id="user_id:ada", rule="score")
         assert (why["matched"], why["effective"]) == (True, effective)
         asked.now = until
 
 
-@pytest.mark.parametrize("operation", ["rule", "rule_log", "rule_versions", "rule_shadow_report"])
+@pytest.mark.parametrize("operation", ["rule", "rule_log", "rules_versions", "rules_shadow_report"])
 def test_what_was_never_a_rule_is_not_found(operation: str) -> None:
     asked = asked_with_set()
     with pytest.raises(NotFound, match="'score'"):
@@ -208,34 +208,34 @@ def test_rules_are_listed_page_by_page() -> None:
     declared = "{conditions: {field: tags, exists: true}}"
     asked = Asked(definitions=f"rules: {{b1: {declared}, d: {declared}}}")
     for id in ("a", "b", "c", "e"):
-        asked.ask("rule_write", id=id, rule=rule())
-    asked.ask("rule_activate", id="c", version=1, untested=True)
+        asked.ask("rules_write", id=id, rule=rule())
+    asked.ask("rules_activate", id="c", version=1, untested=True)
     found: list[str] = []
     after = ""
     while True:
-        page = asked.ask("rules", cursor=after, limit=2)
+        page = asked.ask("rules_list", cursor=after, limit=2)
         assert len(page["rules"]) <= 2
         found += [each["id"] for each in page["rules"]]
         after = page["next"]
         if not after:
             break
     assert found == ["a", "b", "b1", "c", "d", "e"]
-    assert [each["id"] for each in asked.ask("rules", state="active")["rules"]] == ["b1", "c", "d"]
-    assert [each["id"] for each in asked.ask("rules", state="draft", limit=2)["rules"]] == ["a", "b"]
+    assert [each["id"] for each in asked.ask("rules_list", state="active")["rules"]] == ["b1", "c", "d"]
+    assert [each["id"] for each in asked.ask("rules_list", state="draft", limit=2)["rules"]] == ["a", "b"]
 
 
 def test_sets_say_which_of_their_rules_are_there() -> None:
     asked = asked_with_set()
-    (shown,) = asked.ask("rule_sets")["rule_sets"]
+    (shown,) = asked.ask("rule_sets_list")["rule_sets"]
     assert (shown["rules"], shown["absent"], shown["declared"]) == ([], ["score"], False)
     activate(asked)
-    (shown,) = asked.ask("rule_sets")["rule_sets"]
+    (shown,) = asked.ask("rule_sets_list")["rule_sets"]
     assert (shown["rules"], shown["absent"]) == (["score"], [])
-    assert asked.ask("rule_set_write", name="apps", events=["applied"], rules=["score"])["changed"] is False
-    assert asked.ask("rule_set_remove", name="apps")["changed"] is True
+    assert asked.ask("rule_sets_write", name="apps", events=["applied"], rules=["score"])["changed"] is False
+    assert asked.ask("rule_sets_remove", name="apps")["changed"] is True
     assert decided(asked) == []
     with pytest.raises(NotFound):
-        asked.ask("rule_set_remove", name="apps")
+        asked.ask("rule_sets_remove", name="apps")
     turns = asked.engine.store.query("rule_log", "default/set/apps")
     assert len(turns) == 2
 
@@ -247,10 +247,10 @@ def test_no_workspace_sees_the_rules_of_another() -> None:
     asked = asked_with_set()
     activate(asked)
     asked.tell("applied", workspace="other", user_id="ada", properties={"score": 91})
-    assert asked.ask("rules", workspace="other")["rules"] == []
-    assert [each["type"] for each in asked.ask("feed", workspace="other")["events"]] == ["applied"]
+    assert asked.ask("rules_list", workspace="other")["rules"] == []
+    assert [each["type"] for each in asked.ask("events_feed", workspace="other")["events"]] == ["applied"]
     with pytest.raises(NotFound):
-        asked.ask("rule", workspace="other", id="score")
+        asked.ask("rules_show", workspace="other", id="score")
 
 
 def test_another_process_goes_by_a_change_when_its_time_is_up() -> None:
@@ -266,7 +266,7 @@ def test_another_process_goes_by_a_change_when_its_time_is_up() -> None:
     other.now += SECOND
     assert decided(other) == [("Rejected", 1)]
     other.engine.shared.refresh_seconds = 0.0
-    asked.ask("rule_retire", id="score")
+    asked.ask("rules_retire", id="score")
     assert decided(other) == []
 
 
@@ -302,11 +302,11 @@ def test_two_who_change_a_rule_at_once_both_get_a_turn(monkeypatch: pytest.Monke
         found = held(context, id)
         if once:
             once.clear()
-            other.ask("rule_activate", id="score", version=1, untested=True)
+            other.ask("rules_activate", id="score", version=1, untested=True)
         return found
 
     monkeypatch.setattr(repository, "held", overtaken)
-    asked.ask("rule_activate", id="score", version=2, untested=True)
+    asked.ask("rules_activate", id="score", version=2, untested=True)
     assert log(asked)[2:] == [(1, "active"), (1, "retired"), (2, "active")]
     assert decided(asked, 86) == [("Rejected", 2)]
 
@@ -314,8 +314,8 @@ def test_two_who_change_a_rule_at_once_both_get_a_turn(monkeypatch: pytest.Monke
 def test_a_change_leaves_all_other_rules_as_they_were_compiled() -> None:
     asked = asked_with_set()
     activate(asked)
-    asked.ask("rule_write", id="other", rule=rule(5))
-    asked.ask("rule_activate", id="other", version=1, untested=True)
+    asked.ask("rules_write", id="other", rule=rule(5))
+    asked.ask("rules_activate", id="other", version=1, untested=True)
     before = repository.active_rules_of(_context(asked))
     activate(asked, 90)
     after = repository.active_rules_of(_context(asked))

@@ -302,20 +302,20 @@ def test_a_model_decides_live_and_its_decisions_can_be_verified() -> None:
         **expressions(result="score > 80 ? 'reject' : 'approve'", half="score / 2"),
         "inputs": {"score": "event.properties.score"},
     }  # fmt: skip
-    bank.rule_write(id="risk", rule={"model": model, "actions": [{"tag": {"tag": "risk-${output.half}"}}]})
-    bank.rule_activate(id="risk", version=1, untested=True)
-    bank.rule_set_write(name="applications", events=["applied"], rules=["risk"])
+    bank.rules.write(id="risk", rule={"model": model, "actions": [{"tag": {"tag": "risk-${output.half}"}}]})
+    bank.rules.activate(id="risk", version=1, untested=True)
+    bank.rule_sets.write(name="applications", events=["applied"], rules=["risk"])
     for key, score in (("1", 91), ("2", 10)):
         bank.track("ada", "applied", {"score": score}, key=key)
-    decisions = bank.decisions(person="user_id:ada")["decisions"]
+    decisions = bank.decisions.list(person="user_id:ada")["decisions"]
     assert sorted((each["status"], each["output"]["half"]) for each in decisions) == [
         ("Approved", 5),
         ("Rejected", 45.5),
     ]
     assert sorted(bank.person("user_id:ada")["tags"]) == ["risk-45.5", "risk-5"]
-    assert bank.decisions_verify()["breaches"] == []
+    assert bank.decisions.verify()["breaches"] == []
     bank.track("ada", "applied", {"score": "high"}, key="3")
-    failed = bank.decisions(person="user_id:ada", status="Error")["decisions"]
+    failed = bank.decisions.list(person="user_id:ada", status="Error")["decisions"]
     assert len(failed) == 1
     assert failed[0]["output"]["error"].startswith("the decision model: ")
 
@@ -352,7 +352,7 @@ def test_the_command_writes_drafts(tmp_path: Path) -> None:
     done = run(tmp_path, str(FOLDER / "loan-approval.json"), "--draft", "--file", str(tmp_path / "bank.db"))
     assert (done.stdout, done.stderr) == ("loan-approval: version 1 is draft\n", "")
     bank = threadline.open(tmp_path / "bank.db")
-    assert bank.rule(id="loan-approval", version=1)["state"] == "draft"
+    assert bank.rules.show(id="loan-approval", version=1)["state"] == "draft"
 
 
 @pytest.mark.parametrize(

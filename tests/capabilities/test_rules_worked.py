@@ -29,13 +29,13 @@ def test_what_is_decided() -> None:
     asked = Asked(definitions=DEFINITIONS)
     for number, (type, properties, decided, output) in enumerate(ROWS):
         receipt = asked.tell(type, user_id="ada", properties=json.loads(properties))
-        made = asked.ask("decisions", event=receipt["id"])["decisions"]
+        made = asked.ask("decisions_list", event=receipt["id"])["decisions"]
         expected = [tuple(decided.split(" "))] if decided else []
         assert [(each["rule"], each["status"]) for each in made] == expected, number
         assert [each["output"] for each in made] == ([json.loads(output)] if output else []), number
     person = asked.ask("person", id="user_id:ada")
     assert person["tags"] == ["high-risk"]
-    assert asked.ask("points", id="user_id:ada")["earned"] == 50
+    assert asked.ask("points_of", id="user_id:ada")["earned"] == 50
     waiting = [unpack(item.value)[5] for item in scan_pages(asked.engine.store, "outbox")]
     assert [(kind, data["message"]) for kind, _, _, data in waiting] == 2 * [("notification", "Welcome back, Ada!")]
     assert asked.ask("decisions_verify")["breaches"] == []

@@ -84,7 +84,7 @@ def test_a_segment_that_is_declared_no_more_is_left() -> None:
 def test_another_order_of_words_is_no_other_version() -> None:
     def version(text: str) -> str:
         asked = Asked(definitions=text)
-        return str(asked.ask("segment_definitions")["segments"][0]["version"])
+        return str(asked.ask("segments_list")["segments"][0]["version"])
 
     when = "{greater_than: 80, field: features.monetary_total}"
     same = f"segments:\n  spenders:\n    description: Other words.\n    when: {when}\n"

@@ -138,7 +138,7 @@ class Lived:
 
     def read(self, name: str = "u") -> dict[str, bool]:
         """Where somebody belongs at this very instant, as the operation computes it."""
-        operation = self.asked.operations["segments"]
+        operation = self.asked.operations["segments_of"]
         context = Context(self.asked.engine, "default", self.asked.now)
         result = operation.run(context, operation.params(id=f"user_id:{name}"))
         return {each.segment: each.member for each in result.segments}

@@ -71,7 +71,7 @@ def test_who_belongs_from_the_start_has_entered_with_the_first_event_whatever_it
     [first, *_] = asked.engine.reader.events(person, types=frozenset({"page"}))
     assert (entered.cause, entered.event.occurred_at) == (first.id, first.recorded_at)
     assert members(asked, "some") == [person.id]
-    (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+    (shown,) = asked.ask("segments_of", id="user_id:ada")["segments"]
     assert (shown["member"], shown["since"]) == (True, format_time(first.recorded_at))
 
 
@@ -90,7 +90,7 @@ def test_who_belongs_from_the_start_does_so_before_a_first_event_that_lies_ahead
     ahead = asked.now + 5 * HOUR
     asked.tell("identify", at=ahead, user_id="ada", properties={"plan": "pro"})
     assert told(asked) == [("segment_entered", "some")]
-    (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+    (shown,) = asked.ask("segments_of", id="user_id:ada")["segments"]
     assert (shown["member"], shown["until"]) == (True, format_time(ahead + 1))
     asked.now = ahead + 1
     work(asked)
@@ -169,7 +169,7 @@ segments:
     start = asked.now
     asked.tell("tool_used", at=start + 8 * HOUR, user_id="ada")
     asked.tell("tool_used", at=start, user_id="ada")
-    shown = {each["segment"]: each for each in asked.ask("segments", id="user_id:ada")["segments"]}
+    shown = {each["segment"]: each for each in asked.ask("segments_of", id="user_id:ada")["segments"]}
     assert (shown["two"]["member"], shown["hot"]["until"]) == (False, format_time(start + HOUR + 1))
     for hour in range(1, 12):
         asked.now = start + hour * HOUR + 2
@@ -207,9 +207,9 @@ def test_until_and_who_leaves_soon_reckon_with_what_lies_ahead() -> None:
         if worked:
             asked.now = ahead - HOUR + 1
             work(asked)
-        (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+        (shown,) = asked.ask("segments_of", id="user_id:ada")["segments"]
         assert (shown["member"], shown["until"]) == (True, format_time(ahead + 1))
-        page = asked.ask("segment_leaving", name="free", within="1d")
+        page = asked.ask("segments_leaving", name="free", within="1d")
         assert [each["until"] for each in page["leaving"]] == [format_time(ahead + 1)]
     asked.now = ahead + 1
     work(asked)
@@ -230,8 +230,8 @@ def test_imported_history_and_late_events_change_what_holds_now() -> None:
     assert entered.event.occurred_at == entered.recorded_at
     # As of an earlier instant, and with what was known by then, the person did not belong.
     before = format_time(entered.recorded_at - SECOND)
-    assert not asked.ask("segment", id="user_id:ada", segment="spenders", as_of=before)["member"]
-    assert asked.ask("segment", id="user_id:ada", segment="spenders")["member"]
+    assert not asked.ask("segments_why", id="user_id:ada", segment="spenders", as_of=before)["member"]
+    assert asked.ask("segments_why", id="user_id:ada", segment="spenders")["member"]
 
 
 def test_a_person_who_is_told_of_all_day_long_costs_a_timer_a_day_at_most() -> None:
@@ -278,7 +278,7 @@ def test_who_leaves_a_board_by_time_alone_leaves_the_segment_of_those_on_it_at_t
     board = "leaderboards: {streak: {score: streaks.daily.current}}"
     asked = Asked(definitions=f"{board}\nsegments: {{on_it: {{when: {{field: {ON_IT}, greater_than: 0}}}}}}")
     asked.tell("page", user_id="ada")
-    [until] = [each["until"] for each in asked.ask("segments", id="user_id:ada")["segments"]]
+    [until] = [each["until"] for each in asked.ask("segments_of", id="user_id:ada")["segments"]]
     assert (told(asked), until) == ([("segment_entered", "on_it")], format_time(STARTS_AT + 2 * DAY))
     asked.now = STARTS_AT + 2 * DAY
     work(asked)

@@ -15,14 +15,14 @@ def test_reading_is_exact_while_a_timer_waits() -> None:
     asked.tell("page", at=STARTS_AT, user_id="ada")
     until = STARTS_AT + 3 * DAY
     asked.now = until - 2
-    (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+    (shown,) = asked.ask("segments_of", id="user_id:ada")["segments"]
     assert (shown["member"], shown["until"]) == (True, format_time(until))
-    (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+    (shown,) = asked.ask("segments_of", id="user_id:ada")["segments"]
     assert (shown["member"], shown["until"]) == (False, None)
     assert shown["since"] is not None, "the events do not tell of leaving before the timer has fired"
     assert len(members(asked, "recent")) == 1
     work(asked)
-    (shown,) = asked.ask("segments", id="user_id:ada")["segments"]
+    (shown,) = asked.ask("segments_of", id="user_id:ada")["segments"]
     assert (shown["member"], shown["since"]) == (False, None)
     assert members(asked, "recent") == []
 
@@ -34,13 +34,13 @@ def test_why_and_why_not() -> None:
     )
     asked.tell("identify", user_id="ada", properties={"plan": "pro"})
     bought(asked, "ada", 81)
-    why = asked.ask("segment", id="user_id:ada", segment="some")
+    why = asked.ask("segments_why", id="user_id:ada", segment="some")
     assert why["member"]
     assert [(s["field"], s.get("actual"), s["matched"]) for s in why["steps"]] == [
         ("traits.plan", "pro", True), ("tags", [], False), ("features.monetary_total", 81.0, True)
     ]  # fmt: skip
     asked.tell("identify", user_id="ada", properties={"plan": None})
-    why = asked.ask("segment", id="user_id:ada", segment="some")
+    why = asked.ask("segments_why", id="user_id:ada", segment="some")
     assert not why["member"]
     assert [s.get("note", "") for s in why["steps"]] == ["missing", "skipped", "skipped"]
 
@@ -70,7 +70,7 @@ def test_members_are_paged_over_all_shards_and_stay_in_their_workspace() -> None
     asked.tell("purchase_refunded", user_id="u1", properties={"total": 100, "currency": "EUR"})
     expected.remove(asked.engine.reader.person("default", "user_id:u1").id)
     assert members(asked, "spenders", 7) == expected
-    assert len(asked.ask("segment_members", workspace="other", name="spenders")["members"]) == 1
+    assert len(asked.ask("segments_members", workspace="other", name="spenders")["members"]) == 1
 
 
 def test_who_leaves_soon_is_told_to_the_microsecond_in_their_order() -> None:
@@ -84,16 +84,16 @@ def test_who_leaves_soon_is_told_to_the_microsecond_in_their_order() -> None:
         if worked:
             asked.now += 2 * HOUR
             work(asked)
-        page = asked.ask("segment_leaving", name="recent", within="1d")
+        page = asked.ask("segments_leaving", name="recent", within="1d")
         now = asked.now
         until = {each["identifiers"][0]: each["until"] for each in page["leaving"]}
         ends = {f"user_id:u{n}": STARTS_AT - n * 6 * HOUR + 3 * DAY for n in range(20) if n != 7}
         assert until == {who: format_time(at) for who, at in ends.items() if now < at <= now + DAY}
         assert list(until.values()) == sorted(until.values())
         assert page["next"] == ""
-    assert asked.ask("segment_leaving", name="recent", within="1h")["leaving"] == []
+    assert asked.ask("segments_leaving", name="recent", within="1h")["leaving"] == []
     with pytest.raises(InvalidValue, match="at most a year"):
-        asked.ask("segment_leaving", name="recent", within="2y")
+        asked.ask("segments_leaving", name="recent", within="2y")
 
 
 def test_who_leaves_soon_goes_on_from_where_a_call_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_who_leaves_soon_goes_on_from_where_a_call_stopped(monkeypatch: pytest.M
     found: list[str] = []
     after, calls = "", 0
     while True:
-        page = asked.ask("segment_leaving", name="recent", within="3d", cursor=after)
+        page = asked.ask("segments_leaving", name="recent", within="3d", cursor=after)
         found += [each["person"] for each in page["leaving"]]
         after, calls = page["next"], calls + 1
         if not after:
@@ -115,10 +115,10 @@ def test_who_leaves_soon_goes_on_from_where_a_call_stopped(monkeypatch: pytest.M
 def test_an_unknown_segment_is_named_with_the_nearest() -> None:
     asked = Asked(definitions=SPENDERS)
     bought(asked, "ada", 1)
-    for operation, params in (("segment_members", {"name": "spender"}), ("segment_leaving", {"name": "spender"})):
+    for operation, params in (("segments_members", {"name": "spender"}), ("segments_leaving", {"name": "spender"})):
         with pytest.raises(NotFound, match="did you mean 'spenders'"):
             asked.ask(operation, **params)
     with pytest.raises(NotFound, match="none is declared"):
-        Asked().ask("segment_members", name="spender")
+        Asked().ask("segments_members", name="spender")
     with pytest.raises(InvalidValue, match="is in the future"):
-        asked.ask("segments", id="user_id:ada", as_of="2999-01-01")
+        asked.ask("segments_of", id="user_id:ada", as_of="2999-01-01")

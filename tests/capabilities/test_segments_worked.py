@@ -79,7 +79,7 @@ def test_who_belongs_and_until_when() -> None:
 
 
 def ask(asked: Asked, at: int) -> Any:
-    operation = asked.operations["segments"]
+    operation = asked.operations["segments_of"]
     return operation.run(Context(asked.engine, "default", at), operation.params(id="user_id:ada"))
 
 

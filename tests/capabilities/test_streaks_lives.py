@@ -140,7 +140,7 @@ def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) ->
     asked, who = lived.asked, f"anonymous_id:{name}"
     log = told(lived.log(lived.person(name)))
     asked.now += random.choice(PAUSES) + DAY  # so that nothing lies ahead
-    answer = asked.ask("daily_activity", id=who, since=format_time(asked.now - 300 * DAY)[:10])
+    answer = asked.ask("streaks_days", id=who, since=format_time(asked.now - 300 * DAY)[:10])
     expected = {
         day: events
         for day, events in audited.days(log, asked.now, **calendar).items()
@@ -156,15 +156,15 @@ def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) ->
         assert day["points"] == sum(earned[event["id"]] for event in events), day
         if len(lived.zones) == 1:  # else an event of another day may lie in the same quarter of an hour
             assert day["first_event"] == min((event["occurred_at"], event["id"]) for event in events)[1], day
-    shown = asked.ask("streaks", id=who)["streaks"]["daily"]
+    shown = asked.ask("streaks_of", id=who)["streaks"]["daily"]
     assert _audited(shown) == audited.streaks(log, asked.now, **calendar)
     for _ in range(3):
         at = asked.now - random.randrange(asked.now - STARTS_AT + 1)
-        shown = asked.ask("streaks", id=who, as_of=format_time(at), known="now")["streaks"]["daily"]
+        shown = asked.ask("streaks_of", id=who, as_of=format_time(at), known="now")["streaks"]["daily"]
         assert _audited(shown) == audited.streaks(log, at, **calendar)
         then = lived.on.reader.identity_history("default", who).at(at)
         known = [each for each in told(lived.log(then)) if each["recorded_at"] <= at]
-        shown = asked.ask("streaks", id=who, as_of=format_time(at))["streaks"]["daily"]
+        shown = asked.ask("streaks_of", id=who, as_of=format_time(at))["streaks"]["daily"]
         assert _audited(shown) == audited.streaks(known, at, **calendar)
 
 

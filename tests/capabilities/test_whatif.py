@@ -104,7 +104,7 @@ def test_limits_hold_for_what_comes_late_in_another_life_too() -> None:
         tried.now += 10 * MINUTE
     for second in range(5):
         tried.tell("quiz_won", user_id="ada", at=start - HOUR + second * SECOND)
-    assert tried.ask("points", id="user_id:ada")["earned"] == 71 * 20
+    assert tried.ask("points_of", id="user_id:ada")["earned"] == 71 * 20
     assert tried.what_if(definitions=definitions(30))["points"] == {"people": 1, "earned": 710, "balance": 710}
 
 
@@ -193,7 +193,7 @@ def test_what_was_cut_is_not_compared_with_what_was_recorded() -> None:
     tried = Tried(yaml({"rules": rules, "rule_sets": sets}))
     tried.tell("paid", user_id="ada", properties={"total": 50})
     tried.tell("paid", user_id="ada", properties={"total": 5})
-    assert len(tried.ask("decisions", person="user_id:ada", limit=500)["decisions"]) == 20 + 5
+    assert len(tried.ask("decisions_list", person="user_id:ada", limit=500)["decisions"]) == 20 + 5
     same = tried.what_if(definitions=yaml({"rules": rules}), baseline="recorded")
     assert (same["cut"], same["changed"], same["decisions"]) == (1, 0, 80)
     # r03 says no of the first payment, r30 yes of the second; of the first it was not heard.
@@ -219,7 +219,7 @@ def test_what_waited_behind_a_cut_is_not_compared_either(by: str, filled: int) -
         tried.engine.reader.person("default", "user_id:ada"), types=frozenset({CASCADE_CUT})
     )
     assert cut.event.properties["policy"] == by
-    told = tried.ask("decisions", person="user_id:ada", limit=500)["decisions"]
+    told = tried.ask("decisions_list", person="user_id:ada", limit=500)["decisions"]
     assert len([each for each in told if each["rule"] == "notes"]) == filled
     # Other policies are not asked again, which leaves room for more of what was noted; nobody was asked of it then.
     assert tried.what_if(definitions=yaml({"rules": rules}), baseline="recorded")["changed"] == 0
@@ -273,7 +273,7 @@ def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: py
 )  # fmt: skip
 def test_what_cannot_be_tried_is_refused(shop: Tried, params: dict[str, Any], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
-        shop.ask("what_if", wait=True, **params)
+        shop.ask("what_if_run", wait=True, **params)
 
 
 def test_what_decides_who_comes_in_is_left_aside_in_a_candidate(shop: Tried) -> None:
@@ -298,7 +298,7 @@ def test_results_are_kept_only_when_asked_and_can_be_compared(shop: Tried) -> No
     first = shop.what_if(rule="good", content=rule(70), save=True, note="lower")
     second = shop.what_if(rule="good", content=rule(55), save=True)
     third = shop.what_if(rule="good", content=rule(40))
-    kept = shop.ask("what_ifs")
+    kept = shop.ask("what_if_list")
     assert {each["id"]: each["note"] for each in kept["saved"]} == {first["id"]: "lower", second["id"]: ""}
     assert len(kept["running"]) == 3
     difference = shop.ask("what_if_compare", one=first["id"], other=second["id"])
@@ -332,7 +332,7 @@ def test_one_runs_at_a_time_and_workspaces_see_their_own(shop: Tried) -> None:
     for operation in ("what_if_status", "what_if_cancel", "what_if_resume"):
         with pytest.raises(NotFound):
             shop.ask(operation, id=answer["id"], workspace="other")
-    assert shop.ask("what_ifs", workspace="other") == {"running": [], "saved": [], "next": ""}
+    assert shop.ask("what_if_list", workspace="other") == {"running": [], "saved": [], "next": ""}
     with pytest.raises(Conflict, match="is done; only one that was cancelled goes on"):
         shop.ask("what_if_resume", id=answer["id"])
 
@@ -349,12 +349,12 @@ def test_who_asks_the_same_while_it_runs_waits_for_it_and_has_it_kept(
 
     monkeypatch.setattr(Tally, "take", slow)
     asked = {"rule": "good", "content": rule(70), "stop": format_time(shop.now)}
-    first = shop.ask("what_if", **asked)
+    first = shop.ask("what_if_run", **asked)
     assert begun.wait(60)
     threading.Timer(0.2, going_on.set).start()
-    second = shop.ask("what_if", **asked, save=True, wait=True, note="for both")
+    second = shop.ask("what_if_run", **asked, save=True, wait=True, note="for both")
     assert (second["id"], second["state"], second["saved"]) == (first["id"], "done", True)
-    assert [(each["id"], each["note"]) for each in shop.ask("what_ifs")["saved"]] == [(first["id"], "for both")]
+    assert [(each["id"], each["note"]) for each in shop.ask("what_if_list")["saved"]] == [(first["id"], "for both")]
 
 
 @pytest.mark.parametrize("historical", ["all", "by_set"])

@@ -17,18 +17,18 @@ from threadline.kernel.time import format_time
 @pytest.fixture
 def gated() -> Tried:
     tried = Tried(yaml({"segments": {}}))
-    tried.ask("rule_set_write", name="paid", events=["paid"], rules=["big"])
+    tried.ask("rule_sets_write", name="paid", events=["paid"], rules=["big"])
     for above in (80, 70):
         content = {"conditions": {"field": "event.properties.total", "greater_than": above}}
-        tried.ask("rule_write", id="big", rule=content)
-    tried.ask("rule_activate", id="big", version=1, untested=True)
+        tried.ask("rules_write", id="big", rule=content)
+    tried.ask("rules_activate", id="big", version=1, untested=True)
     for total in range(0, 100, 4):
         tried.tell("paid", user_id=f"u{total}", properties={"total": total})
     return tried
 
 
 def activate(tried: Tried, changed_max: float | None = 1.0, version: int = 2) -> Any:
-    return tried.ask("rule_activate", id="big", version=version, untested=True, changed_max=changed_max)
+    return tried.ask("rules_activate", id="big", version=version, untested=True, changed_max=changed_max)
 
 
 def test_the_gate_opens_for_exactly_what_was_tried(gated: Tried) -> None:
@@ -50,8 +50,8 @@ def test_the_gate_asks_for_everybody_against_what_is_active(gated: Tried) -> Non
     with pytest.raises(Conflict, match="looked at a part"):
         activate(gated)
     gated.what_if(rule="big", version=2, save=True)
-    gated.ask("rule_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
-    gated.ask("rule_activate", id="big", version=3, untested=True)
+    gated.ask("rules_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
+    gated.ask("rules_activate", id="big", version=3, untested=True)
     with pytest.raises(Conflict, match="was against version 1, and version 3 is active now"):
         activate(gated)
 
@@ -60,14 +60,14 @@ def test_the_gate_looks_at_what_is_active_when_the_version_is_activated(
     gated: Tried, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gated.what_if(rule="big", version=2, save=True)
-    gated.ask("rule_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
+    gated.ask("rules_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
     newest, once = gate.newest, [True]
 
     def overtaken(*asked: Any) -> Any:
         found = newest(*asked)
         if once:
             once.clear()
-            gated.ask("rule_activate", id="big", version=3, untested=True)
+            gated.ask("rules_activate", id="big", version=3, untested=True)
         return found
 
     monkeypatch.setattr(gate, "newest", overtaken)
@@ -80,7 +80,7 @@ def test_the_gate_refuses_errors_and_what_says_nothing(gated: Tried) -> None:
         "conditions": {"field": "event.properties.total", "greater_than": 70},
         "actions": [{"award_points": {"points": "${event.properties.missing}"}}],
     }
-    gated.ask("rule_write", id="big", rule=broken)
+    gated.ask("rules_write", id="big", rule=broken)
     gated.what_if(rule="big", version=3, save=True)
     with pytest.raises(Conflict, match="had 7 errors"):
         activate(gated, 1.0, 3)

@@ -30,7 +30,7 @@ class Tried(Asked):
     def what_if(self, **params: Any) -> dict[str, Any]:
         """A what-if, waited for."""
         self.now += 1
-        answer: dict[str, Any] = self.ask("what_if", wait=True, **params)
+        answer: dict[str, Any] = self.ask("what_if_run", wait=True, **params)
         assert answer["state"] == "done", answer["problem"]
         return answer
 

@@ -173,17 +173,17 @@ class Life:
             assert self.segments_of(id) == expected[id].segments
             self.check_dues(person, now)
         for segment in ("spenders", "visitors", "strangers"):
-            members = {each.person for each in self.ask("segment_members", name=segment).members}
+            members = {each.person for each in self.ask("segments_members", name=segment).members}
             assert members == {id for id, each in expected.items() if segment in each.segments}, (segment, now)
         self.check_boards(expected)
 
     def check_boards(self, expected: dict[str, Truth], **params: Any) -> None:
         for board in BOARDS:
             scores = {id: each.scores[board] for id, each in expected.items() if each.scores[board]}
-            places = self.ask("leaderboard", name=board, **params).places
+            places = self.ask("leaderboards_top", name=board, **params).places
             assert {each.person: each.score for each in places} == scores, (board, params, self.on.now())
             for id in expected:
-                own = self.ask("leaderboard_standing", id=id, name=board, **params)
+                own = self.ask("leaderboards_standing", id=id, name=board, **params)
                 rank = 1 + sum(score > scores[id] for score in scores.values()) if id in scores else None
                 assert (own.rank, own.score, own.total) == (rank, scores.get(id, 0), len(scores)), (board, params)
 
@@ -202,7 +202,7 @@ class Life:
         assert leaving is None or (due is not None and due <= leaving)
 
     def segments_of(self, ref: str, **params: Any) -> set[str]:
-        return {each.segment for each in self.ask("segments", id=ref, **params).segments if each.member}
+        return {each.segment for each in self.ask("segments_of", id=ref, **params).segments if each.member}
 
     def check_past(self) -> None:
         """Reads as of every instant that has passed, by all that is known and by what was known then."""
@@ -227,7 +227,7 @@ class Life:
     ) -> None:
         labels = [(id, instant) for id in logs for instant in instants]
         made = self.ask(
-            "training_set", known=known, names=["monetary_total", "visits"],
+            "features_training_set", known=known, names=["monetary_total", "visits"],
             labels=[{"person": id, "at": format_time(instant), "label": True} for id, instant in labels],
         )  # fmt: skip
         for row, (id, instant) in zip(made.rows, labels, strict=True):

@@ -41,8 +41,8 @@ def activate(on: Engine, number: int) -> None:
         "conditions": {"field": "event.properties.n", "exists": True},
         "actions": [{"store_decision": {"result": "approve", "by": number}}, {"emit_event": {"type": "approved"}}],
     }
-    version = ask(on, "rule_write", id="all", rule=rule).version
-    ask(on, "rule_activate", id="all", version=version, untested=True)
+    version = ask(on, "rules_write", id="all", rule=rule).version
+    ask(on, "rules_activate", id="all", version=version, untested=True)
 
 
 def test_changes_under_load_decide_every_event_once(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_changes_under_load_decide_every_event_once(tmp_path: Path) -> None:
     for on in engines:
         on.shared.refresh_seconds = REFRESH_SECONDS
     operator, *writers = engines
-    ask(operator, "rule_set_write", name="s", events=["applied"], rules=["all"])
+    ask(operator, "rule_sets_write", name="s", events=["applied"], rules=["all"])
     activate(operator, 0)
     time.sleep(REFRESH_SECONDS)
     changed, over = threading.Event(), threading.Event()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from tests.surfaces.cli_stage import call, composed, store
 from threadline.app import operations
 from threadline.engine.credentials import Credentials
 from threadline.kernel.time import system_clock
-from threadline.surfaces.cli.program import COMMANDS, command_name
+from threadline.surfaces.cli.program import COMMANDS, command_name, run
+from threadline.surfaces.composition import Composition
 from threadline.surfaces.operation_calls import field_names, shown
 
 __all__ = ["call", "composed", "store"]
@@ -31,16 +34,46 @@ def test_a_person_is_shown_as_tables_and_as_json(store: Path, call) -> None:  # 
 
 
 def test_every_operation_is_a_command_with_all_its_parameters(call) -> None:  # type: ignore[no-untyped-def]
-    listed = call("--help").out
+    listed = {"": call("--help").out}
     for operation in shown(operations(), "cli").values():
-        name = command_name(operation.name)
-        assert name in listed
+        name = command_name(operation)
+        group, _, verb = name.rpartition(" ")
+        if group not in listed:
+            assert f"\n  {group} " in listed[""]
+            listed[group] = call(group, "--help").out
+        assert f"\n  {verb} " in listed[group]
         if name in COMMANDS:
             continue
-        told = call(name, "--help")
+        told = call(*name.split(), "--help")
         assert told.code == 0
         for field in field_names(operation):
             assert f"--{field.replace('_', '-')}" in told.out or field.upper() in told.out, (name, field)
+
+
+def test_the_help_of_the_program_is_one_line_for_each_group_and_few_commands(call) -> None:  # type: ignore[no-untyped-def]
+    _, groups, commands = re.split(r"\n(?:Groups.*|Commands):\n", call("--help").out)
+    assert {each.group.summary for each in operations() if each.group} == {
+        line.split(maxsplit=1)[1] for line in groups.strip().split("\n")
+    }
+    assert len(re.findall(r"^  \w", commands, re.MULTILINE)) <= 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (("person", "user_id:nobody"), 1, {"code": "not_found", "detail": "nobody is known as 'user_id:nobody'"}),
+        (("features", "top", "no_such"), 1, {"code": "not_found", "hint": "`threadline features list` lists them all"}),
+        (("segments", "mmbers"), 2, {"code": "usage", "detail": "did you mean 'members'?"}),
+        (("events", "of"), 2, {"code": "usage", "detail": "Missing argument 'ID'"}),
+    ],
+)
+def test_an_error_under_json_is_json_on_stderr(  # type: ignore[no-untyped-def]
+    arguments: tuple[str, ...], code: int, error: dict[str, str], store: Path, call
+) -> None:
+    told = call(*arguments, "--json")
+    assert (told.code, told.out) == (code, "")
+    answer = json.loads(told.err)
+    assert {name for name, text in error.items() if text in answer[name]} == {*error}, answer
 
 
 DECLARED = """
@@ -61,15 +94,17 @@ def test_commands_answer_by_the_definitions_of_the_store(tmp_path: Path, call) -
         tl.track("42", "purchase_completed", {"total": 29.33, "currency": "EUR"})
         tl.track("42", "tool_used")
         asked: dict[str, tuple[Any, ...]] = {
-            "feature_definitions": (), "leaderboards": (), "memory_definitions": (), "points_tables": (),
-            "segment_definitions": (), "leaderboard": ("spenders",), "segment_members": ("everybody",),
-            "segment_leaving": ("everybody",), "segment": ("user_id:42", "everybody"), "features": ("user_id:42",),
-            "leaderboard_standing": ("user_id:42", "points"),
-            **dict.fromkeys(("interests", "memory", "points", "segments", "streaks"), ("user_id:42",)),
+            "features list": (), "leaderboards list": (), "memory definitions": (), "points tables": (),
+            "segments list": (), "leaderboards top": ("spenders",), "segments members": ("everybody",),
+            "segments leaving": ("everybody",), "segments why": ("user_id:42", "everybody"),
+            "leaderboards standing": ("user_id:42", "points"), "features of": ("user_id:42",),
+            **dict.fromkeys(
+                ("interests of", "memory of", "points of", "segments of", "streaks of"), ("user_id:42",)
+            ),
         }  # fmt: skip
-        expected = {name: getattr(tl, name)(*given) for name, given in asked.items()}
+        expected = {name: attrgetter(name.replace(" ", "."))(tl)(*given) for name, given in asked.items()}
     for name, given in asked.items():
-        told = json.loads(call(command_name(name), *given, "--json", "--file", str(path)).out)
+        told = json.loads(call(*name.split(), *given, "--json", "--file", str(path)).out)
         assert (name, {**told, "as_of": None}) == (name, {**expected[name], "as_of": None})
 
 
@@ -79,29 +114,41 @@ def test_what_definitions_leave_out_is_told(tmp_path: Path, call) -> None:  # ty
     with threadline.open(path) as tl:
         tl.track("42", "tool_used")
     for arguments, said in (
-        (("points", "user_id:42"), "points are switched off"),
+        (("points", "of", "user_id:42"), "points are switched off"),
         (
-            ("points-adjust", "user_id:42", "--points", "5", "--request", "a", "--reason", "b"),
+            ("points", "adjust", "user_id:42", "--points", "5", "--request", "a", "--reason", "b"),
             "points are switched off",
         ),
-        (("points-spend", "user_id:42", "--points", "5", "--request", "a"), "points are switched off"),
-        (("points-tables",), "is switched off by the definitions of this store"),
+        (("points", "spend", "user_id:42", "--points", "5", "--request", "a"), "points are switched off"),
+        (
+            (
+                "points",
+                "tables",
+            ),
+            "is switched off by the definitions of this store",
+        ),
     ):
         told = call(*arguments, "--file", str(path))
         assert (told.code, said in told.err) == (1, True), told.err
-    told = json.loads(call("events", "user_id:42", "--json", "--file", str(path)).out)
+    told = json.loads(call("events", "of", "user_id:42", "--json", "--file", str(path)).out)
     assert [each["type"] for each in told["events"]] == ["tool_used"]
 
 
 def test_options_are_typed_and_mistakes_are_usage(store: Path, call) -> None:  # type: ignore[no-untyped-def]
     for arguments, said in (
-        (("events", "user_id:42", "--limit", "x"), "'x' is not a valid integer"),
-        (("events", "user_id:42", "--limit", "0"), "limit: expected `int` >= 1"),
-        (("events", "user_id:42", "--order", "up"), "--order"),
-        (("events",), "Missing argument 'ID'"),
+        (("events", "of", "user_id:42", "--limit", "x"), "'x' is not a valid integer"),
+        (("events", "of", "user_id:42", "--limit", "0"), "limit: expected `int` >= 1"),
+        (("events", "of", "user_id:42", "--order", "up"), "--order"),
+        (
+            (
+                "events",
+                "of",
+            ),
+            "Missing argument 'ID'",
+        ),
         (("nonsense",), "No such command 'nonsense'; `threadline --help` lists them."),
         (("verfy",), "did you mean 'verify'?"),
-        (("feature_definitions",), "did you mean 'feature-definitions'?"),
+        (("rule_sets",), "did you mean 'rule-sets'?"),
         (("record", "--events", "{"), "not JSON"),
         (("record",), "Missing option '--events'"),
     ):
@@ -121,12 +168,12 @@ def test_errors_are_a_message_with_a_hint(store: Path, call, tmp_path: Path) -> 
     assert "whatever records first makes it" in told.err
     told = call("person", "ada")
     assert "Hint: Name a person by an identifier, such as user_id:ada, or by their id." in told.err
-    told = call("remember", "user_id:42", "--type", "preference", "--key", "colour", "--value", "blue")
+    told = call("memory", "remember", "user_id:42", "--type", "preference", "--key", "colour", "--value", "blue")
     assert """text stands in double quotes, such as '"blue"'""" in told.err
 
 
 def test_an_answer_that_nothing_was_done_is_a_failure_to_scripts(store: Path, call) -> None:  # type: ignore[no-untyped-def]
-    spend = ("points-spend", "user_id:42", "--points", "1000000", "--request", "r", "--json")
+    spend = ("points", "spend", "user_id:42", "--points", "1000000", "--request", "r", "--json")
     for _ in range(2):
         told = call(*spend)
         assert (told.code, json.loads(told.out)["status"]) == (1, "refused")
@@ -151,7 +198,7 @@ def test_a_wrong_setting_is_told(store: Path, call, monkeypatch: pytest.MonkeyPa
 
 
 def test_lists_and_json_travel_as_options(store: Path, call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    told = call("tag", "user_id:42", "--add", "vip", "--add", "early", "--json")
+    told = call("people", "tag", "user_id:42", "--add", "vip", "--add", "early", "--json")
     assert json.loads(told.out)["tags"] == ["early", "vip"]
     events = [{"type": "click", "identifiers": {"user_id": "7"}, "key": "k"}]
     (tmp_path / "events.json").write_text(json.dumps(events))
@@ -165,14 +212,16 @@ def test_reading_works_beside_a_writer_and_writing_does_not(store: Path, call) -
     with threadline.open(store):
         assert call("person", "user_id:42").code == 0
         assert call("verify").code == 0
-        told = call("tag", "user_id:42", "--add", "vip")
+        told = call("people", "tag", "user_id:42", "--add", "vip")
         assert told.code == 1
         assert "open for writing" in told.err
 
 
 def test_keys_are_created_listed_and_revoked(store: Path, call) -> None:  # type: ignore[no-untyped-def]
-    made = json.loads(call("keys", "create", "shop", "--json").out)
-    token = json.loads(call("keys", "create", "me", "--token", "--scope", "read", "--scope", "write", "--json").out)
+    made = json.loads(call("keys", "create", "--name", "shop", "--json").out)
+    token = json.loads(
+        call("keys", "create", "--name", "me", "--kind", "token", "--scopes", "read", "--scopes", "write", "--json").out
+    )
     assert made["secret"].startswith("wk_")
     assert (token["secret"][:3], token["scopes"]) == ("tl_", ["read", "write"])
     listed = call("keys", "list").out
@@ -180,7 +229,7 @@ def test_keys_are_created_listed_and_revoked(store: Path, call) -> None:  # type
     assert made["secret"] not in listed
     assert call("keys", "revoke", made["id"]).code == 0
     assert call("keys", "revoke", made["id"]).code == 1
-    assert call("keys", "create", "x", "--scope", "read").code == 2
+    assert call("keys", "create", "--name", "x", "--scopes", "read").code == 1
     with threadline.open(store) as tl:
         credentials = Credentials(tl.engine.store, system_clock)
         assert credentials.find(made["secret"]) is None
@@ -192,15 +241,15 @@ def test_workspaces_are_apart(store: Path, call) -> None:  # type: ignore[no-unt
 
 
 def test_hints_name_commands_as_they_are_called_here(store: Path, call) -> None:  # type: ignore[no-untyped-def]
-    told = call("feature-top", "no_such_feature")
-    assert "`feature-definitions` lists them all" in told.err
+    told = call("features", "top", "no_such_feature")
+    assert "`threadline features list` lists them all" in told.err
     with threadline.open(store):
-        assert "what only reads can work beside it" in call("tag", "user_id:42", "--add", "vip").err
+        assert "what only reads can work beside it" in call("people", "tag", "user_id:42", "--add", "vip").err
 
 
 def test_the_catalogue_is_listed(store: Path, call) -> None:  # type: ignore[no-untyped-def]
     told = call("catalogue").out
-    for name in ("features", "campaign_ignored", "merge_preview", "anonymous_id"):
+    for name in ("features", "campaign_ignored", "people_merge_preview", "anonymous_id"):
         assert name in told
 
 
@@ -231,3 +280,15 @@ def test_a_reader_that_has_seen_enough_is_no_error(store: Path) -> None:
     command = f"{sys.executable} -m threadline catalogue | head -1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("words", "expected"), [("seg", "segments"), ("segments mem", "members"), ("ser", "serve")])
+def test_a_shell_completes_groups_and_their_commands(
+    composed: Composition, words: str, expected: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_THREADLINE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"threadline {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    with pytest.raises(SystemExit):
+        run(composed, [])
+    assert capfd.readouterr().out.split() == [f"plain,{expected}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +80,20 @@ def said(path: list[str], capfd: pytest.CaptureFixture[str]) -> Any:
     capfd.readouterr()
     code = run(composition(), [*path, "--json"])
     found = capfd.readouterr()
-    return _timeless(json.loads(found.out)) if code == 0 else found.err.split("\n")[0]
+    return _timeless(json.loads(found.out)) if code == 0 else json.loads(found.err)["detail"]
 
 
-def answered(tl: Threadline, name: str, values: list[str]) -> Any:
+def called(tl: Threadline, operation: Operation) -> Callable[..., Any]:
+    at = tl if operation.group is None else getattr(tl, operation.group.name)
+    method: Callable[..., Any] = getattr(at, operation.verb)
+    return method
+
+
+def answered(tl: Threadline, operation: Operation, values: list[str]) -> Any:
     try:
-        return _timeless(getattr(tl, name)(*values))
+        return _timeless(called(tl, operation)(*values))
     except threadline.ThreadlineError as error:
-        return f"Error: {error}"
+        return str(error)
 
 
 def _timeless(value: Any) -> Any:
@@ -105,26 +112,26 @@ def test_what_reads_answers_the_same_on_the_command_line_as_in_python(
         assert len(reading) >= 30
         for operation in reading:
             values = arguments(operation.path, path_names(operation))
-            wanted = answered(tl, operation.name, values)
-            assert said([command_name(operation.name), *values], capfd) == wanted, operation.name
+            wanted = answered(tl, operation, values)
+            assert said([*command_name(operation).split(), *values], capfd) == wanted, operation.name
 
 
 def test_what_is_declared_is_known_on_the_command_line(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (member,) = said(["segment-members", "buyers"], capfd)["members"]
-    assert said(["segments", "user_id:42"], capfd)["segments"][0]["segment"] == "buyers"
-    assert said(["leaderboard", "spenders"], capfd)["places"][0]["person"] == member["person"]
-    assert [each["name"] for each in said(["segment-definitions"], capfd)["segments"]] == ["buyers"]
+    (member,) = said(["segments", "members", "buyers"], capfd)["members"]
+    assert said(["segments", "of", "user_id:42"], capfd)["segments"][0]["segment"] == "buyers"
+    assert said(["leaderboards", "top", "spenders"], capfd)["places"][0]["person"] == member["person"]
+    assert [each["name"] for each in said(["segments", "list"], capfd)["segments"]] == ["buyers"]
 
 
 def test_help_tells_what_holds_where_an_option_is_not_given(capfd: pytest.CaptureFixture[str]) -> None:
-    for name in ("feed", "events"):
-        assert run(composition(), [name, "--help"]) == 0
+    for verb in ("feed", "of"):
+        assert run(composition(), ["events", verb, "--help"]) == 0
         assert re.search(r"--limit INTEGER +How many on a page\. Default: 100\.", capfd.readouterr().out)
 
 
 def test_what_has_to_be_given_is_named(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for command, lacks in (("split", "identifiers"), ("review", "join")):
-        assert run(composition(), [command, "user_id:42"]) == 2
+    for command, lacks in ((("people", "split"), "identifiers"), (("quarantine", "review"), "join")):
+        assert run(composition(), [*command, "user_id:42"]) == 2
         assert f"`{lacks}` is missing" in capfd.readouterr().err
     with threadline.open("memory:") as tl, pytest.raises(threadline.InvalidValue, match=r"^`points` is missing"):
-        tl.points_spend("user_id:42")
+        tl.points.spend("user_id:42")

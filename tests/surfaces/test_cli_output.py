@@ -46,7 +46,8 @@ SECRET_SETTINGS = {
 }
 COMMANDS_THAT_TELL = (
     ("settings",), ("settings", "--json"), ("settings", "--markdown"), ("doctor",), ("catalogue",), ("verify",),
-    ("migrate",), ("backup", "/nowhere/b.db"), ("move", "x.db", "memory:"), ("person", "user_id:42"), ("people",),
+    ("migrate",), ("backup", "/nowhere/b.db"), ("move", "x.db", "memory:"), ("person", "user_id:42"),
+    ("people", "list"),
 )  # fmt: skip
 
 
@@ -120,7 +121,8 @@ def test_what_producers_send_does_not_steer_the_terminal(  # type: ignore[no-unt
     said = [
         call(*imported),
         *(call(name, f"user_id:{HOSTILE}") for name in ("person", "events", "features", "memory")),
-        call("rejected"), call("verify"), call("people"), call("feed"), call("person", f"user_id:{HOSTILE}x"),
+        call("rejected", "list"), call("verify"), call("people", "list"), call("events", "feed"),
+        call("person", f"user_id:{HOSTILE}x"),
         call(*imported, "--dry-run"), call("person", f"user_id:{HOSTILE}", "--json"),
     ]  # fmt: skip
     assert json.loads(said[-1].out)["identifiers"][0]["value"] == HOSTILE

@@ -30,12 +30,12 @@ def test_refold_brings_people_up_to_changed_definitions(store: Path, call) -> No
     assert "1 person refolded from 1 event" in told.out
     assert "1 had changed" in told.out
     assert call("verify").code == 0
-    vector = json.loads(call("features", "user_id:42", "--json").out)
+    vector = json.loads(call("features", "of", "user_id:42", "--json").out)
     assert vector["features"]["currencies"]["value"] == 1
 
 
 def test_verify_finds_lists_that_are_amiss_and_refold_writes_them_anew(store: Path, call) -> None:  # type: ignore[no-untyped-def]
-    assert call("tag", "user_id:42", "--add", "vip").code == 0
+    assert call("people", "tag", "user_id:42", "--add", "vip").code == 0
     with threadline.open(store) as tl:
         from threadline.kernel.store import Batch, Delete, Key, Put
 
@@ -51,8 +51,8 @@ def test_verify_finds_lists_that_are_amiss_and_refold_writes_them_anew(store: Pa
     assert "is missing" in told.out
     assert "Index rows of profile, threads were amiss" in call("refold").out
     assert call("verify").code == 0
-    assert len(json.loads(call("people", "--tag", "vip", "--json").out)["people"]) == 1
-    assert json.loads(call("people", "--tag", "early", "--json").out)["people"] == []
+    assert len(json.loads(call("people", "list", "--tag", "vip", "--json").out)["people"]) == 1
+    assert json.loads(call("people", "list", "--tag", "early", "--json").out)["people"] == []
 
 
 def test_verify_finds_what_was_tampered_with(store: Path, call) -> None:  # type: ignore[no-untyped-def]

@@ -29,7 +29,7 @@ def test_the_tables_of_the_docs_are_those_of_the_code(page: str, table: str, com
 
 def test_every_command_is_documented() -> None:
     text = (ROOT / "docs/cli.md").read_text()
-    for name in [*COMMANDS, *(command_name(op.name) for op in operations() if "cli" in op.shown_on)]:
+    for name in [*COMMANDS, *(command_name(op) for op in operations() if "cli" in op.shown_on)]:
         assert re.search(rf"`{name}[` ]", text), name
 
 

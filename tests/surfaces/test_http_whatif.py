@@ -30,9 +30,9 @@ def server(tmp_path: Path) -> Iterator[Process]:
             for n in range(PEOPLE)
         ]
         shop.record(events)
-        shop.rule_set_write(name="paid", events=["paid"], rules=["big"])
-        shop.rule_write(id="big", rule=RULE)
-        shop.rule_activate(id="big", version=1, untested=True)
+        shop.rule_sets.write(name="paid", events=["paid"], rules=["big"])
+        shop.rules.write(id="big", rule=RULE)
+        shop.rules.activate(id="big", version=1, untested=True)
     made = Process(store, {"THREADLINE_TOKENS": "tk-alone", "THREADLINE_ACTIVATION_WHAT_IF": "true"})
     yield made
     made.process.kill()

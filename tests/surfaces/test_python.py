@@ -63,7 +63,7 @@ def test_identify_joins_the_anonymous(tl: Threadline, clock: Clock) -> None:
 )
 def test_times_may_be_told_in_three_ways(tl: Threadline, moment: object) -> None:
     tl.track("42", "click", occurred_at=moment)  # type: ignore[arg-type]  # the parameters are checked one by one
-    assert tl.events("user_id:42")["events"][0]["occurred_at"] == "2026-02-01T10:00:00.000000Z"
+    assert tl.events.of("user_id:42")["events"][0]["occurred_at"] == "2026-02-01T10:00:00.000000Z"
 
 
 def test_what_is_folded_now_is_what_the_log_will_say(tl: Threadline, clock: Clock) -> None:
@@ -87,7 +87,7 @@ def test_what_names_a_source_is_folded_as_the_log_will_say_it_too(tl: Threadline
                  properties=traits)  # fmt: skip
     tl.record([made])
     clock.now += 1
-    (found,) = tl.memory("user_id:42")["facts"]
+    (found,) = tl.memory.of("user_id:42")["facts"]
     assert (found["value"], found["confidence"]) == ({"now": "1.10", "by": {"7": "EU"}}, 0.75)
     assert tl.person("user_id:42")["traits"] == {"score": "1.10", "born": "2026-02-01T00:00:00Z"}
     assert refold_everybody(tl.engine.store, tl.engine.catalogue, write=False).differing == ()
@@ -123,7 +123,7 @@ def test_a_time_without_a_zone_is_refused(tl: Threadline) -> None:
 def test_operations_take_datetimes(tl: Threadline) -> None:
     tl.track("42", "click", occurred_at="2026-02-01T10:00:00Z")
     tl.track("42", "click", occurred_at="2026-02-03T10:00:00Z")
-    page = tl.events("user_id:42", stop=datetime(2026, 2, 2, tzinfo=UTC))
+    page = tl.events.of("user_id:42", stop=datetime(2026, 2, 2, tzinfo=UTC))
     assert len(page["events"]) == 1
 
 
@@ -131,9 +131,10 @@ def test_every_operation_shown_is_a_method_with_its_words(tl: Threadline) -> Non
     operations = [op for op in tl.engine.catalogue.operations if "python" in op.shown_on]
     assert len(operations) > 10
     for operation in operations:
-        assert operation.name in dir(tl)
-        if operation.name not in vars(type(tl)):
-            assert operation.summary in (getattr(tl, operation.name).__doc__ or "")
+        group = tl if operation.group is None else getattr(tl, operation.group.name)
+        assert operation.verb in dir(group)
+        if operation.name != "record":
+            assert operation.summary in (getattr(group, operation.verb).__doc__ or "")
 
 
 def test_mistakes_are_told_by_name(tl: Threadline) -> None:
@@ -203,9 +204,9 @@ def test_help_tells_the_parameters_of_every_operation(tl: Threadline) -> None:
     assert str(inspect.signature(tl.person)) == "(id: str, *, as_of: str | None = None, timeline: int = 20) -> Any"
     assert "timeline: How many of the newest events to show." in str(tl.person.__doc__)
     for operation in shown(tl.engine.catalogue.operations, "python").values():
-        if hasattr(Threadline, operation.name):  # written out there, with what Python takes besides
+        if operation.name == "record":  # written out there, with what Python takes besides
             continue
-        method = getattr(tl, operation.name)
+        method = getattr(tl if operation.group is None else getattr(tl, operation.group.name), operation.verb)
         signature = inspect.signature(method)
         assert set(signature.parameters) == set(field_names(operation))
         assert method.__doc__.startswith(operation.summary)
@@ -240,7 +241,7 @@ def _said_by_a_fork(parent: Threadline) -> list[str]:
             for attempt in (
                 lambda: parent.track("42", "click", key="2"),
                 lambda: parent.person("user_id:42"),
-                lambda: parent.tag("user_id:42", add=["vip"]),
+                lambda: parent.people.tag("user_id:42", add=["vip"]),
             ):
                 try:
                     attempt()

@@ -85,15 +85,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_same_from_the_command_line(folder: Path) -> None:
     steps = [
-        ("rule-write", "score", "--rule", "@rule.json"),
-        ("rule-activate", "score", "--version", "1", "--untested"),
-        ("rule-set-write", "apps", "--events", "applied", "--rules", "score"),
+        ("rules", "write", "score", "--rule", "@rule.json"),
+        ("rules", "activate", "score", "--version", "1", "--untested"),
+        ("rule-sets", "write", "apps", "--events", "applied", "--rules", "score"),
         ("record", "--events", json.dumps([APPLIED])),
     ]
     for step in steps:
         code, told = threadline(folder, *step)
         assert code == 0, told
-    code, told = threadline(folder, "decisions", "--rule", "score", "--json")
+    code, told = threadline(folder, "decisions", "list", "--rule", "score", "--json")
     assert (code, json.loads(told)["decisions"][0]["status"]) == (0, "Rejected")
     code, told = threadline(folder, "verify")
     assert (code, "0 breaches" in told) == (0, True)
@@ -119,15 +119,15 @@ def test_decisions_that_are_not_what_they_should_be_are_a_failure_to_scripts(fol
     text += "rule_sets: {apps: {events: [applied], rules: [score]}}\n"
     (folder / "threadline.yaml").write_text(text)
     assert threadline(folder, "record", "--events", json.dumps([APPLIED]))[0] == 0
-    code, told = threadline(folder, "decisions-verify", "--json")
+    code, told = threadline(folder, "decisions", "verify", "--json")
     assert (code, json.loads(told)["breaches"]) == (0, [])
     with opened(folder / "threadline.db") as shop:
-        (made,) = shop.decisions(rule="score")["decisions"]
+        (made,) = shop.decisions.list(rule="score")["decisions"]
         forged = Event(
             type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=1, key="forged",
             source_type="internal", properties={**made, "mode": "replay", "hash": "0" * 64},
         )  # fmt: skip
         assert shop.engine.recorder.record([forged])[0].status == "accepted"
-    code, told = threadline(folder, "decisions-verify", "--json")
+    code, told = threadline(folder, "decisions", "verify", "--json")
     assert (code, len(json.loads(told)["breaches"])) == (1, 1)
-    assert threadline(folder, "decisions-verify")[0] == 1
+    assert threadline(folder, "decisions", "verify")[0] == 1

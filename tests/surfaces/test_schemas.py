@@ -192,10 +192,10 @@ def test_rows_of_an_import_are_asked(tmp_path: Path, definitions: Path) -> None:
     assert "2 accepted, 0 known already, 0 in conflict, 1 rejected" in done.output
     assert 'properties.currency: the value is not one of "EUR" or "USD"' in done.output
     with threadline.open(tmp_path / "shop.db", definitions=definitions, source="import") as shop:
-        [entry] = shop.rejected()["entries"]
+        [entry] = shop.rejected.list()["entries"]
         corrected = entry["payload"] | {"properties": {"total": 20, "currency": "EUR"}}
-        assert shop.resubmit(entry["id"], payload=corrected)["receipt"]["status"] == "accepted"
-        assert shop.features("user_id:ada")["features"]["frequency_purchases_90d"]["status"] == "PRESENT"
+        assert shop.rejected.resubmit(entry["id"], payload=corrected)["receipt"]["status"] == "accepted"
+        assert shop.features.of("user_id:ada")["features"]["frequency_purchases_90d"]["status"] == "PRESENT"
 
 
 def test_a_program_does_not_start_with_a_schema_that_is_none(tmp_path: Path) -> None:

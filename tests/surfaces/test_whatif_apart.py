@@ -135,7 +135,7 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_nothing_is_sent_and_no_byte_is_changed(folder: Path, counter: Counter) -> None:
     before = content(folder)
     assert "threadline.db" in before
-    answer = json.loads(run(folder, "what-if", "--definitions", "candidate.yaml", "--json"))
+    answer = json.loads(run(folder, "what-if", "run", "--definitions", "candidate.yaml", "--json"))
     assert (answer["changed"], answer["people"]) == (PEOPLE - 12, PEOPLE)
     assert {each["action"]: each["new"] for each in answer["actions"]}["call_webhook"] == PEOPLE - 11
     shown = run(folder, "rules", "diff", "candidate.yaml", "--samples", "2")
@@ -158,7 +158,7 @@ def test_interrupted_it_goes_on_and_comes_to_the_same(folder: Path) -> None:
     # A second that has ended after everything was recorded: the same stretch of time for all runs.
     time.sleep(1)
     stop = ("--stop", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-    arguments = ("what-if", "--definitions", "candidate.yaml", "--json")
+    arguments = ("what-if", "run", "--definitions", "candidate.yaml", "--json")
     checkpoint = folder / "checkpoint.json"
     whole = json.loads(run(folder, *arguments, *stop))
     assert struck(folder, signal.SIGINT, *arguments, *stop, "--checkpoint", str(checkpoint)) == 130
@@ -174,7 +174,7 @@ def without_id(answer: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_checkpoint_of_another_question_is_refused(folder: Path) -> None:
     checkpoint = folder / "checkpoint.json"
-    asked = ("what-if", "--definitions", "candidate.yaml", "--checkpoint", str(checkpoint))
+    asked = ("what-if", "run", "--definitions", "candidate.yaml", "--checkpoint", str(checkpoint))
     assert struck(folder, signal.SIGKILL, *asked) == -signal.SIGKILL
     assert checkpoint.exists(), "the checkpoint is written after each page, and there are several"
     complained = start(folder, "rules", "diff", "candidate.yaml", "--samples", "3", "--checkpoint", str(checkpoint))

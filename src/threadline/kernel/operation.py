@@ -87,6 +87,16 @@ class Intake:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """The noun that operations share: `segments` in ``threadline segments members`` and ``shop.segments.members()``."""
+
+    name: str
+    """In the plural where it is a list of things."""
+    summary: str
+    """What a stranger finds in it, in one line that ends with a full stop."""
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """``run(context, params) -> result``; params and result are msgspec Structs, so JSON Schema follows.
 
@@ -96,6 +106,7 @@ class Operation:
     """
 
     name: str
+    """With a group: the group's name, an underscore and the verb, such as `segments_members`."""
     summary: str
     """One line, imperative, ends with a full stop."""
     params: type
@@ -103,6 +114,8 @@ class Operation:
     run: Callable[[Context[Ports], Any], Any]
     method: Literal["GET", "POST", "DELETE"]
     path: str
+    group: Group | None = None
+    """None: it stands beside the groups, as `record` and `person` do."""
     scope: Scope = "read"
     shown_on: frozenset[Surface] = frozenset({"http", "cli", "python"})
     status: int = 200
@@ -119,5 +132,14 @@ class Operation:
     not."""
 
     def __post_init__(self) -> None:
+        if self.group is not None and not self.name.startswith(f"{self.group.name}_"):
+            raise ValueError(
+                f"operation {self.name!r} of the group {self.group.name!r}: expected {self.group.name}_VERB"
+            )
         prepared(self.params)
         prepared(self.result)
+
+    @property
+    def verb(self) -> str:
+        """The name within the group."""
+        return self.name if self.group is None else self.name.removeprefix(f"{self.group.name}_")

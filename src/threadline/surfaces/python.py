@@ -21,8 +21,9 @@ from threadline.kernel.event import Event, source_type_of
 from threadline.kernel.event_limits import is_finite, not_finite
 from threadline.kernel.operation import Operation
 from threadline.kernel.rejected import RejectedEntry
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import format_time, from_datetime, parse_time
-from threadline.surfaces.operation_calls import call, path_names, shown
+from threadline.surfaces.operation_calls import call, names_in, path_names, shown
 from threadline.surfaces.python_help import help_of, signature_of
 
 Moment = datetime | str | int
@@ -32,10 +33,10 @@ Moment = datetime | str | int
 class Threadline:
     """An open store, seen from one workspace. Thread-safe. Use it as a context manager, or `close` it.
 
-    Every operation that is shown on Python is a method by its name: path parameters come first, in their order, all
-    others by name, and the answer is made of dicts, lists, text and numbers. ``dir()`` lists them, ``help()`` tells
-    the parameters of each. Errors are those of docs/errors.md, all of them `ThreadlineError`. A fork of this process
-    has to open the store anew.
+    Every operation that is shown on Python is a method of its group, as in ``shop.segments.members("vip")``: path
+    parameters come first, in their order, all others by name, and the answer is made of dicts, lists, text and numbers.
+    ``dir()`` lists them, ``help()`` tells the parameters of each. Errors are those of docs/errors.md, all of them
+    `ThreadlineError`. A fork of this process has to open the store anew.
     """
 
     def __init__(self, engine: Engine, *, workspace: str = "default", source: str = "direct") -> None:
@@ -104,13 +105,17 @@ class Threadline:
         self.close()
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._operations})
+        return sorted({*super().__dir__(), *names_in(self._operations.values())})
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        operation = self.__dict__.get("_operations", {}).get(name)
-        if operation is None:
-            raise AttributeError(f"Threadline has no operation {name!r}; dir() lists them all")
-        return self._method(operation)
+    def __getattr__(self, name: str) -> Any:
+        operations = self.__dict__.get("_operations", {})
+        if name in operations and operations[name].group is None:
+            return self._method(operations[name])
+        verbs = {each.verb: each for each in operations.values() if each.group is not None and each.group.name == name}
+        if not verbs:
+            known = names_in(operations.values())
+            raise AttributeError(f"Threadline has no operation {name!r}; {suggestion(name, known)}")
+        return _Operations(name, {verb: self._method(operation) for verb, operation in verbs.items()})
 
     def _method(self, operation: Operation) -> Callable[..., Any]:
         names = path_names(operation)
@@ -150,6 +155,24 @@ class Threadline:
             if isinstance(event, Event):
                 return entry_of(event, error, now)
             return unfit(event, error, workspace=self.workspace, source=source, received_at=now)
+
+
+class _Operations:
+    """The operations of one group, by verb."""
+
+    def __init__(self, group: str, methods: Mapping[str, Callable[..., Any]]) -> None:
+        self._group = group
+        self._methods = methods
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._methods)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        methods = self.__dict__.get("_methods", {})
+        if name not in methods:
+            raise AttributeError(f"{self._group} has no operation {name!r}; {suggestion(name, methods)}")
+        method: Callable[..., Any] = methods[name]
+        return method
 
 
 def _as_json(fields: dict[str, Any], place: str) -> dict[str, Any]:

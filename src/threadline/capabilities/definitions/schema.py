@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
+
+DEFINITIONS_GROUP = Group("definitions", "The form of definition files.")
 
 
 def schema(sections: Iterable[Section]) -> dict[str, Any]:
@@ -39,6 +41,7 @@ def _schema(context: Context[WithCatalogue], params: SchemaParams) -> dict[str, 
 
 DEFINITIONS_SCHEMA = Operation(
     name="definitions_schema",
+    group=DEFINITIONS_GROUP,
     summary="Give the JSON Schema of definition files, for editors that check while you type.",
     params=SchemaParams,
     result=dict[str, Any],

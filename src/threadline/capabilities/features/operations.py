@@ -17,9 +17,11 @@ from threadline.capabilities.features.training import ReadVector, Row, Vector, r
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.lists import comma_separated
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithReader
 from threadline.kernel.time import format_duration
+
+FEATURES_GROUP = Group("features", "Numbers about people: who has which, and the highest.")
 
 Names = Annotated[str, Meta(description="Names separated by commas; empty: all.", max_length=20_000)]
 
@@ -89,12 +91,13 @@ def _chosen(vector: Vector, names: str | Collection[str]) -> Vector:
     wanted = comma_separated(names) if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in vector:
-            raise NotFound(f"there is no feature {name[:100]!r}", hint="`feature_definitions` lists them all")
+            raise NotFound(f"there is no feature {name[:100]!r}", hint="`features_list` lists them all")
     return {name: vector[name] for name in wanted} if wanted else vector
 
 
 FEATURES = Operation(
-    name="features",
+    name="features_of",
+    group=FEATURES_GROUP,
     summary="Show a person's feature vector, now or as it was served at an instant.",
     params=FeaturesParams,
     result=FeaturesResult,
@@ -172,7 +175,8 @@ def _training_row(row: Row) -> TrainingRow:
 
 
 TRAINING_SET = Operation(
-    name="training_set",
+    name="features_training_set",
+    group=FEATURES_GROUP,
     summary="Give the feature vectors of people at label times, as they were served then.",
     params=TrainingParams,
     result=TrainingSet,
@@ -244,7 +248,8 @@ def _top(context: Context[Needs], params: TopParams) -> TopResult:
 
 
 FEATURE_TOP = Operation(
-    name="feature_top",
+    name="features_top",
+    group=FEATURES_GROUP,
     summary="List the people with the highest values of a feature; reads every person.",
     params=TopParams,
     result=TopResult,
@@ -298,7 +303,8 @@ def definitions_operation(features: FeatureSet) -> Operation:
     shown = [_definition(feature) for feature in sorted(features.features, key=lambda f: f.name) if not feature.hidden]
     result = DefinitionsResult(fingerprint=features.fingerprint, features=shown)
     return Operation(
-        name="feature_definitions",
+        name="features_list",
+        group=FEATURES_GROUP,
         summary="List the features in force and what each is made of.",
         params=DefinitionsParams,
         result=DefinitionsResult,

@@ -20,9 +20,11 @@ from threadline.capabilities.interests.state import NAME, TOPICS
 from threadline.capabilities.interests.summary import Total, totals
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY, format_duration, parse_duration
+
+INTERESTS_GROUP = Group("interests", "What a person cares about and where they came from.")
 
 TopicName = Annotated[str, Meta(description="Only this topic; without it all.", max_length=TOPIC_LENGTH_MAX)]
 ApplicationId = Annotated[
@@ -211,7 +213,8 @@ def interest_operations(interests: Interests) -> list[Operation]:
     summary: Callable[[Any, Any], Any] = partial(_summary, interests)
     return [
         Operation(
-            name="interests",
+            name="interests_of",
+            group=INTERESTS_GROUP,
             summary="Rank what a person cares about, now or as of an instant.",
             params=InterestsParams,
             result=InterestsResult,
@@ -221,7 +224,8 @@ def interest_operations(interests: Interests) -> list[Operation]:
             example=InterestsParams(id="user_id:42", topic="product"),
         ),
         Operation(
-            name="interest_summary",
+            name="interests_summary",
+            group=INTERESTS_GROUP,
             summary="Sum up a person's actions by topic, application, scope and period.",
             params=SummaryParams,
             result=SummaryResult,
@@ -270,7 +274,8 @@ def _attribution(context: Context[WithReader], params: AttributionParams) -> Att
 
 
 ATTRIBUTION_OF = Operation(
-    name="attribution",
+    name="interests_attribution",
+    group=INTERESTS_GROUP,
     summary="Show the first and the latest campaign that a person came from.",
     params=AttributionParams,
     result=AttributionResult,

@@ -7,9 +7,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithCredentials
 from threadline.kernel.time import format_time
+
+KEYS_GROUP = Group("keys", "Write keys and tokens: make, list and revoke them.")
 
 
 class KeysParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -79,7 +81,8 @@ def _revoke(context: Context[WithCredentials], params: KeyRevokeParams) -> KeyEn
 
 
 keys = Operation(
-    name="keys",
+    name="keys_list",
+    group=KEYS_GROUP,
     summary="List the keys of the workspace.",
     params=KeysParams,
     result=KeyList,
@@ -87,11 +90,11 @@ keys = Operation(
     method="GET",
     path="/v1/keys",
     scope="admin",
-    shown_on=frozenset({"http", "python"}),
 )
 
 key_create = Operation(
-    name="key_create",
+    name="keys_create",
+    group=KEYS_GROUP,
     summary="Make a write key or a token; its secret is shown only this once.",
     params=KeyCreateParams,
     result=NewKey,
@@ -100,12 +103,12 @@ key_create = Operation(
     path="/v1/keys",
     scope="admin",
     status=201,
-    shown_on=frozenset({"http", "python"}),
     example=KeyCreateParams(name="shop"),
 )
 
 key_revoke = Operation(
-    name="key_revoke",
+    name="keys_revoke",
+    group=KEYS_GROUP,
     summary="Revoke a key: from now on it opens nothing.",
     params=KeyRevokeParams,
     result=KeyEntry,
@@ -113,5 +116,4 @@ key_revoke = Operation(
     method="DELETE",
     path="/v1/keys/{id}",
     scope="admin",
-    shown_on=frozenset({"http", "python"}),
 )

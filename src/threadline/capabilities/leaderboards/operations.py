@@ -16,12 +16,14 @@ from threadline.capabilities.leaderboards.recomputed import Nearest, RecomputedB
 from threadline.capabilities.leaderboards.refresh import refresh
 from threadline.capabilities.points.calendar import Calendar
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithRanks, WithReader
 from threadline.kernel.ranking import Board, Place, board_of, place_of
 from threadline.kernel.time import format_time
 
-Name = Annotated[str, Meta(description="A leaderboard, as `leaderboards` lists them.", min_length=1, max_length=64)]
+LEADERBOARDS_GROUP = Group("leaderboards", "Who is ahead, now or in any past period.")
+
+Name = Annotated[str, Meta(description="A leaderboard that `leaderboards_list` names.", min_length=1, max_length=64)]
 PeriodKind = Annotated[
     Literal["day", "week", "month", "all"], Meta(description="Weeks begin on Monday; all: for ever, or as it is now.")
 ]
@@ -118,7 +120,7 @@ class _Asked:
         if self.from_rows and not context.engine.maintenance.has_all_rows(NAME):
             raise Conflict(
                 "leaderboards were declared or changed after people were recorded, and not everybody is on them yet",
-                hint="run `threadline leaderboards-refresh` once",
+                hint="call `leaderboards_refresh` once",
             )
 
     def past(self, *wanted: Nearest) -> RecomputedBoard:
@@ -159,7 +161,7 @@ class _Asked:
 def _board(boards: Boards, params: BoardParams | StandingParams) -> BoardDefinition:
     board = next((each for each in boards.boards if each.name == params.name), None)
     if board is None:
-        raise NotFound(f"there is no leaderboard {params.name!r}", hint="`leaderboards` lists them all")
+        raise NotFound(f"there is no leaderboard {params.name!r}", hint="`leaderboards_list` lists them all")
     if params.period not in board.periods:
         raise InvalidValue(f"{board.name} is not kept by {params.period}; it is kept by {', '.join(board.periods)}")
     kind, _, value = params.scope.partition("=")
@@ -284,7 +286,8 @@ def operations(boards: Boards) -> list[Operation]:
     listed = _listed(boards)
     return [
         Operation(
-            name="leaderboard",
+            name="leaderboards_top",
+            group=LEADERBOARDS_GROUP,
             summary="List the top of a leaderboard, now or for any past period.",
             params=BoardParams,
             result=Leaderboard,
@@ -294,7 +297,8 @@ def operations(boards: Boards) -> list[Operation]:
             example=BoardParams(name="points", period="week", limit=10),
         ),
         Operation(
-            name="leaderboard_standing",
+            name="leaderboards_standing",
+            group=LEADERBOARDS_GROUP,
             summary="Show a person's rank on a leaderboard, and the people around them.",
             params=StandingParams,
             result=Standing,
@@ -304,7 +308,8 @@ def operations(boards: Boards) -> list[Operation]:
             example=StandingParams(id="user_id:42", name="points", period="week", around=2),
         ),
         Operation(
-            name="leaderboards",
+            name="leaderboards_list",
+            group=LEADERBOARDS_GROUP,
             summary="List the leaderboards that are declared.",
             params=BoardsParams,
             result=BoardsResult,
@@ -315,6 +320,7 @@ def operations(boards: Boards) -> list[Operation]:
         ),
         Operation(
             name="leaderboards_refresh",
+            group=LEADERBOARDS_GROUP,
             summary="Put everybody on the leaderboards again after these were declared or changed; reads every person.",
             params=RefreshParams,
             result=RefreshResult,

@@ -16,9 +16,11 @@ from threadline.capabilities.rules.projection import decision_of
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded, pair_key
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithDelivery, WithLog, WithReader, WithRejected
 from threadline.kernel.rejected import KEY_LENGTH_MAX
+
+MESSAGES_GROUP = Group("messages", "What became of a message that was sent in.")
 
 REJECTED_LOOKED_AT_MAX = 5_000
 """Entries of the rejected log, newest first, that are looked through for a message."""
@@ -168,7 +170,8 @@ def _effects(context: Context[Needs], caused: Recorded) -> Iterator[MessageEffec
 
 
 MESSAGE = Operation(
-    name="message",
+    name="messages_show",
+    group=MESSAGES_GROUP,
     summary="Show what became of a message: its event, whose it is, what followed, or why it was refused.",
     params=MessageParams,
     result=Message,

@@ -20,11 +20,13 @@ from threadline.capabilities.segments.projection import SEGMENTS, SHARDS, TABLE,
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import Person, WithReader, WithRecorder, WithStore
 from threadline.kernel.store import beyond
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import YEAR, parse_duration
+
+SEGMENTS_GROUP = Group("segments", "Who belongs to which segment, and why.")
 
 LOOKED_AT_MAX = 1_000
 """People looked at in one call, where not all of them may be meant."""
@@ -319,32 +321,38 @@ def operations(segments: Sequence[Segment]) -> list[Operation]:
     declared = tuple(segments)
     return [
         Operation(
-            name="segments", summary="Show which segments a person belongs to, now or at an instant.",
+            name="segments_of", group=SEGMENTS_GROUP,
+            summary="Show which segments a person belongs to, now or at an instant.",
             params=SegmentsParams, result=SegmentsResult, run=partial(_segments, declared), method="GET",
             path="/v1/people/{id}/segments", example=SegmentsParams(id="user_id:42"),
         ),
         Operation(
-            name="segment", summary="Explain why a person belongs to a segment, or why not.",
+            name="segments_why", group=SEGMENTS_GROUP,
+            summary="Explain why a person belongs to a segment, or why not.",
             params=SegmentParams, result=SegmentResult, run=partial(_segment, declared), method="GET",
             path="/v1/people/{id}/segments/{segment}", example=SegmentParams(id="user_id:42", segment="big_spenders"),
         ),
         Operation(
-            name="segment_members", summary="List the members of a segment.",
+            name="segments_members", group=SEGMENTS_GROUP,
+            summary="List the members of a segment.",
             params=MembersParams, result=MembersResult, run=partial(_members, declared), method="GET",
             path="/v1/segments/{name}/members", example=MembersParams(name="big_spenders"),
         ),
         Operation(
-            name="segment_leaving", summary="List the members who will soon leave a segment if nothing happens.",
+            name="segments_leaving", group=SEGMENTS_GROUP,
+            summary="List the members who will soon leave a segment if nothing happens.",
             params=LeavingParams, result=LeavingResult, run=partial(_leaving, declared), method="GET",
             path="/v1/segments/{name}/leaving", example=LeavingParams(name="big_spenders", within="1d"),
         ),
         Operation(
-            name="segment_definitions", summary="List the segments in force and what each is made of.",
+            name="segments_list", group=SEGMENTS_GROUP,
+            summary="List the segments in force and what each is made of.",
             params=SegmentDefinitionsParams, result=SegmentDefinitionsResult, run=partial(_definitions, declared),
             method="GET", path="/v1/segments", example=SegmentDefinitionsParams(),
         ),
         Operation(
-            name="segments_refresh", summary="Check everybody's segments again, after definitions have changed.",
+            name="segments_refresh", group=SEGMENTS_GROUP,
+            summary="Check everybody's segments again, after definitions have changed.",
             params=RefreshParams, result=RefreshResult, run=partial(_refresh, declared), method="POST",
             path="/v1/segments/refresh", scope="admin", example=RefreshParams(),
         ),

@@ -22,9 +22,11 @@ from threadline.capabilities.streaks.view import Reader
 from threadline.capabilities.streaks.whereabouts import Journey
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY, HOUR
+
+STREAKS_GROUP = Group("streaks", "Days in a row on which a person was active.")
 
 DAYS_USUAL = 30
 DAYS_MAX = 400
@@ -200,7 +202,8 @@ def operations(streaks: StreakSet) -> list[Operation]:
     """The operations on these streaks."""
     return [
         Operation(
-            name="streaks",
+            name="streaks_of",
+            group=STREAKS_GROUP,
             summary="Show a person's streaks, now or as they stood at an instant.",
             params=StreaksParams,
             result=StreaksResult,
@@ -210,7 +213,8 @@ def operations(streaks: StreakSet) -> list[Operation]:
             example=StreaksParams(id="user_id:42"),
         ),
         Operation(
-            name="daily_activity",
+            name="streaks_days",
+            group=STREAKS_GROUP,
             summary="List the local days on which a person was active, with what was done and earned.",
             params=DaysParams,
             result=DaysResult,

@@ -7,7 +7,7 @@ from threadline.kernel.errors import Conflict
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithStore
 
-HINT = "Try it with `what_if` on the history that matters, with `save`, then activate it."
+HINT = "Try it with `what_if_run` on the history that matters, with `save`, then activate it."
 
 
 def refuse_untried(

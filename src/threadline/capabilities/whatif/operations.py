@@ -14,11 +14,13 @@ from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Asked, Needs, Simulation, prepare
 from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, State, WhatIfView, about, view
 from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import (
     WithSimulations,
     WithStore,
 )
+
+WHAT_IF_GROUP = Group("what_if", "Try a rule or definitions on history.")
 
 WhatIfId = Annotated[str, Meta(description="The id of a what-if.", min_length=1, max_length=64)]
 Note = Annotated[str, Meta(description="What it is for; saved with the result.", max_length=1_000)]
@@ -78,7 +80,8 @@ def _shown(running: Any) -> WhatIfView:
 
 
 WHAT_IF = Operation(
-    name="what_if",
+    name="what_if_run",
+    group=WHAT_IF_GROUP,
     summary="Try a rule or definitions on history, in a sandbox, and show what would have been different.",
     params=WhatIfParams,
     result=WhatIfView,
@@ -106,6 +109,7 @@ def _find(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
 
 STATUS = Operation(
     name="what_if_status",
+    group=WHAT_IF_GROUP,
     summary="Show a what-if: its progress, and its result once it is done.",
     params=WhatIfOf,
     result=WhatIfView,
@@ -125,6 +129,7 @@ def _cancel(context: Context[WithSimulations], params: WhatIfOf) -> WhatIfView:
 
 CANCEL = Operation(
     name="what_if_cancel",
+    group=WHAT_IF_GROUP,
     summary="Cancel a what-if: it stops after the people it is working on, keeps its counts, and can be resumed.",
     params=WhatIfOf,
     result=WhatIfView,
@@ -138,6 +143,7 @@ CANCEL = Operation(
 
 RESUME = Operation(
     name="what_if_resume",
+    group=WHAT_IF_GROUP,
     summary="Resume a cancelled what-if where it stopped.",
     params=WhatIfOf,
     result=WhatIfView,
@@ -202,7 +208,8 @@ def _kept_line(kept: Saved) -> SavedLine:
 
 
 LIST = Operation(
-    name="what_ifs",
+    name="what_if_list",
+    group=WHAT_IF_GROUP,
     summary="List what-ifs: those of this process and those that were saved.",
     params=SavedParams,
     result=SavedPage,
@@ -294,6 +301,7 @@ def _rules(one: list[RuleTotals], other: list[RuleTotals]) -> list[RuleDifferenc
 
 COMPARE = Operation(
     name="what_if_compare",
+    group=WHAT_IF_GROUP,
     summary="Compare two saved what-ifs: the same history under two candidates, or before and after.",
     params=CompareParams,
     result=Comparison,

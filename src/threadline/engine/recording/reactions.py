@@ -103,10 +103,7 @@ class Reactions:
         if isinstance(prepared, ValidatedEvent):
             return self._attempt.append_own(person, cause.thread, prepared)
         writes: Iterable[Put | Delete]
-        if isinstance(prepared, Put):
-            writes = (prepared,)
-        else:
-            writes = emission.timer_writes(person, cause, policy, prepared)
+        writes = (prepared,) if isinstance(prepared, Put) else emission.timer_writes(person, cause, policy, prepared)
         for write in writes:
             self._attempt.changes.of(person, 1).writes[write.key] = write
         return None

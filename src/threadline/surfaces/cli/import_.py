@@ -208,7 +208,7 @@ def _show(console: Console, summary: Summary, seconds: float) -> None:
         console.print(said, highlight=False, markup=False)
     more = summary.rejected + summary.conflicts - len(summary.problems)
     if more > 0:
-        console.print(f"  … and {more:,} more; `threadline rejected` lists them.", highlight=False)
+        console.print(f"  … and {more:,} more; `threadline rejected list` lists them.", highlight=False)
 
 
 __all__ = ["command", "declared_mapping"]

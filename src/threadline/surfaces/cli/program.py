@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 
 import click
 from rich.text import Text
 
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
+from threadline.kernel.operation import Group, Operation
 from threadline.kernel.suggestion import suggestion
-from threadline.surfaces.cli.printing import terminal, visible, visible_lines
+from threadline.surfaces.cli.printing import json_of, terminal, visible, visible_lines
 from threadline.surfaces.cli.session import Session
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.operation_calls import shown
@@ -24,49 +25,49 @@ _QUOTED = re.compile(r"`(\w+)`")
 
 COMMANDS = {
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
-    "catalogue": (
-        "inspection",
-        "catalogue",
-        "List what is in force: projections, policies, operations, identifier kinds.",
-    ),
+    "catalogue": ("inspection", "catalogue", "List what is in force: projections, policies, operations, identifiers."),
     "check": ("check", "check", "Check all definitions: every mistake, with file and line."),
     "demo": ("demo", "command", "Start a server on an empty file and send it a shop's real history."),
     "doctor": ("doctor", "doctor", "Check the store, its lock, the disk, the clock and the definitions."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
-    "keys": ("keys", "keys", "Create, list and revoke write keys and tokens."),
     "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "refold": ("upkeep", "refold", "Derive everything again from the log, after definitions have changed."),
     "restore": ("backup", "restore", "Put a backup of the embedded store in its place."),
-    "rules": ("rules", "rules", "List rules; `rules diff` shows what another version would have changed."),
+    "rules diff": ("rules", "diff", "Show what another version of a rule would have changed."),
+    "rules import": ("rules_import", "import_", "Make rules of decision models (JDM files of GoRules)."),
     "serve": ("serve", "serve", "Run the HTTP server."),
     "settings": ("inspection", "settings", "List all settings and what they are now."),
     "verify": ("upkeep", "verify", "Check that the store is whole and that what is derived equals the log."),
-    "what-if": ("what_if", "what_if", "Try a rule or definitions on history, in a sandbox."),
+    "what-if run": ("what_if", "what_if", "Try a rule or definitions on history, in a sandbox."),
     "work": ("work", "work", "Fire timers and send what is due, without an HTTP server."),
 }
-"""Name -> module, command in it, short help. A name here wins over an operation of that name."""
+"""Name, after that of its group -> module, command in it, short help. It wins over an operation of that name."""
 
 
-class Program(click.Group):
-    """Commands that are written, and one for each operation that the command line shows."""
+class Commands(click.Group):
+    """The commands that are written and those made of operations: of one group, or beside the groups."""
+
+    noun = ""
+    """Of their group; empty for those beside the groups."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         """All names, in the order of the alphabet."""
-        return sorted({*COMMANDS, *_operation_names(context)})
+        return sorted(self.summaries(context))
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """The command of a name."""
-        if name in COMMANDS:
-            module, attribute, _ = COMMANDS[name]
+        """The command of a name, loaded now."""
+        path = f"{self.noun} {name}".strip()
+        if path in COMMANDS:
+            module, attribute, _ = COMMANDS[path]
             command: click.Command = getattr(import_module(f"{HERE}.{module}"), attribute)
             return command
-        operation = _operation_names(context).get(name)
+        operation = next((each for each in _operations(context) if command_name(each) == path), None)
         if operation is None:
             return None
         from threadline.surfaces.cli.rendering import render
 
-        return render(shown(_session(context).composition.operations(), "cli")[operation])
+        return render(operation)
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]
@@ -74,26 +75,50 @@ class Program(click.Group):
         """The command that is meant; for a name that is none the usage error names the nearest."""
         if arguments and not arguments[0].startswith("-") and self.get_command(context, arguments[0]) is None:
             known = self.list_commands(context)
-            hint = suggestion(arguments[0].replace("_", "-"), known, "`threadline --help` lists them.")
+            hint = suggestion(arguments[0].replace("_", "-"), known, f"`{context.command_path} --help` lists them.")
             context.fail(f"No such command {arguments[0]!r}; {hint}")
         return super().resolve_command(context, arguments)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The help in two parts, without loading the commands."""
-        operations = shown(_session(context).composition.operations(), "cli")
-        rows = [(command_name(name), each.summary) for name, each in operations.items()]
-        parts = {
-            "Ask and change": [row for row in rows if row[0] not in COMMANDS],
-            "Run and look after": [(name, text) for name, (_, _, text) in COMMANDS.items()],
-        }
-        for title, lines in parts.items():
-            with formatter.section(title):
-                formatter.write_dl(sorted(lines))
+        """The list in the help, without loading the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(self.summaries(context).items()))
+
+    def summaries(self, context: click.Context) -> dict[str, str]:
+        """What each command does, in a line, by name."""
+        named = {command_name(each): each.summary for each in _operations(context)}
+        named |= {path: summary for path, (_, _, summary) in COMMANDS.items()}
+        parts = {path.rpartition(" "): summary for path, summary in named.items()}
+        return {name: summary for (group, _, name), summary in parts.items() if group == self.noun}
 
 
-def command_name(operation: str) -> str:
-    """An operation's name on the command line."""
-    return operation.replace("_", "-")
+class Program(Commands):
+    """The whole: groups of commands, and the few that are in none."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command or the group of a name."""
+        group = _groups(context).get(name)
+        if group is None:
+            return super().get_command(context, name)
+        made = Commands(name, help=group.summary)
+        made.noun = name
+        return made
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """All names, those of groups as well."""
+        return sorted({*self.summaries(context), *_groups(context)})
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The groups beside the commands that are in none."""
+        with formatter.section("Groups (`threadline GROUP --help` lists the commands of one)"):
+            formatter.write_dl([(name, group.summary) for name, group in sorted(_groups(context).items())])
+        super().format_commands(context, formatter)
+
+
+def command_name(operation: Operation) -> str:
+    """What calls an operation on the command line: its group and its verb."""
+    named = operation.name if operation.group is None else f"{operation.group.name} {operation.verb}"
+    return named.replace("_", "-")
 
 
 def _session(context: click.Context) -> Session:
@@ -102,8 +127,13 @@ def _session(context: click.Context) -> Session:
     return session
 
 
-def _operation_names(context: click.Context) -> dict[str, str]:
-    return {command_name(name): name for name in shown(_session(context).composition.operations(), "cli")}
+def _operations(context: click.Context) -> Iterable[Operation]:
+    return shown(_session(context).composition.operations(), "cli").values()
+
+
+def _groups(context: click.Context) -> dict[str, Group]:
+    groups = [operation.group for operation in _operations(context) if operation.group is not None]
+    return {group.name.replace("_", "-"): group for group in groups}
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -139,6 +169,7 @@ def run(composition: Composition, arguments: Sequence[str]) -> int:
 
 
 def _run(session: Session, composition: Composition, arguments: Sequence[str]) -> int:
+    as_json = "--json" in arguments
     try:
         # Commands answer nothing; an exit code is what click answers in their place.
         return threadline.main(list(arguments), "threadline", standalone_mode=False, obj=session) or 0
@@ -146,27 +177,33 @@ def _run(session: Session, composition: Composition, arguments: Sequence[str]) -
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        _with_place(error).show()
+        if as_json:
+            _show_json("usage", error.format_message(), "")
+        else:
+            _with_place(error).show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
         raise
-    except InvalidDefinition as error:
-        return _tell(visible_lines(str(error)), _in_commands(error.hint, composition))
     except ThreadlineError as error:
-        return _tell(visible(str(error)), _in_commands(error.hint, composition))
+        hint = _in_commands(error.hint, composition)
+        if as_json:
+            return _show_json(error.code, str(error), hint)
+        return _tell((visible_lines if isinstance(error, InvalidDefinition) else visible)(str(error)), hint)
     except OSError as error:
         try:
             sys.stdout.flush()
         except OSError:
             _discard_output()  # it takes no more: a full disk, for example
-        return _tell(visible(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"), "")
+        message = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+        return _show_json("failed", message, "") if as_json else _tell(visible(message), "")
     except Exception as error:
         if session.traceback:
             raise
-        fault = visible(f"a fault of the program itself: {type(error).__name__}: {error}")
-        return _tell(fault, "run it again with --traceback")
+        fault = f"a fault of the program itself: {type(error).__name__}: {error}"
+        hint = "run it again with --traceback"
+        return _show_json("internal", fault, hint) if as_json else _tell(visible(fault), hint)
 
 
 def _with_place(error: click.ClickException) -> click.ClickException:
@@ -187,7 +224,9 @@ def _discard_output() -> None:
 def _in_commands(hint: str, composition: Composition) -> str:
     """A hint that names operations, in the words of the command line."""
     names = shown(composition.operations(), "cli")
-    return _QUOTED.sub(lambda found: f"`{command_name(found[1])}`" if found[1] in names else found[0], hint)
+    return _QUOTED.sub(
+        lambda found: f"`threadline {command_name(names[found[1]])}`" if found[1] in names else found[0], hint
+    )
 
 
 def _tell(message: str, hint: str) -> int:
@@ -195,4 +234,10 @@ def _tell(message: str, hint: str) -> int:
     told.print(Text.assemble(("Error:", "bold red"), " ", message))
     if hint:
         told.print(Text.assemble(("Hint:", "dim"), " ", visible(hint)))
+    return 1
+
+
+def _show_json(code: str, message: str, hint: str) -> int:
+    """The error on stderr, in the words of a problem document."""
+    click.echo(json_of({"code": code, "detail": message, **({"hint": hint} if hint else {})}), err=True)
     return 1

@@ -96,7 +96,7 @@ def render(operation: Operation) -> click.Command:
     told = [f"{name.upper()}: {help_text}" for name in names if (help_text := _description(hints[fields[name].name]))]
     text = "\n\n".join((operation.summary, *told, *((operation.params.__doc__ or "",) if fields else ())))
     return click.Command(
-        operation.name.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
+        operation.verb.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
     )
 
 

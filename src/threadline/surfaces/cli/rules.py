@@ -1,4 +1,4 @@
-"""``threadline rules``: the list of rules, and what another version of one would have changed."""
+"""``threadline rules diff``: what another version of a rule would have changed."""
 
 from __future__ import annotations
 
@@ -8,31 +8,13 @@ from typing import Any
 
 import click
 
-from threadline.capabilities.rules.operations.rules import RULES
-from threadline.surfaces.cli.rendering import render
-from threadline.surfaces.cli.rules_import import import_
 from threadline.surfaces.cli.session import Session
 from threadline.surfaces.cli.what_if import trial_options, try_out
 
 _VERSION = re.compile(r"([a-z0-9][a-z0-9_-]{0,63}):v?([0-9]{1,8})")
-_LISTING = render(RULES)
 
 
-def _list(context: click.Context, **given: Any) -> None:
-    if context.invoked_subcommand is None:
-        assert _LISTING.callback is not None
-        context.invoke(_LISTING.callback, **given)
-
-
-rules = click.Group(
-    "rules", callback=click.pass_context(_list), params=list(_LISTING.params), invoke_without_command=True,
-    help=_LISTING.help, short_help=RULES.summary, subcommand_metavar="[COMMAND]",
-)  # fmt: skip
-
-rules.add_command(import_)
-
-
-@rules.command()
+@click.command()
 @click.argument("old", metavar="[OLD]")
 @click.argument("new", metavar="NEW", required=False)
 @trial_options

@@ -35,7 +35,7 @@ def import_(session: Session, files: tuple[Path, ...], draft: bool) -> None:
         click.echo(yaml.safe_dump({"rules": contents}, sort_keys=False, allow_unicode=True, width=120), nl=False)
         return
     with session.engine() as engine:
-        write = engine.catalogue.operation("rule_write")
+        write = engine.catalogue.operation("rules_write")
         for id, content in contents.items():
             del content["version"]
             values = {"id": id, "rule": content}

@@ -1,4 +1,4 @@
-"""``threadline what-if``: a rule or definitions tried on history beside a running server, with a bar, resumable."""
+"""``threadline what-if run``: a rule or definitions tried on history beside a running server, with a bar, resumable."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def trial_options(command: Command) -> Command:
     return command
 
 
-@click.command("what-if")
+@click.command("run")
 @click.option("--rule", help="Try a rule: its --version, or a --content that is not written yet.")
 @click.option("--version", type=click.IntRange(1), help="The version of the rule.")
 @click.option(

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from threadline.engine.credentials import Credential, Credentials
 from threadline.kernel.errors import Forbidden, Unauthorized
 
+TOKEN_HINT = "`threadline keys create --kind token --name NAME --scopes read` makes one."
 SECRETS_MAX = 8
 """Secrets of one request that are looked up; each may cost a read of the store."""
 
@@ -50,12 +51,16 @@ class Access:
                 continue
             if found.kind == "write_key":
                 raise Forbidden(
-                    "a write key only records; ask with a token", hint="threadline keys create --token NAME"
+                    "a write key only records; ask with a token",
+                    hint=TOKEN_HINT,
                 )
             if not found.allows(scope):
                 raise Forbidden(f"this token lacks the scope {scope!r}; it has {', '.join(found.scopes)}")
             return found
-        raise Unauthorized("send `Authorization: Bearer <token>`", hint="threadline keys create --token NAME makes one")
+        raise Unauthorized(
+            "send `Authorization: Bearer <token>`",
+            hint=TOKEN_HINT,
+        )
 
     async def _find(self, secret: str) -> Credential | None:
         known = self._credentials.recall(secret)
@@ -68,7 +73,7 @@ def no_sender() -> Unauthorized:
     """The refusal of a request that may not record."""
     return Unauthorized(
         "send a write key: as the user of Basic authorization, as a Bearer token, or as `writeKey` in the body",
-        hint="threadline keys create NAME makes one",
+        hint="threadline keys create --name NAME makes one",
     )
 
 

@@ -108,7 +108,7 @@ class AppActions:
         names = set(comma_separated(settings.anonymous_applications))
         self._applications = None if EVERY_APPLICATION in names else names
         self._window = Window(settings.anonymous_actions_per_minute, self._engine.clock)
-        self._ranking = shown(self._engine.catalogue.operations, "http")["interests"]
+        self._ranking = shown(self._engine.catalogue.operations, "http")["interests_of"]
 
     def routes(self) -> Iterator[Route]:
         """All three are for pages of any origin: users bring their own token, visitors none."""

@@ -17,6 +17,7 @@ from threadline.capabilities.events.forms import (
     time_param,
     write_cursor,
 )
+from threadline.capabilities.events.operations import EVENTS_GROUP
 from threadline.capabilities.events.parameters import Next, TimePage
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
@@ -71,7 +72,8 @@ def _types(params: EventsParams) -> frozenset[str]:
 
 
 EVENTS = Operation(
-    name="events",
+    name="events_of",
+    group=EVENTS_GROUP,
     summary="List a person's events by time and type, forward or back.",
     params=EventsParams,
     result=EventsPage,
@@ -99,7 +101,8 @@ def _event(context: Context[Needs], params: EventParams) -> EventView:
 
 
 EVENT = Operation(
-    name="event",
+    name="events_show",
+    group=EVENTS_GROUP,
     summary="Show one event, whole, and whose it is.",
     params=EventParams,
     result=EventView,

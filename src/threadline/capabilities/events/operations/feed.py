@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventView, event_view
+from threadline.capabilities.events.operations import EVENTS_GROUP
 from threadline.capabilities.events.parameters import Page
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithLog
@@ -49,7 +50,8 @@ def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
 
 
 FEED = Operation(
-    name="feed",
+    name="events_feed",
+    group=EVENTS_GROUP,
     summary="Follow every event of the workspace in the order of commits.",
     params=FeedParams,
     result=FeedPage,

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.events.operations import REJECTED_GROUP
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
@@ -50,7 +51,8 @@ def _rejected(context: Context[WithRejected], params: RejectedParams) -> Rejecte
 
 
 REJECTED_LIST = Operation(
-    name="rejected",
+    name="rejected_list",
+    group=REJECTED_GROUP,
     summary="List what could not be recorded, newest first.",
     params=RejectedParams,
     result=RejectedPage,
@@ -72,7 +74,8 @@ def _rejected_entry(context: Context[WithRejected], params: RejectedEntryParams)
 
 
 REJECTED_ENTRY = Operation(
-    name="rejected_entry",
+    name="rejected_show",
+    group=REJECTED_GROUP,
     summary="Show one entry of the rejected log with its payload.",
     params=RejectedEntryParams,
     result=RejectedView,

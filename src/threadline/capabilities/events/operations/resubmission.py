@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from threadline.capabilities.events.forms import NativeEvent, native_event
+from threadline.capabilities.events.operations import REJECTED_GROUP
 from threadline.capabilities.events.operations.rejected import EntryId
 from threadline.capabilities.events.recording import NATIVE_FORM, read_native
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
@@ -174,7 +175,8 @@ _READERS: Mapping[str, Reader] = {"event": _read_event, NATIVE_FORM: _read_nativ
 
 
 RESUBMIT = Operation(
-    name="resubmit",
+    name="rejected_resubmit",
+    group=REJECTED_GROUP,
     summary="Record what was rejected, corrected or as it is, and settle its entry.",
     params=ResubmitParams,
     result=ResubmitResult,
@@ -206,7 +208,8 @@ def _dismiss(context: Context[WithRejected], params: DismissParams) -> RejectedV
 
 
 DISMISS = Operation(
-    name="dismiss",
+    name="rejected_dismiss",
+    group=REJECTED_GROUP,
     summary="Close an entry of the rejected log without recording it.",
     params=DismissParams,
     result=RejectedView,

@@ -12,6 +12,7 @@ from threadline.capabilities.events.forms import EventId, PersonRef, Time, check
 from threadline.capabilities.events.requests import WISHES, RequestKey, derived_key, place_and_key, wish
 from threadline.capabilities.memory.definition import AGENT_INFERRED, SYSTEM_COMPUTED, TYPES, USER_DECLARED
 from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
+from threadline.capabilities.memory.operations import MEMORY_GROUP
 from threadline.capabilities.memory.operations.facts import (
     FactKey,
     FactType,
@@ -118,7 +119,8 @@ def _remember(context: Context[Needs], params: RememberParams) -> RememberResult
 
 
 REMEMBER = Operation(
-    name="remember",
+    name="memory_remember",
+    group=MEMORY_GROUP,
     summary="State a fact about a person: what they said, what a system computed, what an agent inferred.",
     params=RememberParams,
     result=RememberResult,
@@ -173,7 +175,8 @@ def _ids(memory: dict[str, Any]) -> list[str]:
 
 
 RETRACT = Operation(
-    name="retract",
+    name="memory_retract",
+    group=MEMORY_GROUP,
     summary="Take a fact back, with everything derived from it.",
     params=RetractParams,
     result=RetractResult,
@@ -222,7 +225,8 @@ def _unretract(context: Context[Needs], params: UnretractParams) -> UnretractRes
 
 
 UNRETRACT = Operation(
-    name="unretract",
+    name="memory_unretract",
+    group=MEMORY_GROUP,
     summary="Undo a retraction: the fact is back, and everything that went with it.",
     params=UnretractParams,
     result=UnretractResult,

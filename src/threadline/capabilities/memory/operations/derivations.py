@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.memory.definition import DerivationSet
+from threadline.capabilities.memory.operations import MEMORY_GROUP
 from threadline.kernel.operation import Operation
 from threadline.kernel.time import format_duration
 
@@ -52,6 +53,7 @@ def derivations_operation(derivations: DerivationSet) -> Operation:
     result = DerivationsResult(fingerprint=derivations.fingerprint, derivations=shown)
     return Operation(
         name="memory_definitions",
+        group=MEMORY_GROUP,
         summary="List the derivations in force and which facts each makes.",
         params=DerivationsParams,
         result=DerivationsResult,

@@ -11,6 +11,7 @@ from threadline.capabilities.events.forms import Instant, PersonRef
 from threadline.capabilities.events.instants import PersonAsOf, person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.memory.definition import SOURCES, TYPES
+from threadline.capabilities.memory.operations import MEMORY_GROUP
 from threadline.capabilities.memory.search import ranked
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX
@@ -127,7 +128,8 @@ def fact_view(fact: dict[str, Any]) -> FactView:
 
 
 MEMORY = Operation(
-    name="memory",
+    name="memory_of",
+    group=MEMORY_GROUP,
     summary="List the facts known about a person: all, of one type, or matching a text, now or at an instant.",
     params=MemoryParams,
     result=MemoryResult,
@@ -157,12 +159,13 @@ def found_fact(memory: dict[str, Any], type: str, key: str) -> dict[str, Any]:
     if fact is None:
         gone = any(each["type"] == type and each["key"] == key for each in memory["retracted"])
         text = "was retracted" if gone else "is not known, or has expired"
-        raise NotFound(f"the fact {type}/{key} {text}", hint="`memory` lists the facts there are")
+        raise NotFound(f"the fact {type}/{key} {text}", hint="`memory_of` lists the facts there are")
     return fact
 
 
 FACT = Operation(
     name="memory_fact",
+    group=MEMORY_GROUP,
     summary="Show one fact about a person, and what contradicts it.",
     params=FactParams,
     result=FactView,

@@ -10,6 +10,7 @@ from threadline.capabilities.events.forms import EventView, PersonRef, event_vie
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.memory.definition import DerivationSet
 from threadline.capabilities.memory.eviction import RETRACTIONS
+from threadline.capabilities.memory.operations import MEMORY_GROUP
 from threadline.capabilities.memory.operations.facts import FactKey, FactType
 from threadline.capabilities.memory.projection import fact_derivations, facts_of
 from threadline.kernel.operation import Context, Operation
@@ -61,6 +62,7 @@ def lineage_operation(derivations: DerivationSet) -> Operation:
 
     return Operation(
         name="memory_lineage",
+        group=MEMORY_GROUP,
         summary="List the events that made a fact, took it back or restored it.",
         params=LineageParams,
         result=LineagePage,

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import PersonRef
+from threadline.capabilities.memory.operations import MEMORY_GROUP
 from threadline.capabilities.memory.operations.facts import memory_of
 from threadline.capabilities.memory.variables import resolve
 from threadline.kernel.errors import InvalidValue
@@ -47,6 +48,7 @@ def _variables(context: Context[WithReader], params: VariablesParams) -> Variabl
 
 VARIABLES = Operation(
     name="memory_variables",
+    group=MEMORY_GROUP,
     summary="Resolve template variables, such as purchase.last_transaction.product_name.",
     params=VariablesParams,
     result=VariablesResult,

@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import EventId, Instant, PersonRef, checked_id, instant
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.events.requests import RequestKey, derived_key
+from threadline.capabilities.people.operations import PEOPLE_GROUP, QUARANTINE_GROUP
 from threadline.capabilities.people.operations.people import PersonSummary, summary
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.identity import MERGED, SPLIT
@@ -111,7 +112,8 @@ def _event_of_request(
 
 
 MERGE_PREVIEW = Operation(
-    name="merge_preview",
+    name="people_merge_preview",
+    group=PEOPLE_GROUP,
     summary="Preview the merge of two people, with anything that speaks against it.",
     params=MergePreviewParams,
     result=MergeResult,
@@ -121,7 +123,8 @@ MERGE_PREVIEW = Operation(
     example=MergePreviewParams(id="user_id:42", other="email:ada@example.com"),
 )
 MERGE = Operation(
-    name="merge",
+    name="people_merge",
+    group=PEOPLE_GROUP,
     summary="Join two people into one; the older one stays.",
     params=MergeParams,
     result=MergeResult,
@@ -206,7 +209,8 @@ def _unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
 
 
 SPLIT_OPERATION = Operation(
-    name="split",
+    name="people_split",
+    group=PEOPLE_GROUP,
     summary="Take identifiers, with their events, out of a person.",
     params=SplitParams,
     result=SplitResult,
@@ -219,7 +223,8 @@ SPLIT_OPERATION = Operation(
     ),
 )
 UNMERGE = Operation(
-    name="unmerge",
+    name="people_unmerge",
+    group=PEOPLE_GROUP,
     summary="Undo one merge: the person merged away is back, as if never merged.",
     params=UnmergeParams,
     result=SplitResult,
@@ -283,7 +288,8 @@ def _review(context: Context[WithIdentity], params: ReviewParams) -> DoubtfulJoi
 
 
 QUARANTINE = Operation(
-    name="quarantine",
+    name="quarantine_list",
+    group=QUARANTINE_GROUP,
     summary="List the joins of people that were set aside for review.",
     params=QuarantineParams,
     result=QuarantinePage,
@@ -293,7 +299,8 @@ QUARANTINE = Operation(
     example=QuarantineParams(),
 )
 REVIEW = Operation(
-    name="review",
+    name="quarantine_review",
+    group=QUARANTINE_GROUP,
     summary="Decide about a join that was set aside.",
     params=ReviewParams,
     result=DoubtfulJoin,

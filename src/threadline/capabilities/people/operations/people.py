@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.capabilities.people.operations.person import Reads
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
@@ -118,7 +119,8 @@ def summary(context: Context[Reads], person: Person) -> PersonSummary:
 
 
 PEOPLE = Operation(
-    name="people",
+    name="people_list",
+    group=PEOPLE_GROUP,
     summary="List people: all, or those with an identifier, a tag or a group.",
     params=PeopleParams,
     result=PeoplePage,

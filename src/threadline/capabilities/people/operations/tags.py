@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
 from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
+from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
@@ -73,7 +74,8 @@ def _tag_event(context: Context[Needs], person: Person, kind: str, tag: str, req
 
 
 TAG = Operation(
-    name="tag",
+    name="people_tag",
+    group=PEOPLE_GROUP,
     summary="Add tags to a person, and remove tags.",
     params=TagParams,
     result=TagResult,

@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, PersonRef
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf
+from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithReader
@@ -87,7 +88,8 @@ def _points(context: Context[Reads], params: PointsParams) -> PointsView:
 
 
 POINTS = Operation(
-    name="points",
+    name="points_of",
+    group=POINTS_GROUP,
     summary="Show a person's points: balance, lifetime earned, the newest days, and anomalies.",
     params=PointsParams,
     result=PointsView,

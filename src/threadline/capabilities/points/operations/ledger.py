@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import EventId, Instant, PersonRef, instant, read_cursor, write_cursor
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithReader
@@ -68,6 +69,7 @@ def _line(recorded: Recorded, points: int) -> LedgerLine:
 
 LEDGER_PAGE = Operation(
     name="points_ledger",
+    group=POINTS_GROUP,
     summary="List the lines of a person's ledger of points, the newest first.",
     params=LedgerParams,
     result=LedgerPage,

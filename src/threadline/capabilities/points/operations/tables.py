@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points, Rule, Table
+from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.capabilities.points.operations.balance import PointsDay, Reads, points_view
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.time import EARLIEST, format_duration
@@ -47,6 +48,7 @@ def history_operation(points: Points) -> Operation:
     """The operation that lists a person's days in this calendar."""
     return Operation(
         name="points_history",
+        group=POINTS_GROUP,
         summary="List a person's last days with what was earned, spent, adjusted and what expired on each.",
         params=HistoryParams,
         result=HistoryResult,
@@ -106,6 +108,7 @@ def tables_operation(points: Points) -> Operation:
     )
     return Operation(
         name="points_tables",
+        group=POINTS_GROUP,
         summary="List what earns points, by version of the table, and the limits.",
         params=TablesParams,
         result=TablesResult,

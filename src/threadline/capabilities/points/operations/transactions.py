@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import EventId, PersonRef
 from threadline.capabilities.events.requests import derived_key, wish
 from threadline.capabilities.points.events import AMOUNT_MAX, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
+from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.capabilities.points.operations.balance import Reads, must_be_on, points_view
 from threadline.capabilities.points.policy import SOURCE
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
@@ -96,6 +97,7 @@ def _named(context: Context[WithCatalogue], person: Person, ref: str) -> Identif
 
 SPEND = Operation(
     name="points_spend",
+    group=POINTS_GROUP,
     summary="Spend a person's points, if there are enough; decided inside the commit.",
     params=SpendParams,
     result=SpendResult,
@@ -137,6 +139,7 @@ def _adjust(context: Context[Needs], params: AdjustParams) -> AdjustResult:
 
 ADJUST = Operation(
     name="points_adjust",
+    group=POINTS_GROUP,
     summary="Give a person points or take some, with a reason.",
     params=AdjustParams,
     result=AdjustResult,

@@ -1,1 +1,9 @@
 """The operations of rules, a file for each noun."""
+
+from __future__ import annotations
+
+from threadline.kernel.operation import Group
+
+DECISIONS_GROUP = Group("decisions", "What rules have decided, and why.")
+RULES_GROUP = Group("rules", "Rules, their versions, and why one matches.")
+RULE_SETS_GROUP = Group("rule_sets", "Which rules run on which events.")

@@ -34,6 +34,7 @@ from threadline.capabilities.rules.deciding import decide_rule
 from threadline.capabilities.rules.effective import Effectiveness
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
+from threadline.capabilities.rules.operations import DECISIONS_GROUP, RULES_GROUP
 from threadline.capabilities.rules.operations.evaluation import decisions_of
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.verification import reckoned
@@ -178,7 +179,8 @@ def _person(context: Context[WithReader], recorded: Recorded) -> str:
 
 
 DECISIONS = Operation(
-    name="decisions",
+    name="decisions_list",
+    group=DECISIONS_GROUP,
     summary="List decisions about an event, of a person or by a rule, the newest first.",
     params=DecisionsParams,
     result=DecisionsPage,
@@ -235,7 +237,8 @@ def _causes(context: Context[WithLog], recorded: Recorded) -> Iterator[EventView
 
 
 AUDIT = Operation(
-    name="audit",
+    name="decisions_audit",
+    group=DECISIONS_GROUP,
     summary="Show a decision with its event, its rule, everything it read, its cause and its consequences.",
     params=AuditParams,
     result=AuditResult,
@@ -302,7 +305,8 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
 
 
 WHY = Operation(
-    name="rule_why",
+    name="rules_why",
+    group=RULES_GROUP,
     summary="Explain, condition by condition, why a rule matches a person as they are now, or why not.",
     params=WhyParams,
     result=WhyResult,

@@ -30,6 +30,7 @@ from threadline.capabilities.rules.effective import REPLAYED, UNWRITTEN, Effecti
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
 from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.rules.models import ModelBody
+from threadline.capabilities.rules.operations import DECISIONS_GROUP
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.sets import SetName
 from threadline.capabilities.rules.projection import decision_of
@@ -276,6 +277,7 @@ def _guarded(params: EvaluateParams) -> str:
 
 EVALUATE = Operation(
     name="decisions_evaluate",
+    group=DECISIONS_GROUP,
     summary="Run the rules on an event or a person, and explain each answer. Records nothing by default.",
     params=EvaluateParams,
     result=EvaluateResult,

@@ -13,6 +13,7 @@ from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.in_force import in_force, rule_at
+from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.repository import Head, Reads, Transition
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -95,7 +96,8 @@ def _line(active: ActiveRules, id: str, head: Head | None, state: str) -> RuleLi
 
 
 RULES = Operation(
-    name="rules",
+    name="rules_list",
+    group=RULES_GROUP,
     summary="List rules: which version is active, which is the newest, and which sets name them.",
     params=RulesParams,
     result=RulesPage,
@@ -173,7 +175,8 @@ def _view(
 
 
 RULE = Operation(
-    name="rule",
+    name="rules_show",
+    group=RULES_GROUP,
     summary="Show a version of a rule: the active one, one by its number, or the one in force at an instant.",
     params=RuleParams,
     result=RuleView,
@@ -231,7 +234,8 @@ def _known(context: Context[WithStore], id: str) -> Head:
 
 
 VERSIONS = Operation(
-    name="rule_versions",
+    name="rules_versions",
+    group=RULES_GROUP,
     summary="List the versions of a rule that were written, and the state of each.",
     params=VersionsParams,
     result=VersionsPage,
@@ -291,7 +295,8 @@ def _declared_lines(context: Context[WithDefinitionHistory], id: str) -> list[Lo
 
 
 LOG = Operation(
-    name="rule_log",
+    name="rules_log",
+    group=RULES_GROUP,
     summary="Show what became of each version of a rule, when, and by whom.",
     params=LogParams,
     result=LogPage,

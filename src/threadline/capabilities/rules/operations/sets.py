@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.definition import RuleSet, set_of_json
+from threadline.capabilities.rules.operations import RULE_SETS_GROUP
 from threadline.capabilities.rules.repository import Needs
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
@@ -60,7 +61,8 @@ def _sets(context: Context[WithShared], params: SetsParams) -> SetsResult:
 
 
 SETS = Operation(
-    name="rule_sets",
+    name="rule_sets_list",
+    group=RULE_SETS_GROUP,
     summary="List the rule sets: which rules run on which events, in which order.",
     params=SetsParams,
     result=SetsResult,
@@ -99,7 +101,8 @@ def _write_set(context: Context[Needs], params: SetWriteParams) -> SetWriteResul
 
 
 SET_WRITE = Operation(
-    name="rule_set_write",
+    name="rule_sets_write",
+    group=RULE_SETS_GROUP,
     summary="Write a rule set: it counts from now on, and every change is kept in its log.",
     params=SetWriteParams,
     result=SetWriteResult,
@@ -124,7 +127,8 @@ def _remove_set(context: Context[Needs], params: SetRemoveParams) -> SetWriteRes
 
 
 SET_REMOVE = Operation(
-    name="rule_set_remove",
+    name="rule_sets_remove",
+    group=RULE_SETS_GROUP,
     summary="Remove a rule set: its rules no longer run, unless another set names them.",
     params=SetRemoveParams,
     result=SetWriteResult,

@@ -11,6 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import time_param
 from threadline.capabilities.events.parameters import TimeRange
 from threadline.capabilities.rules import repository
+from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.versions import Note
 from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
@@ -54,7 +55,8 @@ def _shadow(context: Context[Needs], params: ShadowParams) -> ShadowResult:
 
 
 SHADOW = Operation(
-    name="rule_shadow",
+    name="rules_shadow",
+    group=RULES_GROUP,
     summary="Run a tested version on live events beside the active one, without any effect.",
     params=ShadowParams,
     result=ShadowResult,
@@ -141,7 +143,8 @@ def _report_of(
 
 
 REPORT = Operation(
-    name="rule_shadow_report",
+    name="rules_shadow_report",
+    group=RULES_GROUP,
     summary="Compare the answers of a shadow on live events with those that counted.",
     params=ReportParams,
     result=Report,

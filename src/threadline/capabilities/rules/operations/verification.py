@@ -17,6 +17,7 @@ from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.hashing import ENGINE, decision_hash, field_name, is_shortened
 from threadline.capabilities.rules.in_force import rules_at
+from threadline.capabilities.rules.operations import DECISIONS_GROUP
 from threadline.capabilities.rules.projection import decision_of
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, NotFound
@@ -165,6 +166,7 @@ def _verify(context: Context[Needs], params: VerifyParams) -> VerifyResult:
 
 VERIFY = Operation(
     name="decisions_verify",
+    group=DECISIONS_GROUP,
     summary="Recompute decisions from what they read, and list those that do not match.",
     params=VerifyParams,
     result=VerifyResult,

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.lifecycle import State
+from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.repository import Head
 from threadline.capabilities.whatif.gate import refuse_untried
@@ -62,7 +63,8 @@ def _write(context: Context[Needs], params: WriteParams) -> WriteResult:
 
 
 WRITE = Operation(
-    name="rule_write",
+    name="rules_write",
+    group=RULES_GROUP,
     summary="Write a rule, or a new version of it, as a draft. A version never changes.",
     params=WriteParams,
     result=WriteResult,
@@ -143,7 +145,8 @@ def _retire(context: Context[Needs], params: RetireParams) -> MoveResult:
 
 
 TESTED = Operation(
-    name="rule_tested",
+    name="rules_tested",
+    group=RULES_GROUP,
     summary="Mark a version as tested, so that it can be activated.",
     params=MoveParams,
     result=MoveResult,
@@ -155,7 +158,8 @@ TESTED = Operation(
 )
 
 ACTIVATE = Operation(
-    name="rule_activate",
+    name="rules_activate",
+    group=RULES_GROUP,
     summary="Activate a version of a rule; the one active before is retired in the same commit.",
     params=ActivateParams,
     result=MoveResult,
@@ -167,7 +171,8 @@ ACTIVATE = Operation(
 )
 
 RETIRE = Operation(
-    name="rule_retire",
+    name="rules_retire",
+    group=RULES_GROUP,
     summary="Retire a version of a rule, so that it no longer counts.",
     params=RetireParams,
     result=MoveResult,

@@ -11,6 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.webhooks.definition import KIND, NAME
+from threadline.capabilities.webhooks.operations import WEBHOOKS_GROUP
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.outbox import DeadLetter
@@ -84,6 +85,7 @@ def _parked(context: Context[Needs], params: ParkedParams) -> ParkedPage:
 
 PARKED = Operation(
     name="webhooks_parked",
+    group=WEBHOOKS_GROUP,
     summary="List calls that were given up on, and why.",
     params=ParkedParams,
     result=ParkedPage,
@@ -121,6 +123,7 @@ def _redrive(context: Context[WithDelivery], params: RedriveParams) -> Redriven:
 
 REDRIVE = Operation(
     name="webhooks_redrive",
+    group=WEBHOOKS_GROUP,
     summary="Make calls that were given up on due again.",
     params=RedriveParams,
     result=Redriven,

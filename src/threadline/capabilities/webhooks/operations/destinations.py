@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.webhooks.definition import Destination
+from threadline.capabilities.webhooks.operations import WEBHOOKS_GROUP
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.outbox import LaneState
 from threadline.kernel.ports import WithDelivery
@@ -67,6 +68,7 @@ def _destinations(context: Context[WithDelivery], params: DestinationsParams) ->
 
 DESTINATIONS = Operation(
     name="webhooks_destinations",
+    group=WEBHOOKS_GROUP,
     summary="List where webhooks go, whether they arrive, and how many wait.",
     params=DestinationsParams,
     result=DestinationList,
@@ -108,6 +110,7 @@ def _start(context: Context[WithDelivery], params: StartParams) -> Changed:
 
 STOP = Operation(
     name="webhooks_stop",
+    group=WEBHOOKS_GROUP,
     summary="Stop calls to a destination: what is due there is parked.",
     params=StopParams,
     result=Changed,
@@ -120,6 +123,7 @@ STOP = Operation(
 
 START = Operation(
     name="webhooks_start",
+    group=WEBHOOKS_GROUP,
     summary="Resume calls to a destination that was stopped, or is resting.",
     params=StartParams,
     result=Changed,
