@@ -37,6 +37,8 @@ def decisions(shop: Threadline | Client) -> None:
 
 
 def definitions(shop: Threadline | Client) -> None:
+    shop.definitions.apply()
+    shop.definitions.changes()
     shop.definitions.schema()
 
 

@@ -34,6 +34,8 @@ async def decisions(shop: AsyncClient) -> None:
 
 
 async def definitions(shop: AsyncClient) -> None:
+    await shop.definitions.apply()
+    await shop.definitions.changes()
     await shop.definitions.schema()
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
+from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -43,8 +44,8 @@ from threadline.capabilities.segments import operations as segments_operations
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import dead_letters as webhooks_operations_dead_letters
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
-from threadline.capabilities.whatif import operations as whatif_operations
 from threadline.capabilities.whatif import views as whatif_views
+from threadline.capabilities.whatif.operations import results as whatif_operations_results
 from threadline.surfaces.python import calls
 from threadline.surfaces.python.call import Answer, AsyncCaller, Call, Many, Moment
 
@@ -123,9 +124,9 @@ class Decisions:
         version: int | None = None,
         status: Literal["", "Approved", "Rejected", "Review", "Matched", "NoMatch", "Error"] = "",
     ) -> rules_operations_decisions.DecisionsPage:
-        """List decisions about an event, of a person or by a rule, the newest first.
+        """List decisions, about an event, of a person, by a rule or all, the newest first.
 
-        Which decisions: those about an event, of a person, or by a rule, and of these a part.
+        Which decisions: those about an event, of a person, or by a rule, or all, and of these a part.
 
         cursor: The `next` of the previous page. Opaque.
         limit: How many on a page.
@@ -169,10 +170,31 @@ class Decisions:
 
 
 class Definitions:
-    """The form of definition files."""
+    """Definition files: their form, what has changed in them, and bringing everybody up to it."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
+
+    async def apply(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> definitions_applying.ApplyResult:
+        """Bring a page of people up to the definitions in force; to be repeated until `next` is empty.
+
+        From where to go on.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.DEFINITIONS_APPLY, {"cursor": cursor, "limit": limit})
+
+    async def changes(
+        self,
+    ) -> definitions_applying.ChangesResult:
+        """Show how the definitions in force differ from those that everybody was last brought up to."""
+        return await self._call(calls.DEFINITIONS_CHANGES, {})
 
     async def schema(
         self,
@@ -477,7 +499,6 @@ class Leaderboards:
         at: Moment | None = None,
         scope: str = "",
         around: int = 0,
-        identifiers: bool = False,
     ) -> leaderboards_operations.Standing:
         """Show a person's rank on a leaderboard, and the people around them.
 
@@ -489,19 +510,10 @@ class Leaderboards:
         at: Of the period in which this instant lies, instead of the present one.
         scope: Among whom: tag=vip, segment=regulars, or trait=value as declared: country=IT; empty: everyone.
         around: How many places before and after it.
-        identifiers: Show the identifiers of each person; this reads every person listed.
         """
         return await self._call(
             calls.LEADERBOARDS_STANDING,
-            {
-                "id": id,
-                "name": name,
-                "period": period,
-                "at": at,
-                "scope": scope,
-                "around": around,
-                "identifiers": identifiers,
-            },
+            {"id": id, "name": name, "period": period, "at": at, "scope": scope, "around": around},
         )
 
     async def top(
@@ -512,7 +524,6 @@ class Leaderboards:
         at: Moment | None = None,
         scope: str = "",
         limit: int = 10,
-        identifiers: bool = False,
     ) -> leaderboards_operations.Leaderboard:
         """List the top of a leaderboard, now or for any past period.
 
@@ -523,11 +534,9 @@ class Leaderboards:
         at: Of the period in which this instant lies, instead of the present one.
         scope: Among whom: tag=vip, segment=regulars, or trait=value as declared: country=IT; empty: everyone.
         limit: How many places.
-        identifiers: Show the identifiers of each person; this reads every person listed.
         """
         return await self._call(
-            calls.LEADERBOARDS_TOP,
-            {"name": name, "period": period, "at": at, "scope": scope, "limit": limit, "identifiers": identifiers},
+            calls.LEADERBOARDS_TOP, {"name": name, "period": period, "at": at, "scope": scope, "limit": limit}
         )
 
 
@@ -1563,7 +1572,7 @@ class WhatIf:
         *,
         one: str,
         other: str,
-    ) -> whatif_operations.Comparison:
+    ) -> whatif_operations_results.Comparison:
         """Compare two saved what-ifs: the same history under two candidates, or before and after.
 
         Which two that were kept.
@@ -1578,7 +1587,7 @@ class WhatIf:
         *,
         cursor: str = "",
         limit: int = 100,
-    ) -> whatif_operations.SavedPage:
+    ) -> whatif_operations_results.SavedPage:
         """List what-ifs: those of this process and those that were saved.
 
         Which page.

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -42,8 +43,8 @@ from threadline.capabilities.segments import operations as segments_operations
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import dead_letters as webhooks_operations_dead_letters
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
-from threadline.capabilities.whatif import operations as whatif_operations
 from threadline.capabilities.whatif import views as whatif_views
+from threadline.capabilities.whatif.operations import results as whatif_operations_results
 from threadline.surfaces.python.call import Call
 
 CATALOGUE: Call[events_operations_catalogue.CatalogueView] = Call(
@@ -105,6 +106,20 @@ DECISIONS_VERIFY: Call[rules_operations_verification.VerifyResult] = Call(
         "cursor": "",
         "limit": 1000,
     },
+)
+DEFINITIONS_APPLY: Call[definitions_applying.ApplyResult] = Call(
+    "definitions_apply",
+    "POST",
+    "/v1/definitions/apply",
+    definitions_applying.ApplyResult,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+    repeatable=False,
+)
+DEFINITIONS_CHANGES: Call[definitions_applying.ChangesResult] = Call(
+    "definitions_changes", "GET", "/v1/definitions/changes", definitions_applying.ChangesResult, {}
 )
 DEFINITIONS_SCHEMA: Call[dict[str, Any]] = Call(
     "definitions_schema", "GET", "/v1/definitions/schema", dict[str, Any], {}
@@ -238,7 +253,6 @@ LEADERBOARDS_STANDING: Call[leaderboards_operations.Standing] = Call(
         "at": None,
         "scope": "",
         "around": 0,
-        "identifiers": False,
     },
 )
 LEADERBOARDS_TOP: Call[leaderboards_operations.Leaderboard] = Call(
@@ -251,7 +265,6 @@ LEADERBOARDS_TOP: Call[leaderboards_operations.Leaderboard] = Call(
         "at": None,
         "scope": "",
         "limit": 10,
-        "identifiers": False,
     },
 )
 MEMORY_DEFINITIONS: Call[memory_operations_derivations.DerivationsResult] = Call(
@@ -746,14 +759,14 @@ WEBHOOKS_STOP: Call[webhooks_operations_destinations.Changed] = Call(
 WHAT_IF_CANCEL: Call[whatif_views.WhatIfView] = Call(
     "what_if_cancel", "POST", "/v1/whatif/{id}/cancel", whatif_views.WhatIfView, {}, repeatable=False
 )
-WHAT_IF_COMPARE: Call[whatif_operations.Comparison] = Call(
-    "what_if_compare", "GET", "/v1/whatif/compare", whatif_operations.Comparison, {}
+WHAT_IF_COMPARE: Call[whatif_operations_results.Comparison] = Call(
+    "what_if_compare", "GET", "/v1/whatif/compare", whatif_operations_results.Comparison, {}
 )
-WHAT_IF_LIST: Call[whatif_operations.SavedPage] = Call(
+WHAT_IF_LIST: Call[whatif_operations_results.SavedPage] = Call(
     "what_if_list",
     "GET",
     "/v1/whatif",
-    whatif_operations.SavedPage,
+    whatif_operations_results.SavedPage,
     {
         "cursor": "",
         "limit": 100,
