@@ -12,7 +12,7 @@ from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
 
 DEFINITIONS_GROUP = Group(
-    "definitions", "Definition files: their form, what has changed in them, and bringing everybody up to it."
+    "definitions", "Definition files: their form, what has changed, and bringing everybody up to it."
 )
 
 
