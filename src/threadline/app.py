@@ -32,7 +32,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, SharedLimits, Told
+from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python import Threadline
 from threadline.surfaces.rereading import readers
@@ -167,7 +167,7 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
 
 
 def _senders(made: Catalogue, settings: Settings, clock: Clock) -> dict[str, Sender]:
-    ports = SenderPorts(settings, made.lanes, clock, from_environment)
+    ports = SenderPorts(settings, made.queues, clock, from_environment)
     return {factory.name: factory.make(ports) for factory in made.senders}
 
 
@@ -175,16 +175,16 @@ def _open_for_program(settings: Settings, readonly: bool) -> Engine:
     return open_engine(None, settings, readonly=readonly)
 
 
-def _back_up(settings: Settings, file: Path, told: Told) -> Copied:
+def _back_up(settings: Settings, file: Path, progress: OnProgress) -> Copied:
     from threadline.stores.sqlite.backup import back_up
 
-    return back_up(_embedded(settings), file, told, settings.busy_timeout_seconds)
+    return back_up(_embedded(settings), file, progress, settings.busy_timeout_seconds)
 
 
-def _restore(settings: Settings, backup: Path, told: Told, replace: bool) -> Copied:
+def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bool) -> Copied:
     from threadline.stores.sqlite.backup import restore
 
-    return restore(backup, _embedded(settings), told, replace=replace)
+    return restore(backup, _embedded(settings), progress, replace=replace)
 
 
 def _writer(settings: Settings) -> str:

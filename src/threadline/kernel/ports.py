@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.outbox import DeadLetter, EffectStatus, LaneState
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -89,6 +89,10 @@ class PersonReader(Protocol):
 
     def all_people(self, workspace: str) -> Iterator[Person]:
         """Every person of a workspace, page by page."""
+        ...
+
+    def identifiers_of(self, workspace: str, ids: Sequence[str]) -> dict[str, list[str]]:
+        """By id, how people are named as ``kind:value``, strongest first, read together; who has gone is left out."""
         ...
 
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
@@ -243,13 +247,17 @@ class IdentityAdministration(Protocol):
 
 
 class Delivery(Protocol):
-    """Effects that wait, that were given up on, and the lanes they wait in."""
+    """Effects that wait, that were given up on, and the queues they wait in."""
 
     def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
         """The effect that a policy emitted for an event, and its outcomes."""
         ...
 
-    def dead_letters(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
+    def caused_by(self, events: Sequence[Recorded]) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
+        ...
+
+    def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on."""
         ...
 
@@ -257,21 +265,25 @@ class Delivery(Protocol):
         """Make dead letters due again; returns how many are."""
         ...
 
-    def lanes(self) -> list[LaneState]:
-        """The declared lanes, with the state of each and what waits in it."""
+    def queues(self) -> list[QueueState]:
+        """The declared queues, with the state of each and what waits in it."""
         ...
 
-    def stop(self, lane: str, why: str) -> bool:
-        """Stop sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+    def stop(self, queue: str, why: str) -> bool:
+        """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""
         ...
 
-    def start(self, lane: str) -> bool:
-        """Resume sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+    def start(self, queue: str) -> bool:
+        """Resume sending in a queue; returns whether that changes anything. Raises `NotFound`."""
         ...
 
 
 class DefinitionHistory(Protocol):
     """What the definitions have declared over time."""
+
+    def names(self, shared: str) -> list[str]:
+        """Every name that was ever declared."""
+        ...
 
     def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
         """(instant, version) of each change, oldest first; version 0: nothing declared."""

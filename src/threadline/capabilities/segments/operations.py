@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Step
-from threadline.capabilities.events.forms import Cursor, Instant, PersonRef, instant
+from threadline.capabilities.events.forms import Cursor, Identifiers, Instant, PersonRef, instant
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf, Next, Page
 from threadline.capabilities.segments.definition import Segment
@@ -143,6 +143,10 @@ def _segment(segments: Segments, context: Context[WithReader], params: SegmentPa
 # --- many people ------------------------------------------------------------------------------
 
 
+class MembersNeeds(WithReader, WithStore, Protocol):
+    """What listing members needs of the engine."""
+
+
 class MembersParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which segment, and which page."""
 
@@ -153,18 +157,19 @@ class Member(msgspec.Struct, kw_only=True):
     """A member, as the events tell."""
 
     person: str
+    identifiers: Identifiers
     since: Instant
 
 
 class MembersResult(msgspec.Struct, kw_only=True):
-    """Members by id, found without reading people."""
+    """Members by id, found in an index."""
 
     name: str
     members: list[Member]
     next: Next = ""
 
 
-def _members(segments: Segments, context: Context[WithStore], params: MembersParams) -> MembersResult:
+def _members(segments: Segments, context: Context[MembersNeeds], params: MembersParams) -> MembersResult:
     segment = _found(segments, params.name)
     # The row at `after` was on the page before; one more than asked for tells whether there is a further page.
     start, wanted = beyond(params.cursor), params.limit + 1
@@ -173,7 +178,11 @@ def _members(segments: Segments, context: Context[WithStore], params: MembersPar
         if len(rows) < wanted:
             where, limit = partition(context.workspace, segment.name, shard), min(wanted - len(rows), PAGE_ITEMS_MAX)
             rows += context.engine.store.query(TABLE, where, start=start, limit=limit)
-    shown = [Member(person=row.key.sort, since=instant(int(row.value))) for row in rows[: params.limit]]
+    names = context.engine.reader.identifiers_of(context.workspace, [row.key.sort for row in rows[: params.limit]])
+    shown = [
+        Member(person=row.key.sort, identifiers=names.get(row.key.sort, []), since=instant(int(row.value)))
+        for row in rows[: params.limit]
+    ]
     return MembersResult(name=segment.name, members=shown, next=shown[-1].person if len(rows) > params.limit else "")
 
 
@@ -189,7 +198,7 @@ class Leaving(msgspec.Struct, kw_only=True):
     """A member and when they leave if nothing happens."""
 
     person: str
-    identifiers: list[str]
+    identifiers: Identifiers
     until: Instant
 
 
@@ -220,8 +229,9 @@ def _leaving(segments: Segments, context: Context[WithReader], params: LeavingPa
         if looked_at == LOOKED_AT_MAX:
             cursor = here
             break
+    names = context.engine.reader.identifiers_of(context.workspace, [person.id for _, person in found])
     shown = [
-        Leaving(person=person.id, identifiers=sorted(map(str, person.identifiers.values())), until=instant(at))
+        Leaving(person=person.id, identifiers=names.get(person.id, []), until=instant(at))
         for at, person in sorted(found, key=lambda each: (each[0], each[1].id))
     ]
     return LeavingResult(name=segment.name, as_of=instant(context.now), leaving=shown, next=cursor)
