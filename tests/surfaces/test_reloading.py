@@ -82,6 +82,8 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
 
         definitions.write_text("segments: [")
         server.process.send_signal(signal.SIGHUP)
+        assert server.process.stderr is not None
+        assert any("definitions were not reloaded" in line for line in server.process.stderr)
         definitions.write_text(ONE)
         server.process.send_signal(signal.SIGHUP)
         wait_until(client, 0)
@@ -105,7 +107,6 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
         places = client.get("/v1/leaderboards/clickers").json()["places"]
         assert sum(each["score"] for each in places) == counts[0] + 1
     assert server.stop() == 0
-    log = server.process.stderr.read() if server.process.stderr is not None else ""
-    assert "definitions were not reloaded" in log
+    log = server.process.stderr.read()
     assert "definitions reloaded" in log
     assert "Traceback" not in log
