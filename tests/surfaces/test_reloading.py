@@ -17,6 +17,7 @@ from tests.surfaces.test_http_server import Process
 
 KEYS = {"THREADLINE_WRITE_KEYS": "shop=mine-alone", "THREADLINE_TOKENS": "tok-alone", "THREADLINE_ACCESS_LOG": "false"}
 BEARER = {"Authorization": "Bearer tok-alone"}
+STALE = "threadline-stale"
 ONE = "features: {clicks: {aggregate: count, events: click}}\n"
 TWO = ONE + "segments: {clickers: {when: {field: features.clicks, greater_than: 1}}}\n"
 THREE = TWO + "leaderboards: {clickers: {score: features.clicks}}\n"
@@ -75,6 +76,8 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
         assert taken["changes"] == [{"change": "added", "section": "segments", "name": "clickers"}]
         assert taken["stale"] == ["segments"]
         assert len(client.get("/v1/segments").json()["segments"]) == 1
+        assert client.get("/v1/segments/clickers/members").headers[STALE].startswith("segments; run `threadline apply`")
+        assert STALE not in client.get("/v1/features/clicks/top").headers, "people's states have not changed"
 
         slow.sendall(body[5:])
         assert slow.recv(65_536).startswith(b"HTTP/1.1 200"), "it ends with the definitions that it began with"
@@ -103,7 +106,8 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
                 break
         assert set(steps) >= {"leaderboards", "segments"}
         assert client.get("/v1/definitions/changes").json() == {"changes": [], "stale": [], "projections": []}
-        assert len(client.get("/v1/segments/clickers/members").json()["members"]) == 3
+        members = client.get("/v1/segments/clickers/members")
+        assert (len(members.json()["members"]), members.headers.get(STALE)) == (3, None)
         places = client.get("/v1/leaderboards/clickers").json()["places"]
         assert sum(each["score"] for each in places) == counts[0] + 1
     assert server.stop() == 0

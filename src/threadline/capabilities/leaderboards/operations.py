@@ -277,6 +277,7 @@ def operations(boards: Boards) -> list[Operation]:
     return [
         Operation(
             name="leaderboards_top",
+            relies_on=("people", "leaderboards"),
             group=LEADERBOARDS_GROUP,
             summary="List the top of a leaderboard, now or for any past period.",
             params=BoardParams,
@@ -288,6 +289,7 @@ def operations(boards: Boards) -> list[Operation]:
         ),
         Operation(
             name="leaderboards_standing",
+            relies_on=("people", "leaderboards"),
             group=LEADERBOARDS_GROUP,
             summary="Show a person's rank on a leaderboard, and the people around them.",
             params=StandingParams,
