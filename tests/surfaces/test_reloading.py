@@ -19,13 +19,17 @@ KEYS = {"THREADLINE_WRITE_KEYS": "shop=mine-alone", "THREADLINE_TOKENS": "tok-al
 BEARER = {"Authorization": "Bearer tok-alone"}
 STALE = "threadline-stale"
 ONE = "features: {clicks: {aggregate: count, events: click}}\n"
+MISSPELT = """
+rules: {a: {conditions: {field: tags, exists: true}}}
+rule_sets: {shop: {events: [purchase_complete], rules: [a]}}
+"""
 TWO = ONE + "segments: {clickers: {when: {field: features.clicks, greater_than: 1}}}\n"
 THREE = TWO + "leaderboards: {clickers: {score: features.clicks}}\n"
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Process]:
-    (tmp_path / "threadline.yaml").write_text(ONE)
+    (tmp_path / "threadline.yaml").write_text(ONE + MISSPELT)
     made = Process(tmp_path / "x.db", KEYS)
     yield made
     made.process.kill()
@@ -54,6 +58,9 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
                 statuses.add(client.post("/v1/track", json=event).status_code)
         counts.append(number)
 
+    assert server.process.stderr is not None
+    assert "did you mean 'purchase_completed'" in server.process.stderr.readline()
+    definitions.write_text(ONE)
     counts: list[int] = []
     sender = threading.Thread(target=send)
     sender.start()
@@ -73,7 +80,9 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
 
         definitions.write_text(TWO)
         taken = client.post("/v1/definitions/reload").json()
-        assert taken["changes"] == [{"change": "added", "section": "segments", "name": "clickers"}]
+        assert {(each["change"], each["section"]) for each in taken["changes"]} == {
+            ("added", "segments"), ("removed", "rules"), ("removed", "rule_sets"),
+        }  # fmt: skip
         assert taken["stale"] == ["segments"]
         assert len(client.get("/v1/segments").json()["segments"]) == 1
         assert client.get("/v1/segments/clickers/members").headers[STALE].startswith("segments; run `threadline apply`")
@@ -85,7 +94,6 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
 
         definitions.write_text("segments: [")
         server.process.send_signal(signal.SIGHUP)
-        assert server.process.stderr is not None
         assert any("definitions were not reloaded" in line for line in server.process.stderr)
         definitions.write_text(ONE)
         server.process.send_signal(signal.SIGHUP)

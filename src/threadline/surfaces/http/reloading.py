@@ -18,6 +18,7 @@ from threadline.surfaces.worker_process import keep_working
 log = logging.getLogger("threadline.definitions")
 
 SWITCH_SECONDS_MAX = 30.0
+"""How long a reload waits for the server's loop."""
 
 
 class Generation:
@@ -27,6 +28,7 @@ class Generation:
         self.application = application
         self.requests = 0
         """In flight, or waiting for a body. Changed by the server's loop alone."""
+        self.is_retiring = False
         self._stopping = threading.Event()
         self._working = threading.Thread(
             target=keep_working, args=(dispatcher, self._stopping), name="threadline-dispatch", daemon=True
@@ -55,18 +57,14 @@ class Generation:
 class Reloadable:
     """The application of the definitions in force. Requests in flight end with those that they began with."""
 
-    def __init__(
-        self,
-        first: Generation,
-        renew: Callable[[Engine], Generation] | None,
-    ) -> None:
+    def __init__(self, first: Generation, renew: Callable[[Engine], Generation] | None) -> None:
         """``renew`` makes the generation that takes the place of an engine. It raises if the definitions are wrong."""
         self._current = first
         self._renew = renew
         self._retiring: set[asyncio.Task[None]] = set()
         self._refresh_seconds = first.engine.shared.refresh_seconds
         self._earlier: list[Generation] = []
-        """Those that still answer requests."""
+        """Those that still answer requests, or send what is due."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reloading = threading.Lock()
         if renew is not None:
@@ -152,8 +150,8 @@ class Reloadable:
         self._retire_if_idle(old)
 
     def _retire_if_idle(self, generation: Generation) -> None:
-        if generation in self._earlier and not generation.requests:
-            self._earlier.remove(generation)
+        if generation is not self._current and not generation.requests and not generation.is_retiring:
+            generation.is_retiring = True
             task = asyncio.ensure_future(self._retire(generation))
             self._retiring.add(task)
             task.add_done_callback(self._retiring.discard)
@@ -161,6 +159,7 @@ class Reloadable:
     async def _retire(self, generation: Generation) -> None:
         await generation.application.close()
         await asyncio.get_running_loop().run_in_executor(None, generation.join)
+        self._earlier.remove(generation)
         if not self._earlier:
             engine = self._current.engine
             engine.ranks.clear()
