@@ -379,6 +379,13 @@ class Maintenance(Protocol):
         """The projections whose states have to be folded again for everybody."""
         ...
 
+    def reload(self) -> Maintenance:
+        """Read the definitions again and put them in force; answers what does the same by the new ones.
+
+        Raises `InvalidDefinition`, after which the old ones stay in force; `Conflict` where no server runs.
+        """
+        ...
+
     def advance(self, cursor: str, limit: int) -> Advanced:
         """Bring some people up to date, from a cursor on ("": from the beginning)."""
         ...

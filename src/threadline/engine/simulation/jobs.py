@@ -123,6 +123,10 @@ class Simulations:
         self._lock = threading.Lock()
         self._kept: dict[str, Job] = {}
 
+    def take_over(self, other: Simulations) -> None:
+        """Share the what-ifs of an engine on the same store, those that run as well."""
+        self._lock, self._kept = other._lock, other._kept
+
     def replay(
         self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
         people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
