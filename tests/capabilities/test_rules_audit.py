@@ -56,7 +56,7 @@ def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
         if not cursor:
             break
     assert found == [format_time(at) for at in expected["spender"]]
-    with pytest.raises(InvalidValue, match="this cursor did not come"):
+    with pytest.raises(InvalidValue, match="is not a cursor"):
         asked.ask("decisions_list", rule="score", cursor="bogus")
 
 
