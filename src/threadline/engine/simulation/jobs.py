@@ -23,7 +23,7 @@ class Job:
 
     def __init__(
         self, id: str, workspace: str, subject: Any, pages: Pages,
-        finish: Callable[[Any], None], events_in_all: int | None,
+        finish: Callable[[], None], events_in_all: int | None,
     ) -> None:  # fmt: skip
         self.id = id
         self.workspace = workspace
@@ -36,8 +36,7 @@ class Job:
         """Of the whole store, where it can tell; for a bar."""
         self.problem = ""
         self._pages = pages
-        self._finishing = [finish]
-        self._finished = False
+        self._finish = finish
         self._after: Key | None = None
         self._stopping = threading.Event()
         self._moved = threading.Condition()
@@ -61,24 +60,6 @@ class Job:
             self.problem, state = f"{type(error).__name__}: {error}", "failed"
         self.state = state
         self._tell()
-
-    def join(self, other: Job) -> None:
-        """Do in the end what somebody wants who has asked the same meanwhile."""
-        with self._moved:
-            if not self._finished:
-                self._finishing += other._finishing
-                return
-        for finish in other._finishing:
-            finish(self.subject)
-
-    def _finish(self) -> None:
-        while True:
-            with self._moved:
-                if not self._finishing:
-                    self._finished = True
-                    return
-                finish = self._finishing.pop(0)
-            finish(self.subject)
 
     def begin(self) -> None:
         """Work in a thread of its own."""
@@ -133,23 +114,20 @@ class Simulations:
         return lambda after: run(self._store, self._catalogue, workspace, tried, after=after, people=people)
 
     def run(
-        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[Any], None], *, wait: bool
+        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[], None], *, wait: bool
     ) -> Job:
-        """Run a what-if under an id, or join the one of this id that runs; with ``wait`` come back when it has ended.
+        """Run a what-if under an id, and ``finish`` in the end; with ``wait`` come back when it has ended.
 
-        ``finish`` is called in the end with the subject of the one that ran: somebody may have asked the same before.
-        Raises `TooManyRequests` while another one runs.
+        The one of this id that runs already is answered in its place. Raises `TooManyRequests` while another one runs.
         """
         running = Job(id, workspace, subject, pages, finish, self._store.stats().get("log_entries"))
         begun = self._begun(running)
-        if begun is not running:
-            begun.join(running)
-            if wait:
-                begun.wait_for_end()
-        elif wait:
+        if begun is running and wait:
             running.work()
-        else:
+        elif begun is running:
             running.begin()
+        elif wait:
+            begun.wait_for_end()
         return begun
 
     def _begun(self, running: Job) -> Job:
