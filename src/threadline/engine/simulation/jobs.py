@@ -39,8 +39,8 @@ class Job:
         self._finish = finish
         self._after: Key | None = None
         self._stopping = threading.Event()
-        self._moved = threading.Condition()
-        self._turns = 0
+        self._ended = threading.Event()
+        self.pages_done = 0
 
     def work(self) -> None:
         """Go on until it is done or told to stop."""
@@ -55,41 +55,26 @@ class Job:
                     state = "done"
                 elif self._stopping.is_set():
                     break
-                self._tell()
+                self.pages_done += 1
         except Exception as error:  # noqa: BLE001 — nobody waits for this thread; what went wrong is told to who asks
             self.problem, state = f"{type(error).__name__}: {error}", "failed"
         self.state = state
-        self._tell()
+        self._ended.set()
 
     def begin(self) -> None:
         """Work in a thread of its own."""
         self.state = "running"
         self._stopping.clear()
+        self._ended.clear()
         threading.Thread(target=self.work, name=f"threadline-what-if-{self.id}", daemon=True).start()
 
     def stop(self) -> None:
         """Have it stop after the page it is at."""
         self._stopping.set()
 
-    @property
-    def seen(self) -> int:
-        """Which page it is at; another number means that there is something new."""
-        return self._turns
-
-    def wait(self, seen: int, seconds: float) -> None:
-        """Wait until there is something new after ``seen``, but no longer than that."""
-        with self._moved:
-            self._moved.wait_for(lambda: self._turns != seen or self.state != "running", seconds)
-
     def wait_for_end(self) -> None:
         """Wait until it has stopped or is done."""
-        while self.state == "running":
-            self.wait(self.seen, 1.0)
-
-    def _tell(self) -> None:
-        with self._moved:
-            self._turns += 1
-            self._moved.notify_all()
+        self._ended.wait()
 
 
 class Simulations:
