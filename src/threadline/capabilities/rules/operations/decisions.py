@@ -269,7 +269,7 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None
     known = engine.reader.as_of(person, context.now)
-    subject = Subject(known.view, recorded)
+    subject = Subject(known.view, recorded, known.at)
     decided = decide_rule(rule, sets[0] if sets else None, subject)
     assert decided is not None, "a rule that is asked for every answer gives one"
     reasons = Effectiveness(context, active, known, recorded, context.now, stored=True).reasons(decided)

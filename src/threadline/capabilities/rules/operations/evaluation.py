@@ -207,7 +207,7 @@ def _answers(
     found: Sequence[Decided | None]
     named = any(each is not None for each in (params.rule, params.content, params.rule_set))
     if recorded is None or recorded.event.type == DECISIONS_ASKED or named:
-        subject = Subject(known.view, recorded)
+        subject = Subject(known.view, recorded, known.at)
         found = [decide_rule(*each, subject) for each in _all(context, params, active, at)]
     else:
         found = decide(active.recording_all(), recorded, known, history=True)
