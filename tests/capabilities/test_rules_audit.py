@@ -173,7 +173,7 @@ def test_a_message_shows_what_a_policy_of_ones_own_emits_and_sends_because_of_it
         return [
             Emit(type="noticed", key="n", occurred_at=recorded.event.occurred_at),
             Effect(kind="webhook", key="now", data={"score": recorded.event.properties["score"]}),
-            Effect(kind="webhook", key="later", due_at=later, lane="crm"),
+            Effect(kind="webhook", key="later", due_at=later, queue="crm"),
         ]
 
     def echo(recorded: Recorded, person: PolicyView) -> list[Wish]:
