@@ -289,7 +289,7 @@ def test_results_are_kept_only_when_asked_and_can_be_compared(shop: Tried) -> No
     with pytest.raises(NotFound):
         shop.ask("what_if_compare", one=first["id"], other=third["id"])
     # Another process finds what was kept.
-    shop.engine.simulations._kept.clear()
+    shop.engine.simulations._jobs.clear()
     again = shop.ask("what_if_status", id=first["id"])
     assert (again["changed"], again["saved"], again["samples"]) == (first["changed"], True, first["samples"])
 

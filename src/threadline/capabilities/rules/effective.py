@@ -13,7 +13,7 @@ from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.deciding import LIVE, SOURCE, Decided, decide, decision_key
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.in_force import in_force
-from threadline.capabilities.rules.repository import Reads, held
+from threadline.capabilities.rules.repository import Reads, stored_head
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
 from threadline.kernel.person_view import PersonView
@@ -71,7 +71,7 @@ class Effectiveness:
         active = self._active.rules.get(rule.id)
         if active is not None and active.version == rule.version:
             return
-        head, _ = held(self._context, rule.id)
+        head, _ = stored_head(self._context, rule.id)
         written: Code = "retired"
         if rule.version == head.shadow:
             written = "shadow"

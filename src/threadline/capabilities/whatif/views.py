@@ -120,8 +120,8 @@ def view(
 
 def _asked(simulation: Simulation) -> dict[str, Any]:
     """What differs from what holds anyway."""
-    told: dict[str, Any] = msgspec.to_builtins(simulation.asked)
-    return {name: value for name, value in told.items() if value not in (None, "", [])}
+    asked: dict[str, Any] = msgspec.to_builtins(simulation.asked)
+    return {name: value for name, value in asked.items() if value not in (None, "", [])}
 
 
 def _fill(shown: WhatIfView, counts: Counts, asked: AskedRules) -> None:

@@ -14,7 +14,7 @@ from threadline.kernel.store import Key, Store
 
 RUNNING_MAX = 1
 """At a time: a what-if takes a whole core, and there are others who want to get on."""
-KEPT_MAX = 20
+JOBS_MAX = 20
 """What-ifs that are remembered after they have ended."""
 
 
@@ -87,7 +87,7 @@ class Simulations:
         """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved
         what-if; None: no what-if is required."""
         self._lock = threading.Lock()
-        self._kept: dict[str, Job] = {}
+        self._jobs: dict[str, Job] = {}
 
     def replay(
         self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
@@ -118,13 +118,13 @@ class Simulations:
     def _begun(self, running: Job) -> Job:
         """The one of this id that runs already, or else this one, whose turn it is from now on."""
         with self._lock:
-            known = self._kept.get(running.id)
+            known = self._jobs.get(running.id)
             if known is not None and known.state == "running":
                 return known
-            self._take_turn()
-            self._kept[running.id] = running
-            while len(self._kept) > KEPT_MAX:
-                del self._kept[next(id for id in self._kept if self._kept[id].state != "running")]
+            self._refuse_second()
+            self._jobs[running.id] = running
+            while len(self._jobs) > JOBS_MAX:
+                del self._jobs[next(id for id in self._jobs if self._jobs[id].state != "running")]
         return running
 
     def resume(self, workspace: str, id: str) -> Job:
@@ -135,27 +135,27 @@ class Simulations:
                 return running
             if running.state != "cancelled":
                 raise Conflict(f"what-if {id} is {running.state}; only one that was cancelled goes on")
-            self._take_turn()
+            self._refuse_second()
             running.begin()
         return running
 
-    def _take_turn(self) -> None:
-        others = [each.id for each in self._kept.values() if each.state == "running"]
+    def _refuse_second(self) -> None:
+        others = [each.id for each in self._jobs.values() if each.state == "running"]
         if len(others) >= RUNNING_MAX:
             raise TooManyRequests(f"what-if {others[0]} is still running", hint="Wait for it, or cancel it.")
 
     def find(self, workspace: str, id: str) -> Job:
         """One of this workspace. Raises `NotFound`."""
-        found = self._kept.get(id)
+        found = self._jobs.get(id)
         if found is None or found.workspace != workspace:
             raise NotFound(f"no what-if {id[:64]!r} runs or ran in this process")
         return found
 
     def of(self, workspace: str) -> list[Job]:
         """All of a workspace, the newest first."""
-        return [each for each in reversed(list(self._kept.values())) if each.workspace == workspace]
+        return [each for each in reversed(list(self._jobs.values())) if each.workspace == workspace]
 
     def stop_all(self) -> None:
         """Have every one stop after the page it is at."""
-        for each in list(self._kept.values()):
+        for each in list(self._jobs.values()):
             each.stop()

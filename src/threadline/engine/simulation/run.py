@@ -206,9 +206,9 @@ class _PersonSimulation:
         assert self._simulation.recorded_decision is not None
         found: dict[str, dict[str, Any]] = {}
         for recorded in events:
-            told = self._simulation.recorded_decision(recorded)
-            if told is not None:
-                event, name, verdict = told
+            found_decision = self._simulation.recorded_decision(recorded)
+            if found_decision is not None:
+                event, name, verdict = found_decision
                 found.setdefault(event, {})[name] = verdict
         return [
             Decided(each, (found[each.id],))

@@ -192,9 +192,9 @@ def _audit(context: Context[Needs], params: AuditParams) -> AuditResult:
     recorded = context.engine.log.event(context.workspace, checked_id(params.decision))
     if recorded.event.type != DECISION_MADE or decision_of(recorded) is None:
         raise NotFound(f"{params.decision} is not the id of a decision")
-    told = recorded.event.properties
-    cause: Recorded = context.engine.log.event(context.workspace, told["event_id"])
-    rule, problems = reckoned(told, rules_at(context, told["rule"], told["version"]))
+    properties = recorded.event.properties
+    cause: Recorded = context.engine.log.event(context.workspace, properties["event_id"])
+    rule, problems = reckoned(properties, rules_at(context, properties["rule"], properties["version"]))
     force = in_force(context, rule.id, recorded.recorded_at)
     person = _person(context, recorded)
     return AuditResult(

@@ -42,8 +42,8 @@ def keep(context: Context[WithStore], simulation: Simulation, note: str) -> None
     counts = simulation.tally.counts
     people = counts.people + counts.failed
     plain = msgspec.to_builtins(view(simulation, "done", people, 0, saved=True))
-    kept = Saved(id=simulation.id, at=context.now, by=context.source, note=note, about=about(simulation), view=plain)
-    saved_results.save(context, kept)
+    saved = Saved(id=simulation.id, at=context.now, by=context.source, note=note, about=about(simulation), view=plain)
+    saved_results.save(context, saved)
 
 
 def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
