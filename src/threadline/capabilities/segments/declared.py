@@ -6,14 +6,15 @@ from typing import Any
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.segments.definition import read_segments
-from threadline.capabilities.segments.operations import operations
+from threadline.capabilities.segments.operations import definitions, members, person, refresh
 from threadline.capabilities.segments.policy import segments_policy
 
 
-def declare(definitions: Definitions) -> list[Any]:
+def declare(declared: Definitions) -> list[Any]:
     """The operations, and the policy where the section stands: without it no event costs anything.
 
     An empty section keeps the policy, which then lets everybody leave who belonged to what was declared before.
     """
-    segments = read_segments(definitions)
-    return [*operations(segments or ()), *([] if segments is None else [segments_policy(segments)])]
+    segments = read_segments(declared)
+    made = [each for noun in (person, members, definitions, refresh) for each in noun.operations(segments or ())]
+    return [*made, *([] if segments is None else [segments_policy(segments)])]

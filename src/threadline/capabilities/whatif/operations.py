@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
-from threadline.capabilities.events.parameters import Page
+from threadline.capabilities.events.parameters import Page, next_of
 from threadline.capabilities.whatif import saved_results
 from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Asked, Needs, Simulation, prepare
@@ -190,7 +190,7 @@ def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
     return SavedPage(
         running=[_line(_shown(each)) for each in context.engine.simulations.of(context.workspace)],
         saved=[_kept_line(each) for each in kept],
-        next=kept[-1].id if len(kept) == params.limit else "",
+        next=next_of(kept, params.limit, lambda each: each.id),
     )
 
 

@@ -9,13 +9,14 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Identifiers, Instant, instant
-from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.events.parameters import Next, Page, page_of
 from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.capabilities.people.operations.person import Reads
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
+from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithReader, WithStore
+from threadline.kernel.store import query_pages
 
 _PAGES_MAX = 50
 """Pages of the store that one page of people may take, where others' people lie in between."""
@@ -73,20 +74,18 @@ def _named(context: Context[WithReader], identifier: str) -> list[Any]:
 
 def _indexed(context: Context[Needs], table: str, value: str, params: PeopleParams) -> tuple[list[Any], str]:
     engine = context.engine
-    # The row at `after` was on the page before; it may be gone by now, so one more is read and it is left out if there.
-    rows = engine.store.query(
-        table, f"{context.workspace}/{value}", start=params.cursor, limit=min(params.limit + 1, 1_000)
-    )
-    ids = [row.key.sort for row in rows if row.key.sort != params.cursor][: params.limit]
+    size = min(params.limit + 1, PAGE_ITEMS_MAX)
+    rows = query_pages(engine.store, table, f"{context.workspace}/{value}", params.cursor, size=size)
+    page, following = page_of(rows, params.limit, lambda row: row.key.sort)
     found = []
-    for id in ids:
+    for row in page:
         # A partition is named by workspace and value together: where the name of a workspace holds the mark between
         # them, a row may be of another workspace, and is passed over.
         with contextlib.suppress(NotFound):
-            person = engine.reader.person(context.workspace, id)
+            person = engine.reader.person(context.workspace, row.key.sort)
             if _has_now(context, person, table, value):
                 found.append(person)
-    return found, ids[-1] if ids and len(rows) == min(params.limit + 1, 1_000) else ""
+    return found, following
 
 
 def _has_now(context: Context[WithReader], person: Person, table: str, value: str) -> bool:
