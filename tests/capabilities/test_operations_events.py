@@ -210,7 +210,7 @@ def test_events_of_other_workspaces_are_not_there() -> None:
     asked = Asked()
     receipt = asked.tell("page", user_id="ada", workspace="theirs")
     for operation, params in [
-        ("event", {"id": receipt["id"]}),
+        ("events_show", {"id": receipt["id"]}),
         ("events", {"id": receipt["person"]}),
         ("person", {"id": "user_id:ada"}),
         ("message", {"message_id": "key-1"}),

@@ -213,7 +213,7 @@ def test_a_preview_tells_what_a_merge_does_and_changes_nothing() -> None:
     asked = Asked()
     ada, mail = two_people(asked)
     before = asked.engine.store.feed()
-    for operation, more in (("people_merge_preview", {}), ("merge", {"dry_run": True})):
+    for operation, more in (("people_merge_preview", {}), ("people_merge", {"dry_run": True})):
         preview = asked.ask(operation, id=mail, other=ada, **more)
         assert (preview["done"], preview["survivor"], preview["merged"], preview["objection"]) == (False, ada, mail, "")
         assert preview["person"]["events"] == 4

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.outbox import DeadLetter, EffectStatus, LaneState
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, LaneState
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -253,6 +253,10 @@ class Delivery(Protocol):
         """The effect that a policy emitted for an event, and its outcomes."""
         ...
 
+    def caused_by(self, events: Sequence[Recorded]) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
+        ...
+
     def dead_letters(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on."""
         ...
@@ -276,6 +280,10 @@ class Delivery(Protocol):
 
 class DefinitionHistory(Protocol):
     """What the definitions have declared over time."""
+
+    def names(self, shared: str) -> list[str]:
+        """Every name that was ever declared."""
+        ...
 
     def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
         """(instant, version) of each change, oldest first; version 0: nothing declared."""
