@@ -13,7 +13,7 @@ from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
 from threadline.capabilities.features.training import ReadVector, Row, Vector, read_labels, training_rows
 from threadline.kernel.limits import TRAINING_ROWS_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import COLUMNS, Context, Operation
 from threadline.kernel.ports import WithCatalogue, WithReader
 
 
@@ -40,8 +40,8 @@ class TrainingRow(msgspec.Struct, kw_only=True):
     at: Instant
     label: Any
     status: Annotated[str, Meta(description="ok, or not_found: there is no such person, and every value is null.")]
-    values: dict[str, Any]
-    statuses: Annotated[dict[str, str], Meta(description="PRESENT, STALE or NOT_FOUND for each value.")]
+    values: Annotated[dict[str, Any], COLUMNS]
+    statuses: Annotated[dict[str, str], COLUMNS, Meta(description="PRESENT, STALE or NOT_FOUND for each value.")]
 
 
 class TrainingSet(msgspec.Struct, kw_only=True):
