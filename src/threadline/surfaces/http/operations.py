@@ -137,10 +137,10 @@ def _work(
 
 
 def _form(operation: Operation, in_query: dict[str, Any], accept: str) -> Format:
-    """The form in which the answer is wanted, by ``format``, which is taken out of the query, or by Accept."""
+    """The form in which a list is wanted, by Accept or by ``format``, which is taken out of the query."""
     if rows_of(operation.result) is None:
         return "json"
-    wanted = in_query.pop("format", None)
+    wanted = in_query.pop("format", None) if operation.method != "POST" else None
     if wanted is None:
         return accepted(accept)
     if wanted not in MEDIA_TYPES:
