@@ -19,7 +19,7 @@ from threadline.capabilities.rules.events import DECISION_MADE, JOURNEY_ENTRY_RE
 from threadline.capabilities.rules.templates import OUTPUT, Fail, Look, Template, read_template
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.capabilities.streaks.events import OURS as STREAKS
-from threadline.capabilities.webhooks.definition import lane_of
+from threadline.capabilities.webhooks.definition import queue_of
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import ACTIONS_MAX, EVENT_TYPE_LENGTH_MAX, FACT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
@@ -198,7 +198,7 @@ def _notify(params: Params, cause: Cause) -> Wish:
 
 def _call(params: Params, cause: Cause) -> Wish:
     data = {**_by(cause), "at": format_time(cause.at), **params}
-    return Effect(kind=WEBHOOK, key=cause.key, data=data, lane=lane_of(params))
+    return Effect(kind=WEBHOOK, key=cause.key, data=data, queue=queue_of(params))
 
 
 _REASON = Param(_text(500))

@@ -8,6 +8,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.segments.definition import read_segments
 from threadline.capabilities.segments.operations import definitions, members, person, refresh
 from threadline.capabilities.segments.policy import segments_policy
+from threadline.capabilities.segments.refresh import segments_refresh
 
 
 def declare(declared: Definitions) -> list[Any]:
@@ -16,5 +17,6 @@ def declare(declared: Definitions) -> list[Any]:
     An empty section keeps the policy, which then lets everybody leave who belonged to what was declared before.
     """
     segments = read_segments(declared)
-    made = [each for noun in (person, members, definitions, refresh) for each in noun.operations(segments or ())]
-    return [*made, *([] if segments is None else [segments_policy(segments)])]
+    nouns = (person, members, definitions, refresh)
+    made: list[Any] = [each for noun in nouns for each in noun.operations(segments or ())]
+    return made if segments is None else [*made, segments_policy(segments), segments_refresh(segments)]

@@ -32,7 +32,7 @@ def operations(boards: Boards) -> list[Operation]:
             summary="Put everybody on the leaderboards again after these were declared or changed; reads every person.",
             params=RefreshParams,
             result=RefreshResult,
-            run=lambda context, params: RefreshResult(people=refresh(context, boards)),
+            run=lambda context, params: RefreshResult(people=refresh(context.engine, boards)),
             method="POST",
             path="/v1/leaderboards/refresh",
             scope="admin",
