@@ -12,10 +12,8 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.segments_stage import work
 from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.conditions.fields import RELATIVE, relative_change
-from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
-from threadline.stores.memory import MemoryStore
 
 DEFINITIONS = """
 segments:
@@ -53,9 +51,7 @@ def turns(asked: Asked) -> list[tuple[str, str, int]]:
 @example(7 * DAY)
 @example(-30 * DAY)
 def test_segments_turn_at_the_instant_and_events_say_so(offset: int) -> None:
-    asked = Asked()
-    asked.engine = Engine(MemoryStore(), CATALOGUE, lambda: asked.now)
-    asked.operations = {operation.name: operation for operation in CATALOGUE.operations}
+    asked = Asked(catalogue=CATALOGUE)
     began = asked.now + 2
     time = began + offset
     asked.tell("identify", user_id="ada", properties={"time": format_time(time)})
