@@ -119,6 +119,10 @@ class DefinitionHistory:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    def names(self, shared: str) -> list[str]:
+        """Every name that was ever declared."""
+        return [item.key.sort for item in query_pages(self._store, DECLARED, shared)]
+
     def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
         """(instant, version) of each change of what the definitions declare, oldest first; version 0: nothing
         declared."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import pack, time_key, unpack
@@ -20,6 +20,8 @@ PARKED = "parked"
 """Table: effects that were given up on, under their workspace, by queue and time; and `unrecorded_key`."""
 SHARDS = 16
 """Partitions of the outbox and of the timers, so that no single one takes every write."""
+_PAGE_ITEMS = 100
+"""Read at a time of each partition."""
 
 
 def shard_of(id: str) -> str:
@@ -48,6 +50,13 @@ def queue_partition(queue: str) -> str:
 def outbox_partition(queues: Container[str], queue: str, id: str) -> str:
     """The partition of an effect: of its queue if that is declared, else a shard."""
     return queue_partition(queue) if queue in queues else shard_of(id)
+
+
+def due_effects(store: Store, queues: Iterable[str], start: str) -> Iterator[Item]:
+    """The effects that wait, in whichever queue, from a sort key on by when they are due."""
+    partitions = [*(f"{shard:02d}" for shard in range(SHARDS)), *map(queue_partition, queues)]
+    pages = (query_pages(store, OUTBOX, each, start, size=_PAGE_ITEMS) for each in partitions)
+    return heapq.merge(*pages, key=lambda item: item.key.sort)
 
 
 def unrecorded_key(workspace: str, id: str) -> Key:

@@ -72,6 +72,17 @@ class EffectStatus(NamedTuple):
     """The event of each attempt. An effect without any that neither waits nor is parked was never in the outbox."""
 
 
+class CausedEffect(NamedTuple):
+    """An effect that a policy emitted because of an event."""
+
+    cause: str
+    policy: str
+    kind: str
+    data: dict[str, Any]
+    """Kept only as long as it waits."""
+    status: EffectStatus
+
+
 @prepared
 class CircuitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The state of a queue: open, backing off, or stopped."""

@@ -25,6 +25,7 @@ PersonRef = Annotated[
         description="A person's id, or any identifier as kind:value, e.g. user_id:42.", min_length=1, max_length=1_024
     ),
 ]
+Identifiers = Annotated[list[str], Meta(description="kind:value, strongest first.")]
 EventId = Annotated[str, Meta(description="An event's id, 32 hex digits.", min_length=1, max_length=64)]
 Cursor = Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)]
 

@@ -126,7 +126,7 @@ def _age(recorded: Recorded) -> int | None:
 
 def _amount(points: Points, rule: Rule, known: PolicyView) -> tuple[int, str]:
     """The points a rule gives this person now, and the factor in them if there is one."""
-    subject = Subject(known.view)
+    subject = Subject(known.view, at=known.at)
     factors = [each.times for each in points.multipliers if each.conditions.test(subject)]
     if not factors:
         return rule.points, ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import Path
-from threadline.capabilities.conditions.fields import EVENT, viewed
+from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.definitions import Noted, Part, Place
 from threadline.capabilities.definitions.declaring import Form, listed
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
@@ -104,7 +104,7 @@ class Action:
     @property
     def reads(self) -> tuple[tuple[str, Path], ...]:
         """The projections whose views placeholders reach into, and the steps inside each."""
-        return tuple(viewed(path) for path in self.holes if path[0] not in (EVENT, OUTPUT))
+        return tuple(view for path in self.holes if path[0] != OUTPUT and (view := viewed(path))[0])
 
     def filled(self, look: Look) -> Params:
         """The parameters with what placeholders find. Raises `InvalidValue` where the action can do nothing with it."""

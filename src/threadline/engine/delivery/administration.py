@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from threadline.engine.delivery import circuit, dead_letters
-from threadline.engine.delivery.outcomes import effect_of
+from threadline.engine.delivery.outcomes import caused_effects, effect_of
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.scheduled import effect_id
-from threadline.kernel.outbox import DeadLetter, EffectStatus, QueueState
+from threadline.kernel.event import Recorded
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
 
 
 class Delivery:
@@ -24,6 +25,10 @@ class Delivery:
     def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
         """The effect that a policy emitted for an event, and its outcomes."""
         return effect_of(self._store, self._queues, workspace, effect_id(policy, cause, key), at)
+
+    def caused_by(self, events: Sequence[Recorded]) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
+        return caused_effects(self._store, self._queues, events)
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on, by queue and time; ``queue`` "" is all of them, "-" of none."""

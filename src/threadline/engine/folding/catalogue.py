@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
-from threadline.kernel.operation import Inspection, Operation
+from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.policy import Policy, Read
 from threadline.kernel.ports import Declarations
 from threadline.kernel.projection import Fold, Projection, Row, State
@@ -70,6 +70,7 @@ class Catalogue:
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
         self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
+        self.refreshes: tuple[Refresh, ...] = _unique(v for v in found if isinstance(v, Refresh))
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
@@ -195,7 +196,17 @@ def _fold_of(projection: Projection, event_type: str) -> Fold | None:
 
 
 Declared = TypeVar(
-    "Declared", Projection, Policy, Operation, Section, Inspection, Queue, Requirement, SenderFactory, PublicRoute
+    "Declared",
+    Projection,
+    Policy,
+    Operation,
+    Section,
+    Inspection,
+    Refresh,
+    Queue,
+    Requirement,
+    SenderFactory,
+    PublicRoute,
 )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, snapshot_key, thread_key
-from threadline.engine.folding.person_packing import assembled
+from threadline.engine.folding.person_packing import assembled, people_of
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.event import Recorded
@@ -66,6 +66,16 @@ class Lookup:
                 return None
             id = item.value.decode()
         return None
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Person]:
+        """By id, the people of some ids, through merges, read together; states may be those of other definitions."""
+        items = [item for item in self._store.get([person_key(id) for id in ids]) if item is not None]
+        people = zip(items, people_of(self._store, self._catalogue, items), strict=True)
+        found = {
+            item.key.partition: person if isinstance(person, Person) else self.by_id(item.key.partition)
+            for item, person in people
+        }
+        return {id: person for id, person in found.items() if person is not None}
 
     def _person(self, id: str) -> Person | str | None:
         item, snapshot = self._store.get([person_key(id), snapshot_key(id)])
