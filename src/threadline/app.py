@@ -32,7 +32,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, SharedLimits, Told
+from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python import Threadline
 from threadline.surfaces.rereading import readers
@@ -141,7 +141,7 @@ def composition() -> Composition:
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
-    ports = SenderPorts(settings, engine.catalogue.lanes, engine.clock, from_environment)
+    ports = SenderPorts(settings, engine.catalogue.queues, engine.clock, from_environment)
     senders = {factory.name: factory.make(ports) for factory in engine.catalogue.senders}
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
@@ -152,16 +152,16 @@ def _open_for_program(settings: Settings, readonly: bool) -> Engine:
     return open_engine(None, settings, readonly=readonly)
 
 
-def _back_up(settings: Settings, file: Path, told: Told) -> Copied:
+def _back_up(settings: Settings, file: Path, progress: OnProgress) -> Copied:
     from threadline.stores.sqlite.backup import back_up
 
-    return back_up(_embedded(settings), file, told, settings.busy_timeout_seconds)
+    return back_up(_embedded(settings), file, progress, settings.busy_timeout_seconds)
 
 
-def _restore(settings: Settings, backup: Path, told: Told, replace: bool) -> Copied:
+def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bool) -> Copied:
     from threadline.stores.sqlite.backup import restore
 
-    return restore(backup, _embedded(settings), told, replace=replace)
+    return restore(backup, _embedded(settings), progress, replace=replace)
 
 
 def _writer(settings: Settings) -> str:

@@ -106,7 +106,9 @@ VALUES: dict[str, Any] = {
     "min": lambda inside: float(min(signed(inside))) if inside else None,
     "max": lambda inside: float(max(signed(inside))) if inside else None,
     "first": lambda inside: scalar_of(inside[0]) if inside else None,
+    "first_or_null": lambda inside: scalar_of(inside[0]) if inside else None,
     "last": lambda inside: scalar_of(inside[-1]) if inside else None,
+    "last_or_null": lambda inside: scalar_of(inside[-1]) if inside else None,
     "distinct": lambda inside: len({key_of(each) for each in inside}),
     "money": money,
 }

@@ -34,7 +34,7 @@ def staged(definitions: str, **more: Any) -> Stage:
 
 def board(stage: Stage, name: str, limit: int = 1_000, **params: Any) -> list[tuple[int, str, float]]:
     """Rank, identifier and score of the first places."""
-    found = stage.ask("leaderboards_top", name=name, limit=limit, identifiers=True, **params)
+    found = stage.ask("leaderboards_top", name=name, limit=limit, **params)
     return [(each["rank"], each["identifiers"][0], each["score"]) for each in found["places"]]
 
 

@@ -23,6 +23,8 @@ BASE = parse_time("2026-03-29T00:00:00Z")
 WINDOWS = ["lifetime", "45m", "36h", "3d", "30d", "200d", "3y"]
 OF_EVENTS = ["count", "any", "preferred_hour", "preferred_day"]
 OF_VALUES = ["first", "last", "distinct"]
+OR_NULL = ["first_or_null", "last_or_null"]
+"""The same with `nulls: respect`."""
 
 
 def definitions() -> str:
@@ -35,6 +37,9 @@ def definitions() -> str:
             where = "{kind: {ne: test}}"
             body = f"aggregate: {aggregate}, events: {source}, where: {where}, window: {window}{of}"
             lines.append(f"  {aggregate}_{window}: {{{body}}}")
+        for aggregate in OR_NULL:
+            body = f"events: [sale, refund], where: {where}, window: {window}, of: amount, nulls: respect"
+            lines.append(f"  {aggregate}_{window}: {{aggregate: {aggregate.removesuffix('_or_null')}, {body}}}")
         money = f"aggregate: sum, events: sale, of: amount, currency: money.currency, window: {window}"
         lines.append(f"  money_{window}: {{{money}}}")
     lines.append("  days_since_sale: {aggregate: days_since, events: sale, stale_after: 2d}")
@@ -173,7 +178,7 @@ def test_windows_equal_a_recount_at_any_instant(events: list[Recorded], data: st
     now = data.draw(nows(events))
     shown = viewed(folded(events), events, now)
     for window in WINDOWS:
-        for aggregate in [*OF_EVENTS, *NUMBERS, *OF_VALUES, "money"]:
+        for aggregate in [*OF_EVENTS, *NUMBERS, *OF_VALUES, *OR_NULL, "money"]:
             value, known = recount(aggregate, window, events, now)
             read = shown[f"{aggregate}_{window}"]
             assert read["value"] == value, (aggregate, window)

@@ -242,3 +242,19 @@ def test_the_state_of_ten_events_is_small() -> None:
     for at, kind, properties in case.events[:10]:
         state = known.after(state, record(parse_time(at), kind, json.loads(properties)))
     assert len(msgspec.msgpack.encode(state)) < 600
+
+
+def test_last_with_nulls_is_empty_when_the_last_event_lacks_the_value() -> None:
+    definitions = """
+        features:
+          known: {aggregate: last, events: page, of: plan}
+          current: {aggregate: last, events: page, of: plan, nulls: respect}
+          named: {aggregate: last, events: page, of: plan, nulls: respect, empty: none}
+    """
+    events = [record(T0, "page", {"plan": "pro"}), record(T0 + 1, "page", {})]
+    before, after = view(definitions, events[:1], T0 + DAY), view(definitions, events, T0 + DAY)
+    assert [before[name]["value"] for name in ("known", "current", "named")] == ["pro"] * 3
+    assert [after[name]["value"] for name in ("known", "current", "named")] == ["pro", None, "none"]
+    assert after["current"]["status"] == "PRESENT"
+    assert after["current"]["reason"] == "the latest event has no such value"
+    assert "reason" not in after["known"]

@@ -20,7 +20,7 @@ def test_a_past_instant_is_as_it_was() -> None:
         stage.now += HOUR
         told[stage.now + 1] = set(board(stage, "streak"))
     for at, then in told.items():
-        again = stage.ask("leaderboards_top", name="streak", at=format_time(at), identifiers=True)
+        again = stage.ask("leaderboards_top", name="streak", at=format_time(at))
         assert {(e["rank"], e["identifiers"][0], e["score"]) for e in again["places"]} == then
         assert again["people_read"] == 4
 
@@ -34,7 +34,7 @@ def test_who_stood_around_somebody_is_the_same_from_rows_and_from_the_log(around
     stage.tell("page", "nobody")
     at = format_time(stage.now)
     people = [*(f"u{number}" for number in range(15)), "nobody"]
-    asked = {"name": "points", "period": "day", "around": around, "identifiers": True}
+    asked = {"name": "points", "period": "day", "around": around}
     live = {who: standing(stage, who, **asked) for who in people}
     stage.now += 9 * DAY
     for who in people:

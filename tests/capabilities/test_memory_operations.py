@@ -171,9 +171,9 @@ def test_more_facts_than_are_kept_are_said_not_to_be(shop: Asked) -> None:
     left = known(shop)
     assert len(left) == 100
     # Whoever was told of a fact was told the truth at that time; one that came in may have put another one out.
-    assert [each["fact"] is not None for each in answers] == [each["kept"] for each in answers]
-    assert all(each["kept"] for each in answers[:100])
-    assert 0 < sum(1 for each in answers if not each["kept"]) < 40
+    assert [each["fact"] is not None for each in answers] == [each["applied"] for each in answers]
+    assert all(each["applied"] for each in answers[:100])
+    assert 0 < sum(1 for each in answers if not each["applied"]) < 40
 
 
 def test_what_was_taken_back_or_has_expired_makes_room(shop: Asked) -> None:
@@ -181,7 +181,7 @@ def test_what_was_taken_back_or_has_expired_makes_room(shop: Asked) -> None:
         remember(shop, f"old{number}", number)
     taken = [shop.ask("memory_retract", id=ADA, type="fact", key=f"old{number}") for number in range(100)]
     assert known(shop) == {}
-    assert all(remember(shop, f"new{number}", number)["kept"] for number in range(100))
+    assert all(remember(shop, f"new{number}", number)["applied"] for number in range(100))
     assert sorted(known(shop)) == sorted(f"fact/new{number}" for number in range(100))
     # Of what was taken back some can still be had again.
     shop.ask("memory_retract", id=ADA, type="fact", key="new0")
@@ -190,8 +190,8 @@ def test_what_was_taken_back_or_has_expired_makes_room(shop: Asked) -> None:
 
 def test_a_fact_told_again_by_the_same_request_is_kept(shop: Asked) -> None:
     told = [remember(shop, "city", "Rome", request="once") for _ in range(2)]
-    assert [(each["receipt"]["status"], each["kept"]) for each in told] == [("accepted", True), ("duplicate", True)]
-    assert not remember(shop, "trip", "Rome", expires_at="2020-01-01T00:00:00Z")["kept"]
+    assert [(each["receipt"]["status"], each["applied"]) for each in told] == [("accepted", True), ("duplicate", True)]
+    assert not remember(shop, "trip", "Rome", expires_at="2020-01-01T00:00:00Z")["applied"]
 
 
 def test_a_retraction_cascades_and_is_undone(shop: Asked) -> None:

@@ -196,7 +196,7 @@ def test_an_event_is_shown_whole() -> None:
         "type": "group", "key": "g", "source": "shop", "source_type": "external", "object_ref": "acme",
         "historical": True, "properties": {"plan": "gold"},
     }  # fmt: skip
-    assert (event["occurred_at"], event["told_at"]) == ("2025-12-31T00:00:00.000000Z",) * 2
+    assert (event["occurred_at"], event["original_time"]) == ("2025-12-31T00:00:00.000000Z",) * 2
     assert (event["person"], event["sequence"], event["thread"]) == (receipt["person"], 1, receipt["thread"])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.capabilities.points_stage import STARTS_AT, Stage
 from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED
-from threadline.capabilities.points.ledger import COOLS_KEPT
+from threadline.capabilities.points.ledger import COOLS_MAX
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
@@ -149,7 +149,7 @@ def test_what_a_write_key_calls_history_is_looked_at_as_anything_else() -> None:
 def test_a_cooldown_holds_for_what_comes_late_after_many_others() -> None:
     stage = Stage(COOLING)
     stage.now += DAY
-    for number in range(COOLS_KEPT + 6):
+    for number in range(COOLS_MAX + 6):
         stage.tell("quiz_won", at=STARTS_AT + number * 10 * MINUTE)
     before = stage.points()["earned"]
     for number in range(10):
@@ -169,7 +169,7 @@ def test_no_order_of_import_earns_twice_within_a_cooldown(random: Random) -> Non
     random.shuffle(times)
     stage = imported(COOLING, [told("quiz_won", at, n, historical=True) for n, at in enumerate(times)], 50)
     found = lines(stage, "quiz_won")
-    assert len(found) > COOLS_KEPT
+    assert len(found) > COOLS_MAX
     assert all(later - earlier >= 10 * MINUTE for earlier, later in pairwise(found))
 
 

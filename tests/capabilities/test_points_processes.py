@@ -66,7 +66,7 @@ def test_what_another_process_earned_is_ranked_within_the_time_that_is_promised(
 
     def bob() -> tuple[int, int, list[str]]:
         mine = reader.leaderboards.standing("user_id:bob", "points")
-        first = reader.leaderboards.top("points", identifiers=True)["places"]
+        first = reader.leaderboards.top("points")["places"]
         return mine["rank"], mine["total"], [each["identifiers"][0] for each in first]
 
     assert bob() == (2, 2, ["user_id:ada", "user_id:bob"])

@@ -8,12 +8,17 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.audit_stage import DEFINITIONS, applied, people
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.people.definition import rules
+from threadline.capabilities.rules.operations import decisions
 from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.kernel.event import Event, Identifier
-from threadline.kernel.policy import Effect
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.policy import Effect, Emit, Policy, PolicyView, Wish
 from threadline.kernel.sender import Outcome
-from threadline.kernel.time import HOUR, format_time
+from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
 
 
 def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
@@ -51,10 +56,40 @@ def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
         if not cursor:
             break
     assert found == [format_time(at) for at in expected["spender"]]
-    with pytest.raises(InvalidValue, match="name an `event`, a `person` or a `rule`"):
-        asked.ask("decisions_list")
     with pytest.raises(InvalidValue, match="this cursor did not come"):
         asked.ask("decisions_list", rule="score", cursor="bogus")
+
+
+def test_decisions_of_all_rules_are_listed_by_status_and_time_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = people()
+    asked.ask("rules_write", id="later", rule={"conditions": {"field": "event.properties.score", "exists": True}})
+    asked.ask("rules_activate", id="later", version=1, untested=True)
+    asked.ask("rule_sets_write", name="more", events=["applied"], rules=["later"])
+    for score in (91, 5, 92, 93):
+        asked.now += HOUR
+        applied(asked, score)
+    asked.ask("rules_retire", id="later")
+    withdrawn = Asked(definitions="rules: {other: {conditions: {field: tags, exists: true}}}")
+    withdrawn.now = asked.now + HOUR
+    withdrawn.engine = Engine(asked.engine.store, withdrawn.engine.catalogue, lambda: withdrawn.now)
+
+    def pages(**params: Any) -> list[tuple[str, int]]:
+        found, cursor = [], ""
+        while True:
+            page = withdrawn.ask("decisions_list", limit=2, cursor=cursor, **params)
+            found += [(each["rule"], each["inputs"]["event.properties.score"]) for each in page["decisions"]]
+            cursor = page["next"]
+            if not cursor:
+                return found
+
+    assert pages(status="Rejected") == [("score", 93), ("score", 92), ("score", 91)]
+    assert pages(status="Matched") == [("later", score) for score in (93, 92, 5, 91)]
+    assert len(pages()) == 7
+    assert pages(start=format_time(asked.now - HOUR - MINUTE), status="Rejected") == [("score", 93), ("score", 92)]
+    monkeypatch.setattr(decisions, "RULES_LISTED_MAX", 4)
+    with pytest.raises(InvalidValue, match="listed for up to 4 rules"):
+        pages()
+    assert len(pages(rule="score")) == 3
 
 
 def test_decisions_follow_their_person_through_a_merge() -> None:
@@ -107,19 +142,69 @@ def test_an_audit_goes_from_the_cause_of_the_cause_to_what_came_of_it() -> None:
     crm = Crm()
     dispatcher = Dispatcher(asked.engine, {"webhook": crm}, "test")
     states = []
+    by = {"decision": decision["decision_id"], "policy": "rules"}
     key = asked.ask("events_show", id=page)["key"]
-    assert asked.ask("messages_show", message_id=key)["effects"] == [{**call, "decision": decision["decision_id"]}]
+    assert asked.ask("messages_show", message_id=key)["effects"] == [{**call, **by}]
     for _ in range(2):
         asked.now += HOUR
         dispatcher.run_once()
         call = asked.ask("decisions_audit", decision=decision["decision_id"])["consequences"][2]
         # Whoever asks after the message is told of what it led to in the same words.
-        assert asked.ask("messages_show", message_id=key)["effects"] == [{**call, "decision": decision["decision_id"]}]
+        assert asked.ask("messages_show", message_id=key)["effects"] == [{**call, **by}]
         states.append((call["status"], len(call["outcomes"])))
     assert states == [("retrying", 1), ("done", 2)]
     assert {call["effect"]} == set(crm.sent)
     with pytest.raises(NotFound):
         asked.ask("decisions_audit", decision=page)
+
+
+class Slow(Crm):
+    """Fails at the first attempt at an effect of the key `now`."""
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        again = effect.key == "now" and effect_id not in self.sent
+        self.sent.append(effect_id)
+        return Outcome(type="called", retry_after_seconds=5.0 if again else None)
+
+
+def test_a_message_shows_what_a_policy_of_ones_own_emits_and_sends_because_of_it() -> None:
+    def react(recorded: Recorded, person: PolicyView) -> list[Wish]:
+        later = recorded.event.occurred_at + DAY
+        return [
+            Emit(type="noticed", key="n", occurred_at=recorded.event.occurred_at),
+            Effect(kind="webhook", key="now", data={"score": recorded.event.properties["score"]}),
+            Effect(kind="webhook", key="later", due_at=later, lane="crm"),
+        ]
+
+    def echo(recorded: Recorded, person: PolicyView) -> list[Wish]:
+        return [Effect(kind="webhook", key="echo")]
+
+    asked = people()
+    own = [Policy("own", frozenset({"applied"}), react), Policy("echo", frozenset({"noticed"}), echo)]
+    catalogue = Catalogue([*discover(definitions=Definitions()), *own], rules(Definitions()))
+    asked.engine = Engine(asked.engine.store, catalogue, lambda: asked.now)
+    applied(asked, 5, key="other")
+    applied(asked, 7, key="message")
+
+    def effects() -> list[tuple[str, str, str, int]]:
+        found = asked.ask("messages_show", message_id="message")["effects"]
+        assert {(each["action"], each["decision"]) for each in found} == {("webhook", "")}
+        return sorted((each["policy"], each["status"], str(each["wished"]), len(each["outcomes"])) for each in found)
+
+    assert [each["type"] for each in asked.ask("messages_show", message_id="message")["caused"]] == ["noticed"]
+    assert effects() == [
+        ("echo", "waiting", "{}", 0), ("own", "waiting", "{'score': 7}", 0), ("own", "waiting", "{}", 0)
+    ]  # fmt: skip
+    slow, stages = Slow(), []
+    for hours in (1, 1, 24):
+        asked.now += hours * HOUR
+        Dispatcher(asked.engine, {"webhook": slow}, "test").run_once()
+        stages.append([(policy, status, outcomes) for policy, status, _, outcomes in effects()])
+    assert stages == [
+        [("echo", "done", 1), ("own", "retrying", 1), ("own", "waiting", 0)],
+        [("echo", "done", 1), ("own", "done", 2), ("own", "waiting", 0)],
+        [("echo", "done", 1), ("own", "done", 1), ("own", "done", 2)],
+    ]
 
 
 def test_a_call_that_was_given_up_on_is_not_done() -> None:

@@ -21,7 +21,7 @@ def codes(answer: dict[str, Any]) -> list[str]:
 
 
 def why(asked: Asked, rule: str = "score", **more: Any) -> list[str]:
-    return codes(asked.ask("rule_why", id="user_id:ada", rule=rule, **more))
+    return codes(asked.ask("rules_why", id="user_id:ada", rule=rule, **more))
 
 
 def evaluated(asked: Asked, **params: Any) -> list[str]:
@@ -46,7 +46,7 @@ def test_a_historical_event_of_a_set_without_history_is_a_reason() -> None:
     asked = asked_with_set()
     activate(asked)
     id = told(asked, at=STARTS_AT - 9 * DAY, historical=True)
-    assert asked.ask("decisions", event=id)["decisions"] == []
+    assert asked.ask("decisions_list", event=id)["decisions"] == []
     assert why(asked) == ["historical"]
     assert evaluated(asked, event_id=id) == ["historical"]
     past = format_time(STARTS_AT - DAY)
@@ -60,7 +60,7 @@ def test_an_event_that_is_older_than_the_rule_is_a_reason() -> None:
     assert why(asked) == evaluated(asked, event_id=id) == ["before_rule"]
     activate(asked, 85)
     assert why(asked) == ["before_rule"], "the version that decided is another one"
-    answer = asked.ask("rule_why", id="user_id:ada", rule="score")
+    answer = asked.ask("rules_why", id="user_id:ada", rule="score")
     assert answer["reasons"][0]["message"].endswith("no version of the rule was active")
 
 
@@ -70,7 +70,7 @@ def test_an_event_of_a_type_that_no_set_of_the_rule_runs_on_is_a_reason() -> Non
     id = told(asked, "called")
     assert evaluated(asked, event_id=id, rule="score") == ["event_type"]
     assert evaluated(asked, event={**APPLIED, "type": "called"}, rule_set="apps") == ["event_type"]
-    asked.ask("rule_set_write", name="calls", events=["called"], rules=["score"])
+    asked.ask("rule_sets_write", name="calls", events=["called"], rules=["score"])
     assert evaluated(asked, event_id=id, rule="score") == ["undecided"], "the set came after the event"
     assert evaluated(asked, event={**APPLIED, "type": "called"}, rule_set="apps") == []
 
@@ -81,7 +81,7 @@ def test_a_rule_in_no_set_and_a_person_without_an_event_are_reasons() -> None:
     asked.tell("page", user_id="ada")
     assert why(asked) == ["no_match", "no_event"]
     assert evaluated(asked, person="user_id:ada") == ["no_match", "no_event"]
-    asked.ask("rule_set_remove", name="apps")
+    asked.ask("rule_sets_remove", name="apps")
     id = told(asked)
     assert why(asked) == ["no_match", "no_rule_set"]
     assert evaluated(asked, event_id=id, rule="score") == ["no_rule_set"]
@@ -92,15 +92,15 @@ def test_a_version_that_is_not_active_says_what_it_is() -> None:
     activate(asked)
     write(asked, 70)
     id = told(asked)
-    for operation, state in (("", "draft"), ("rule_tested", "tested"), ("rule_shadow", "shadow")):
+    for operation, state in (("", "draft"), ("rules_tested", "tested"), ("rules_shadow", "shadow")):
         if operation:
             asked.ask(operation, id="score", version=2)
         assert why(asked, version=2) == [state, "before_rule"]
         assert evaluated(asked, event_id=id, rule="score", version=2) == [state, "before_rule"]
         assert evaluated(asked, event=APPLIED, rule="score", version=2) == [state]
-    asked.ask("rule_activate", id="score", version=2)
+    asked.ask("rules_activate", id="score", version=2)
     assert why(asked, version=1) == ["retired"]
-    asked.ask("rule_retire", id="score")
+    asked.ask("rules_retire", id="score")
     assert why(asked, version=2) == ["retired", "before_rule"]
     assert evaluated(asked, event=APPLIED, content=rule()) == ["unwritten"]
 
@@ -163,7 +163,7 @@ def test_effective_is_true_of_exactly_the_rules_that_decide_the_event(
     for event in events:
         tried = [asked.ask("decisions_evaluate", event=event, rule=name)["decisions"][0] for name in "abcde"]
         receipt = asked.ask("record", events=[event])["receipts"][0]
-        decided = asked.ask("decisions", event=receipt["id"])["decisions"]
+        decided = asked.ask("decisions_list", event=receipt["id"])["decisions"]
         acting = {each["rule"] for each in decided if each["status"] == "Matched"}
         assert {each["rule"] for each in tried if each["effective"]} == acting
         for each in tried:

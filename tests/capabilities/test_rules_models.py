@@ -20,8 +20,8 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import model_reading
 from threadline.capabilities.rules.declared import read_rules
 from threadline.capabilities.rules.definition import rule_of_json
+from threadline.capabilities.rules.file_import import rules_of_files
 from threadline.capabilities.rules.hashing import plain_step
-from threadline.capabilities.rules.model_import import rule_of_file
 from threadline.capabilities.rules.models import ModelBody
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
@@ -331,7 +331,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in ("aml", "company-analysis")])
 def test_an_imported_model_decides_as_its_file_says(name: str) -> None:
-    rule = rule_of_file(f"{name}.json", (FOLDER / f"{name}.json").read_bytes())
+    [rule] = rules_of_files([(f"{name}.json", (FOLDER / f"{name}.json").read_bytes())]).rules
     assert rule.id == name
     text = yaml.safe_dump({"rules": {rule.id: {key: each for key, each in rule.content.items() if key != "id"}}})
     [declared] = read_rules(Definitions([("threadline.yaml", text)])).rules.values()
@@ -358,12 +358,12 @@ def test_the_command_writes_drafts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "model.json: this is not JSON"), ("[]", "model.json: a JDM file is an object"),
-        ("{}", "model.json.model: `nodes` is a list of objects"),
+        ("{", "model.json: this is not JSON"), ("[[]]", "model.json[1]: neither a decision model"),
+        ('{"nodes": 1}', "model.json.model.nodes: `nodes` is a list of objects"),
         (json.dumps(MODELS["aml"]), "a functionNode runs JavaScript"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_model_is_told(text: str, problem: str) -> None:
     with pytest.raises(InvalidDefinition) as error:
-        rule_of_file("model.json", text.encode())
+        rules_of_files([("model.json", text.encode())])
     assert problem in str(error.value)

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.people.definition import rules
 from threadline.capabilities.whatif.comparison import Tally
+from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
+from threadline.kernel.event import Recorded
+from threadline.kernel.policy import POLICY_FAILED, Emit, Policy, PolicyView, Wish
+from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time
 
 
@@ -380,3 +387,53 @@ def test_historical_events_are_counted_or_left_out_and_the_answer_says_how_many(
 
 def test_where_every_set_hears_history_nothing_is_said_of_it(shop: Tried) -> None:
     assert shop.what_if(rule="good", content=rule(70))["historical_events"] == 0
+
+
+def failing_at(total: int) -> Policy:
+    """Answers `noticed` with `echoed`, and raises about one of a total."""
+
+    def react(recorded: Recorded, person: PolicyView) -> list[Wish]:
+        if recorded.event.properties["total"] == total:
+            raise KeyError("no_such_key")
+        return [Emit(type="echoed", key="e", occurred_at=recorded.event.occurred_at)]
+
+    return Policy("echo", frozenset({"noticed"}), react, emits=frozenset({"echoed"}))
+
+
+def failures() -> Projection:
+    def fold(state: dict[str, int], recorded: Recorded) -> dict[str, int]:
+        return {"count": state.get("count", 0) + 1}
+
+    return Projection("failures", 1, frozenset({POLICY_FAILED}), dict, fold, lambda state, now, edges: dict(state))
+
+
+@pytest.mark.policies_fail
+def test_a_policy_that_raises_in_the_sandbox_fails_there_as_it_does_live() -> None:
+    notice = {"emit_event": {"type": "noticed", "properties": {"total": "${event.properties.total}"}}}
+    definitions = {
+        "rules": {
+            "noticing": big(0, version=1, actions=[notice]),
+            "echoes": {"conditions": {"field": "event.type", "exists": True}},
+            "careful": {"conditions": {"field": "failures.count", "equals": 1}},
+        },
+        "rule_sets": {
+            "buys": {"events": ["paid"], "rules": ["noticing", "careful"]},
+            "echo": {"events": ["echoed"], "rules": ["echoes"]},
+        },
+    }
+    tried = Tried("{}")
+    values = [*discover(definitions=Definitions([("threadline.yaml", yaml(definitions))])), failures(), failing_at(2)]
+    tried.engine = Engine(tried.engine.store, Catalogue(values, rules(Definitions())), lambda: tried.now)
+    for total in (1, 2, 3):
+        tried.tell("paid", user_id="ada", properties={"total": total})
+    for baseline in ("reckoned", "recorded"):
+        # The same answers under another text of the rule, so that the policy reacts again.
+        answer = tried.what_if(rule="noticing", content=big(0.5, actions=[notice]), baseline=baseline)
+        assert (answer["failed"], answer["changed"]) == (0, 0)
+        found = {each["rule"]: (each["old"], each["new"]) for each in answer["rules"]}
+        assert found["echoes"] == ({"Matched": 2}, {"Matched": 2})
+        assert found["careful"] == ({"Matched": 1}, {"Matched": 1}), "asked after the failure"
+    later = tried.what_if(rule="noticing", content=big(1, actions=[notice]))
+    assert {each["rule"]: each["new"] for each in later["rules"]}["echoes"] == {"Matched": 1}
+    never = tried.what_if(rule="noticing", content=big(2, actions=[notice]))
+    assert {each["rule"]: each["new"] for each in never["rules"]}["careful"] == {}

@@ -100,9 +100,9 @@ def check_event(event: dict[str, Any], call: Call, library: str) -> None:
     for field in ("category", "integrations"):
         assert field not in call or kept.get(field) == call[field]
     if "timestamp" in call:
-        assert parse_time(event["told_at"]) == parse_time(call["timestamp"])
+        assert parse_time(event["original_time"]) == parse_time(call["timestamp"])
     if "clock_corrected" not in event.get("marks", []):
-        assert event["occurred_at"] == event["told_at"]
+        assert event["occurred_at"] == event["original_time"]
 
 
 def includes(whole: Any, part: Any) -> bool:

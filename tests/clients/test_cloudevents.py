@@ -42,7 +42,7 @@ def check(server: Server, who: Who, sent: list[dict[str, Any]]) -> None:
     assert len(events) == len(sent)
     for event, told in zip(events, sent, strict=True):
         assert (event["type"], event["properties"]) == (told["type"], told["data"])
-        assert parse_time(event["occurred_at"]) == parse_time(event["told_at"]) == parse_time(told["time"])
+        assert parse_time(event["occurred_at"]) == parse_time(event["original_time"]) == parse_time(told["time"])
         assert event["schema_version"] == told["dataschema"]
         assert event["context"]["comment"] == told["comment"]
         assert server.message(f"{told['source']} {told['id']}")["outcome"] == "accepted"

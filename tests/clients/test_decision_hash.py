@@ -42,9 +42,9 @@ def audits() -> list[str]:
     for value in HOSTILE:
         receipt = asked.tell("applied", user_id="ada", properties={"n": value})
         assert receipt["status"] == "accepted", (value, receipt)
-    decisions = asked.ask("decisions", person="user_id:ada", limit=500)["decisions"]
+    decisions = asked.ask("decisions_list", person="user_id:ada", limit=500)["decisions"]
     assert len(decisions) == 3 * len(HOSTILE)
-    found = [asked.ask("audit", decision=each["decision_id"]) for each in decisions]
+    found = [asked.ask("decisions_audit", decision=each["decision_id"]) for each in decisions]
     assert [each["problems"] for each in found if each["problems"]] == []
     return [msgspec.json.encode(each).decode() for each in found]
 

@@ -20,14 +20,14 @@ class Watched:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-        self.turns: list[list[str]] = []
+        self.locks: list[list[str]] = []
         self.before: Callable[[], object] = lambda: None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
-        self.turns.append([key.partition for key in keys])
+        self.locks.append([key.partition for key in keys])
         self.before()
         return self._store.advisory_lock(keys)
 
@@ -41,16 +41,16 @@ def test_whoever_was_overtaken_waits_for_a_turn_until_nobody_else_has_been_there
     watched = Watched(store)
     one, other = staging.engine(watched), staging.engine(store)  # type: ignore[arg-type]
     [ada, _] = (receipt.person for receipt in one.recorder.record([page("ada", "1"), page("bob", "1b")]))
-    assert watched.turns == []
+    assert watched.locks == []
     other.recorder.record([page("ada", "2")])
     one.recorder.record([page("ada", "3"), page("bob", "3b")])
-    assert watched.turns == [[ada]], "found out by a refusal, and tried again in a turn"
+    assert watched.locks == [[ada]], "found out by a refusal, and tried again in a turn"
     other.recorder.record([page("ada", "4")])
     one.recorder.record([page("ada", "5")])
     one.recorder.record([page("ada", "6")])
-    assert watched.turns == [[ada]] * 3
+    assert watched.locks == [[ada]] * 3
     one.recorder.record([page("ada", "7"), page("bob", "7b")])
-    assert watched.turns == [[ada]] * 3, "nobody else has been there"
+    assert watched.locks == [[ada]] * 3, "nobody else has been there"
     assert other.reader.person("default", "user_id:ada").position == 7
     staging.assert_log_is_whole(one)
 

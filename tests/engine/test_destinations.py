@@ -1,4 +1,4 @@
-"""Lanes: a queue for each place, that rests while the place fails, stops when it is gone, and parks what fails."""
+"""Queues: one for each destination, which backs off while it fails, stops when it is gone, and parks what fails."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from threadline.kernel.sender import (
     EFFECT_RETRIED,
     REST_SECONDS_FIRST,
     REST_SECONDS_MAX,
-    Lane,
     Outcome,
+    Queue,
 )
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, system_clock
 from threadline.stores.memory import MemoryStore
@@ -41,16 +41,16 @@ SENT = Outcome(type="mail_sent")
 
 
 def react(recorded: Recorded, known: Any) -> Sequence[Wish]:
-    lane = recorded.event.properties.get("lane", "crm")
+    queue = recorded.event.properties.get("queue", "crm")
     kind = recorded.event.properties.get("kind", "box")
-    return [Effect(kind=kind, key="call", lane=lane, data={"lane": lane})]
+    return [Effect(kind=kind, key="call", queue=queue, data={"queue": queue})]
 
 
 POLICY = Policy(name="care", handles=frozenset({"write"}), react=react)
 
 
-def engine_on(store: Any, clock: Any, *lanes: Lane) -> Engine:
-    values = [*discover("threadline.capabilities.people.projection", definitions=None), POLICY, *lanes]
+def engine_on(store: Any, clock: Any, *queues: Queue) -> Engine:
+    values = [*discover("threadline.capabilities.people.projection", definitions=None), POLICY, *queues]
     return Engine(store, Catalogue(values, rules()), clock)
 
 
@@ -61,14 +61,14 @@ def clock() -> Clock:
 
 @pytest.fixture
 def engine(clock: Clock) -> Engine:
-    return engine_on(MemoryStore(), clock, Lane("crm", give_up_seconds=DAY // SECOND, failures_max=3))
+    return engine_on(MemoryStore(), clock, Queue("crm", give_up_seconds=DAY // SECOND, failures_max=3))
 
 
-def write(engine: Engine, count: int, lane: str = "crm", start: int = 0, kind: str = "box") -> None:
+def write(engine: Engine, count: int, queue: str = "crm", start: int = 0, kind: str = "box") -> None:
     for number in range(start, start + count):
         event = Event(
-            type="write", identifiers=(Identifier("user_id", f"{lane}{number}"),), occurred_at=NOW,
-            key=f"{lane}{number}", properties={"lane": lane, "kind": kind},
+            type="write", identifiers=(Identifier("user_id", f"{queue}{number}"),), occurred_at=NOW,
+            key=f"{queue}{number}", properties={"queue": queue, "kind": kind},
         )  # fmt: skip
         assert engine.recorder.record([event])[0].status == "accepted"
 
@@ -79,9 +79,9 @@ def settle_all(dispatcher: Dispatcher, clock: Clock, until: int, step: int = 2 *
             clock.now += step
 
 
-def test_what_is_in_a_lane_is_sent_once_and_what_names_an_unknown_one_waits_among_the_others(engine: Engine) -> None:
+def test_what_is_in_a_queue_is_sent_once_and_what_names_an_unknown_one_waits_among_the_others(engine: Engine) -> None:
     write(engine, 3)
-    write(engine, 2, lane="nobody declared this")
+    write(engine, 2, queue="nobody declared this")
     box = Box()
     assert Dispatcher(engine, {"box": box}, "one").run_once() == 5
     assert len(set(box.sent)) == len(box.sent) == 5
@@ -193,7 +193,7 @@ def test_what_grows_old_while_a_place_rests_is_parked(engine: Engine, clock: Clo
 
 
 def test_what_was_tried_is_given_up_on_in_its_time_though_others_stand_before_it(clock: Clock) -> None:
-    engine = engine_on(MemoryStore(), clock, Lane("crm", give_up_seconds=HOUR // SECOND, failures_max=1))
+    engine = engine_on(MemoryStore(), clock, Queue("crm", give_up_seconds=HOUR // SECOND, failures_max=1))
     write(engine, 1)
     dispatcher = Dispatcher(engine, {"box": Box([FAILING] * 1_000)}, "one", page=10)
     settle_all(dispatcher, clock, NOW + 30 * MINUTE, MINUTE)
@@ -230,28 +230,28 @@ def test_who_is_stopped_gets_nothing_more_than_what_is_on_its_way(engine: Engine
     assert left(engine, PARKED) == 7
 
 
-def test_stopping_a_lane_that_is_none_is_an_error(engine: Engine) -> None:
+def test_stopping_a_queue_that_is_none_is_an_error(engine: Engine) -> None:
     with pytest.raises(NotFound, match="not declared"):
         engine.delivery.stop("cmr", "typing")
     with pytest.raises(NotFound, match="not declared"):
         engine.delivery.start("cmr")
 
 
-def test_a_lane_that_is_declared_no_more_is_worked_off(clock: Clock) -> None:
+def test_a_queue_that_is_declared_no_more_is_worked_off(clock: Clock) -> None:
     store = MemoryStore()
-    before = engine_on(store, clock, Lane("crm"), Lane("erp"))
+    before = engine_on(store, clock, Queue("crm"), Queue("erp"))
     write(before, 2)
     Dispatcher(before, {}, "one").run_once()
-    after = engine_on(store, clock, Lane("erp"))
+    after = engine_on(store, clock, Queue("erp"))
     box = Box()
     assert Dispatcher(after, {"box": box}, "one").run_once() == 2
 
 
-def test_what_was_parked_before_its_lane_was_declared_is_found_under_its_name_and_driven_into_it(clock: Clock) -> None:
+def test_what_was_parked_before_its_queue_was_declared_is_found_under_its_name_and_driven_into_it(clock: Clock) -> None:
     store = MemoryStore()
     before = engine_on(store, clock)
     write(before, 2)
-    write(before, 1, lane="No!name")
+    write(before, 1, queue="No!name")
     lost = Outcome(type="x", parked="no such place")
     dispatcher = Dispatcher(before, {"box": Box([lost] * 4)}, "one", lease_seconds=1)
     assert dispatcher.run_once() == 3
@@ -262,21 +262,21 @@ def test_what_was_parked_before_its_lane_was_declared_is_found_under_its_name_an
     assert before.delivery.redrive(before.delivery.dead_letters("default", "crm")[:1], "ada") == 1
     assert dispatcher.run_once() == 1
     clock.now += MINUTE
-    after = engine_on(store, clock, Lane("crm"))
+    after = engine_on(store, clock, Queue("crm"))
     assert after.delivery.redrive(after.delivery.dead_letters("default", "crm"), "ada") == 2
-    assert [state.waiting for state in after.delivery.lanes()] == [2]
+    assert [state.waiting for state in after.delivery.queues()] == [2]
     assert Dispatcher(after, {"box": Box()}, "two").run_once() == 2
 
 
 def test_waits_grow_are_spread_and_are_the_same_on_every_machine() -> None:
-    lane = Lane("crm")
-    waits = [wait_seconds(lane, f"{id:032x}", 3, 0.0) for id in range(500)]
+    queue = Queue("crm")
+    waits = [wait_seconds(queue, f"{id:032x}", 3, 0.0) for id in range(500)]
     whole = RETRY_SECONDS_FIRST * 2**3
     assert whole / 2 <= min(waits) < 0.55 * whole
     assert 0.95 * whole < max(waits) <= whole
-    assert waits == [wait_seconds(lane, f"{id:032x}", 3, 0.0) for id in range(500)]
-    assert wait_seconds(lane, "0" * 32, 10_000, 0.0) <= RETRY_SECONDS_MAX
-    assert wait_seconds(lane, "0" * 32, 0, 777.0) == 777.0
+    assert waits == [wait_seconds(queue, f"{id:032x}", 3, 0.0) for id in range(500)]
+    assert wait_seconds(queue, "0" * 32, 10_000, 0.0) <= RETRY_SECONDS_MAX
+    assert wait_seconds(queue, "0" * 32, 0, 777.0) == 777.0
 
 
 class Slow:
@@ -291,8 +291,8 @@ class Slow:
         self._lock = threading.Lock()
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
-        lane = effect.data["lane"]
-        if lane == "slow":
+        queue = effect.data["queue"]
+        if queue == "slow":
             with self._lock:
                 self.at_once += 1
                 self.most = max(self.most, self.at_once)
@@ -300,14 +300,14 @@ class Slow:
             with self._lock:
                 self.at_once -= 1
         with self._lock:
-            self.sent[lane] += 1
+            self.sent[queue] += 1
         return SENT
 
 
 def test_a_slow_place_holds_up_no_other() -> None:
-    engine = engine_on(MemoryStore(), system_clock, Lane("slow"), Lane("fast", at_once=4))
-    write(engine, 6, lane="slow")
-    write(engine, 40, lane="fast")
+    engine = engine_on(MemoryStore(), system_clock, Queue("slow"), Queue("fast", at_once=4))
+    write(engine, 6, queue="slow")
+    write(engine, 40, queue="fast")
     stopping, answered = threading.Event(), threading.Event()
     sender = Slow(lambda: answered.wait(300))
     dispatcher = Dispatcher(engine, {"box": sender}, "one")
@@ -324,9 +324,9 @@ def test_a_slow_place_holds_up_no_other() -> None:
     assert left(engine, OUTBOX) == 6 - sender.sent["slow"], "what was being sent was settled"
 
 
-def test_a_lane_sends_as_many_at_once_as_it_may() -> None:
-    engine = engine_on(MemoryStore(), system_clock, Lane("slow", at_once=3))
-    write(engine, 6, lane="slow")
+def test_a_queue_sends_as_many_at_once_as_it_may() -> None:
+    engine = engine_on(MemoryStore(), system_clock, Queue("slow", at_once=3))
+    write(engine, 6, queue="slow")
     sender = Slow(partial(threading.Barrier(3).wait, 300))
     assert Dispatcher(engine, {"box": sender}, "one").run_once() == 6
     assert sender.most == 3
@@ -334,4 +334,4 @@ def test_a_lane_sends_as_many_at_once_as_it_may() -> None:
 
 def test_tell_is_for_the_shards(engine: Engine) -> None:
     tell(engine, "write", person="bo")
-    assert [state.waiting for state in engine.delivery.lanes()] == [1]
+    assert [state.waiting for state in engine.delivery.queues()] == [1]

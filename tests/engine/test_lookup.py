@@ -93,3 +93,22 @@ def test_readers_who_open_the_same_person_at_once_see_the_same() -> None:
         for thread in threads:
             thread.join()
     assert found == [expected] * 80
+
+
+def test_identifiers_of_many_people_are_read_together_and_follow_merges() -> None:
+    engine = staging.engine()
+    events = [staging.event("page", {"user_id": f"u{n}", "email": f"u{n}@shop.it"}, str(n)) for n in range(50)]
+    engine.recorder.record([*events, staging.event("page", {"user_id": "x"}, "x", workspace="other")])
+    people = [engine.reader.person("default", f"user_id:u{n}") for n in range(50)]
+    merged, survivor = people[0].id, people[1].id
+    engine.identity.merge("default", "user_id:u1", "user_id:u0", request="r", force=True)
+    store = staging.CountingStore(engine.store)
+    reader = PersonReader(store, engine.catalogue)
+    elsewhere = engine.reader.person("other", "user_id:x").id
+    names = reader.identifiers_of("default", [*(person.id for person in people[2:]), elsewhere, "0" * 32])
+    assert names == {people[n].id: [f"user_id:u{n}", f"email:u{n}@shop.it"] for n in range(2, 50)}
+    assert store.gets == 1
+    both = {"user_id:u0", "user_id:u1", "email:u0@shop.it", "email:u1@shop.it"}
+    assert {id: set(each) for id, each in reader.identifiers_of("default", [merged, survivor]).items()} == {
+        merged: both, survivor: both
+    }  # fmt: skip

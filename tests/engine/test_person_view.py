@@ -119,15 +119,15 @@ def test_the_events_of_a_range_are_those_of_the_log_and_no_batching_changes_it(t
 
 
 class Undecided:
-    """A judge that decides nothing."""
+    """An evaluator that decides nothing."""
 
     name = "nobody"
     reads = ()
 
-    def heeds(self, event_type: str) -> bool:
+    def handles(self, event_type: str) -> bool:
         return False
 
-    def judge(self, recorded: Recorded, known: Any) -> dict[str, Any]:
+    def decisions(self, recorded: Recorded, known: Any) -> dict[str, Any]:
         return {}
 
     def wishes(self, recorded: Recorded, verdicts: Any, folded: Any) -> Sequence[Wish]:

@@ -29,7 +29,7 @@ class Stage:
     def __init__(self) -> None:
         self.now = 0
         self.store = MemoryStore()
-        shared = Shared("things", make=self.make, heeds=lambda value, type: True)
+        shared = Shared("things", make=self.make, handles=lambda value, type: True)
         policy = Policy(name="p", handles=None, react=lambda recorded, known: (), shared=shared)
         catalogue = Catalogue([policy], rules())
         self.one, self.other = (SharedValues(self.store, catalogue, lambda: self.now) for _ in range(2))
@@ -72,7 +72,7 @@ def test_others_see_a_change_when_their_time_is_up() -> None:
 
 def test_what_begins_while_an_event_is_on_its_way_does_not_decide_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time is taken after the values, so that whatever decides had begun by then."""
-    shared = Shared("things", make=lambda items, before: dict(items), heeds=lambda value, type: type == "page")
+    shared = Shared("things", make=lambda items, before: dict(items), handles=lambda value, type: type == "page")
     seen: list[dict[str, bytes]] = []
     policy = Policy(
         name="p", handles=None, react=lambda recorded, known: seen.append(known.shared("things")) or (), shared=shared

@@ -13,7 +13,7 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.dump import dump, was_told
 from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
-from threadline.kernel.store import Batch, LogEntry, Refusal, Span, Store
+from threadline.kernel.store import Batch, Item, Key, LogEntry, Refusal, Span, Store
 from threadline.kernel.time import format_time
 from threadline.stores.dynamodb.commit import chains
 from threadline.stores.memory import MemoryStore
@@ -98,11 +98,16 @@ class CrashingStore:
 
 
 class CountingStore:
-    """A store that counts the entries of the log that are read by thread."""
+    """A store that counts the entries of the log that are read by thread, and the readings of items."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.entries = 0
+        self.entries = self.gets = 0
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        """As the store."""
+        self.gets += 1
+        return self.store.get(keys)
 
     def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
         """As the store."""

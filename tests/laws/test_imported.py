@@ -47,11 +47,11 @@ def run_until(asked: Asked, until: int) -> None:
 
 
 def shown(asked: Asked, at: int) -> dict[str, Any]:
-    features = asked.ask("features", id="user_id:ada", as_of=format_time(at))["features"]
+    features = asked.ask("features_of", id="user_id:ada", as_of=format_time(at))["features"]
     values = {name: feature["value"] for name, feature in features.items()}
-    (row,) = asked.ask("training_set", labels=[{"person": "user_id:ada", "at": format_time(at)}])["rows"]
+    (row,) = asked.ask("features_training_set", labels=[{"person": "user_id:ada", "at": format_time(at)}])["rows"]
     assert row["values"] == values
-    return values | {"points": asked.ask("points", id="user_id:ada", as_of=format_time(at))["balance"]}
+    return values | {"points": asked.ask("points_of", id="user_id:ada", as_of=format_time(at))["balance"]}
 
 
 @given(steps, st.lists(st.integers(0, 59), min_size=1, max_size=3))
@@ -83,7 +83,7 @@ def test_rules_run_on_what_a_timer_makes_of_live_events_and_not_of_history(histo
     asked = Asked(definitions=RULES)
     tell(asked, ("campaign_delivered", "a", 0), STARTS_AT - 30 * DAY * historical, historical=historical)
     run_until(asked, STARTS_AT + 8 * DAY)
-    assert asked.ask("features", id="user_id:ada")["features"]["campaign_ignored"]["value"] == 1
+    assert asked.ask("features_of", id="user_id:ada")["features"]["campaign_ignored"]["value"] == 1
     assert ("ignorant" in asked.ask("person", id="user_id:ada")["tags"]) is not historical
 
 
@@ -92,6 +92,6 @@ def test_a_deadline_after_the_import_is_known_when_the_timer_ran() -> None:
     tell(asked, ("campaign_delivered", "a", 0), STARTS_AT - 13 * DAY // 2, historical=True)
     run_until(asked, STARTS_AT + 3 * DAY)
     for at, ignored in ((STARTS_AT + 18 * HOUR, 0), (asked.now, 1)):
-        features = asked.ask("features", id="user_id:ada", as_of=format_time(at))["features"]
+        features = asked.ask("features_of", id="user_id:ada", as_of=format_time(at))["features"]
         assert features["campaign_ignored"]["value"] == ignored
     assert "ignorant" in asked.ask("person", id="user_id:ada")["tags"]

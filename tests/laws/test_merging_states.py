@@ -18,7 +18,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
 from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
 from threadline.capabilities.interests.state import BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
-from threadline.capabilities.points.ledger import CAPS_KEPT, COOLS_KEPT, DAYS_KEPT, LOTS_KEPT
+from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, DAYS_MAX, LOTS_MAX
 from threadline.capabilities.rules.projection import RULES_KEPT
 from threadline.capabilities.streaks.grants import GRANTS_MAX
 from threadline.capabilities.streaks.state import RECORDED_PARTS_MAX
@@ -257,9 +257,9 @@ PRODUCTS_MAX = 60
 
 
 def full_points(state: Any) -> bool:
-    caps = [len(state[name]) == most for name, most in (("days", DAYS_KEPT), ("lots", LOTS_KEPT), ("caps", CAPS_KEPT))]
+    caps = [len(state[name]) == most for name, most in (("days", DAYS_MAX), ("lots", LOTS_MAX), ("caps", CAPS_MAX))]
     rules = len(state["cools"]) == max(map(len, state["caps"].values())) == limits.POINTS_RULES_MAX
-    cools = max(map(len, state["cools"].values())) == COOLS_KEPT
+    cools = max(map(len, state["cools"].values())) == COOLS_MAX
     return all(caps) and rules and cools and len(state["flags"]) == limits.POINTS_ANOMALIES_MAX
 
 

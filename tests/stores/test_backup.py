@@ -113,8 +113,8 @@ def test_a_copy_made_under_load_is_of_one_instant_and_goes_on_from_there(tmp_pat
     assert len(list(feed_pages(store))) == held[1] + 1
     store.close()
     # What was there is kept, as it was when its writer was killed.
-    assert copied.aside is not None
-    store = SqliteStore(copied.aside)
+    assert copied.replaced is not None
+    store = SqliteStore(copied.replaced)
     assert len(list(feed_pages(store))) >= seen[0]
     store.close()
 
@@ -175,7 +175,7 @@ def test_nothing_is_overwritten_without_being_told_to(tmp_path: Path) -> None:
         *tmp_path.glob("*ing*"),
         *tmp_path.glob("*partial*"),
     ]
-    assert (first.aside, second.aside) == (tmp_path / "x.db.replaced-1", tmp_path / "x.db.replaced-2")
+    assert (first.replaced, second.replaced) == (tmp_path / "x.db.replaced-1", tmp_path / "x.db.replaced-2")
 
 
 def test_a_store_in_use_is_not_replaced(tmp_path: Path) -> None:
@@ -202,9 +202,9 @@ def test_a_link_to_a_store_stays_a_link(tmp_path: Path) -> None:
     record(store, entry(2))
     store.close()
     restored = restore(tmp_path / "copy.db", tmp_path / "x.db", silent, replace=True)
-    assert restored.aside == tmp_path / "disk" / "real.db.replaced-1"
+    assert restored.replaced == tmp_path / "disk" / "real.db.replaced-1"
     assert (tmp_path / "x.db").is_symlink()
-    for path, events in ((tmp_path / "x.db", 1), (restored.aside, 2)):
+    for path, events in ((tmp_path / "x.db", 1), (restored.replaced, 2)):
         again = SqliteStore(path)
         assert len(again.feed()) == events
         again.close()

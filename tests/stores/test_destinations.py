@@ -1,4 +1,4 @@
-"""Lanes on every store: the port is all they need, so what holds in memory holds there."""
+"""Queues on every store: the port is all they need, so what holds in memory holds there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.engine.test_dispatch import Clock
 from tests.servers.dynamodb import ministack
 from tests.servers.postgres import server, store_in
 from threadline.engine.engine import Engine
-from threadline.kernel.sender import Lane
+from threadline.kernel.sender import Queue
 from threadline.kernel.store import Store
 from threadline.kernel.time import DAY, SECOND
 from threadline.stores.sqlite.store import SqliteStore
@@ -34,5 +34,5 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iter
         store = store_in(server("18"), tmp_path)
     else:
         store = ministack().open(tmp_path)
-    yield engine_on(store, clock, Lane("crm", give_up_seconds=DAY // SECOND, failures_max=3))
+    yield engine_on(store, clock, Queue("crm", give_up_seconds=DAY // SECOND, failures_max=3))
     store.close()

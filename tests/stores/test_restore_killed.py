@@ -122,8 +122,8 @@ def test_a_log_that_somebody_reads_is_set_aside_with_its_store(tmp_path: Path) -
         restored = restore(tmp_path / "copy.db", store, silent, replace=True)
     reader.close()
     assert events == len(OLD)
-    assert restored.aside == tmp_path / "x.db.replaced-1"
-    assert (sequences(store), sequences(restored.aside)) == (BACKED_UP, OLD)
+    assert restored.replaced == tmp_path / "x.db.replaced-1"
+    assert (sequences(store), sequences(restored.replaced)) == (BACKED_UP, OLD)
 
 
 def test_a_restore_for_which_there_is_no_room_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,12 +21,12 @@ def test_a_what_if_says_what_became_of_historical_events(
     call: Any, store: Path, tmp_path: Path, historical: str, asked: int, done: str
 ) -> None:
     with threadline.open(store) as shop:
-        shop.rule_set_write(name="orders", events=["purchase_completed"], rules=["big"])
+        shop.rule_sets.write(name="orders", events=["purchase_completed"], rules=["big"])
         for number in range(2):
             event = {"type": "purchase_completed", "key": f"old-{number}", "identifiers": {"user_id": "42"}}
             shop.record([{**event, "historical": True, "occurred_at": "2020-01-01"}])
     (tmp_path / "big.json").write_text(json.dumps(RULE))
-    command = ("what-if", "--rule", "big", "--content", str(tmp_path / "big.json"), "--historical", historical)
+    command = ("what-if", "run", "--rule", "big", "--content", str(tmp_path / "big.json"), "--historical", historical)
     shown = call(*command)
     assert shown.code == 0, shown.err
     assert f"2 historical events of rule sets with `historical: false` {done}" in shown.out.replace("\n", " ")

@@ -149,6 +149,25 @@ def test_a_credential_that_is_told_twice_is_refused(
         assert (answer.status_code, answer.json()["detail"]) == (401, "send the header `Authorization` once"), path
 
 
+def test_a_good_token_without_the_scope_is_answered_403_at_every_address(client: TestClient, keys: Keys) -> None:
+    document = client.get("/openapi.json").json()
+    answers = {}
+    for path, methods in document["paths"].items():
+        for method, described in methods.items():
+            needed = re.search(r"scope `(\w+)`", described.get("description", ""))
+            records = {"writeKey": []} in described.get("security", ())
+            if records or (needed is not None and needed[1] != "read"):
+                content = described.get("requestBody", {}).get("content", {})
+                kind = next(iter(content), "application/json")
+                answer = client.request(
+                    method, path, headers={**keys.bearer("read"), "content-type": kind},
+                    json=content.get(kind, {}).get("example"),
+                )  # fmt: skip
+                answers[f"{method} {path}"] = (answer.status_code, answer.json()["code"])
+    assert len(answers) > 40
+    assert {name: answer for name, answer in answers.items() if answer != (403, "forbidden")} == {}
+
+
 def test_keys_are_made_and_revoked_over_http(client: TestClient, keys: Keys) -> None:
     made = client.post("/v1/keys", json={"name": "web"}, headers=keys.bearer("admin"))
     assert made.status_code == 201

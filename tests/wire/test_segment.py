@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.wire.segment_cases import RECEIVED, one, refused, send, track
+from tests.wire.segment_cases import RECEIVED, one, send, track
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.limits import SENDING_SECONDS_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time, parse_time
 from threadline.wire.segment import encode
 
@@ -156,7 +157,7 @@ def test_a_right_clock_leaves_the_time_alone() -> None:
     assert (event.occurred_at, event.sent_time, event.marks) == (said, said, ())
 
 
-@pytest.mark.parametrize("off", [-3 * 365 * DAY, -2 * SECOND, SECOND + 1, 9 * HOUR])
+@pytest.mark.parametrize("off", [-3 * 365 * DAY, -HOUR, -SENDING_SECONDS_MAX * SECOND - 1, SECOND + 1, 9 * HOUR])
 @pytest.mark.parametrize("field", ["timestamp", "originalTimestamp"])
 @pytest.mark.parametrize("place", ["message", "batch"])
 def test_a_wrong_clock_is_corrected_by_the_age_of_the_event(off: int, field: str, place: str) -> None:
@@ -213,9 +214,60 @@ def test_beside_the_clock_of_the_client_the_timestamp_stands() -> None:
     assert (event.occurred_at, event.sent_time, event.marks) == (parse_time(said), parse_time(said), ())
 
 
-def test_an_event_that_the_correction_moves_before_all_time_is_refused() -> None:
-    times = {"timestamp": "0001-01-01T00:00:00Z", "sentAt": "9999-12-31T00:00:00Z"}
-    assert refused(track(**times)).code == "invalid_time"
+@pytest.mark.parametrize("delay", [2 * SECOND, 10 * 60 * SECOND, SENDING_SECONDS_MAX * SECOND])
+@pytest.mark.parametrize("place", ["message", "batch"])
+def test_a_client_that_never_renews_sent_at_is_not_shifted_by_its_delay(delay: int, place: str) -> None:
+    happened = RECEIVED - delay - SECOND
+    sent = {"sentAt": format_time(RECEIVED - delay)}
+    message = track(originalTimestamp=format_time(happened))
+    event = one({**message, **sent}) if place == "message" else one(message, **sent)
+    assert (event.occurred_at, event.marks) == (happened, ())
+
+
+def test_of_two_clocks_at_sending_the_one_that_was_renewed_counts() -> None:
+    happened = RECEIVED - 9 * HOUR
+    message = track(originalTimestamp=format_time(happened), sentAt=format_time(happened + SECOND))
+    event = one(message, sentAt=format_time(RECEIVED))
+    assert (event.occurred_at, event.marks) == (happened, ())
+
+
+USELESS: list[Any] = [
+    "soon",
+    "",
+    "2026-13-01T00:00:00Z",
+    5,
+    1_764_000_000_000,
+    {},
+    [],
+    False,
+    "0001-01-01T00:00:00+01:00",
+]
+
+
+@pytest.mark.parametrize("useless", USELESS)
+@pytest.mark.parametrize("field", ["sentAt", "originalTimestamp", "receivedAt", "batch"])
+def test_a_useless_clock_beside_a_good_one_is_left_out_and_marked(useless: Any, field: str) -> None:
+    said = RECEIVED - HOUR
+    message = track(timestamp=format_time(said))
+    event = one(message, sentAt=useless) if field == "batch" else one({**message, field: useless})
+    assert (event.occurred_at, event.sent_time, event.marks) == (said, said, ("time_ignored",))
+
+
+@pytest.mark.parametrize("useless", USELESS)
+def test_a_useless_timestamp_gives_way_to_the_clock_of_the_call_else_to_the_receipt(useless: Any) -> None:
+    call = RECEIVED - HOUR
+    event = one(track(timestamp=useless, originalTimestamp=format_time(call)))
+    assert (event.occurred_at, event.sent_time, event.marks) == (call, call, ("time_ignored",))
+    alone = one(track(timestamp=useless))
+    assert (alone.occurred_at, alone.sent_time, alone.marks) == (RECEIVED, None, ("time_ignored",))
+    assert encode(alone)["timestamp"] == useless
+
+
+@pytest.mark.parametrize("sent", ["0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T00:00:00Z"])
+def test_a_clock_that_cannot_be_right_corrects_nothing(sent: str) -> None:
+    said = RECEIVED - HOUR
+    event = one(track(timestamp=format_time(said), sentAt=sent))
+    assert (event.occurred_at, event.marks) == (said, ("time_ignored",))
 
 
 @pytest.mark.parametrize(

@@ -48,17 +48,12 @@ BAD = {
         track(userId={}), track(userId=[1]), track(userId=True), track(anonymousId={}), track(messageId=[]),
         track(event=5),
         track(event={}), track(properties=[]), track(properties="x"), track(context=[]), track(context=3),
-        track(integrations=[]), track(timestamp=5), track(timestamp={}), track(sentAt=[]), track(originalTimestamp=1),
-        track(receivedAt=False), track(context={"externalIds": {}}), track(context={"externalIds": [5]}),
+        track(integrations=[]), track(context={"externalIds": {}}), track(context={"externalIds": [5]}),
         track(context={"externalIds": [{"id": {}, "type": "x"}]}),
         track(context={"externalIds": [{"id": "1", "type": []}]}),
         {"type": "identify", "userId": "u", "traits": []}, {"type": "page", "userId": "u", "name": {}},
         {"type": "group", "userId": "u", "groupId": {}}, {"type": "group", "userId": "u", "groupId": "g", "traits": 1},
         {"type": "alias", "userId": "u", "previousId": []},
-    ],
-    "invalid_time": [
-        track(timestamp="yesterday"), track(timestamp=""), track(sentAt="2026-13-01T00:00:00Z"),
-        track(originalTimestamp="0001-01-01T00:00:00+01:00"), track(receivedAt="x"),
     ],
     "unknown_type": [track(type=...), track(type=None), track(type="charge"), track(type=5), track(type=["track"]), {}],
     "no_event_name": [track(event=...), track(event=None), track(event="")],
@@ -114,7 +109,7 @@ def test_a_bad_single_call_is_answered_alike(code: str, case: Any) -> None:
 
 def test_the_cases_cover_every_code_of_this_format() -> None:
     others = {
-        "invalid_attribute", "invalid_data", "invalid_value", "missing_attribute", "missing_column",
+        "invalid_attribute", "invalid_data", "invalid_time", "invalid_value", "missing_attribute", "missing_column",
         "unsupported_specversion",
     }  # fmt: skip
     assert set(BAD) == set(CODES) - others
@@ -155,15 +150,34 @@ def test_a_batch_over_the_limit_is_refused_whole(last: str) -> None:
 @pytest.mark.parametrize(
     ("envelope", "code"),
     [({"context": []}, "wrong_type"), ({"context": "x"}, "wrong_type"), ({"integrations": 5}, "wrong_type"),
-     ({"sentAt": 5}, "wrong_type"), ({"sentAt": "soon"}, "invalid_time"),
      ({"context": {"a": "x" * EVENT_BYTES_MAX}}, "too_large")],
 )  # fmt: skip
 def test_what_is_wrong_for_all_rejects_each_and_keeps_each(envelope: Any, code: str) -> None:
     results = send({"batch": [track(messageId="m1"), track(messageId="m2")], **envelope}).results
-    expected = code if code != "wrong_type" or "sentAt" in envelope else "not_an_object"
+    expected = code if code != "wrong_type" else "not_an_object"
     assert [(result.code, result.key) for result in results if isinstance(result, Rejection)] == [
         (expected, "m1"), (expected, "m2"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("blank", [b"\x0c", b"\x0b", b"\xa0", b"\x0c, \x0b"])
+def test_what_json_has_no_blanks_for_is_a_message_that_is_none(blank: bytes) -> None:
+    results = send(b'{"batch":[' + blank + b"]}").results
+    assert [result.code for result in results if isinstance(result, Rejection)] == ["invalid_json"] * len(
+        blank.split(b",")
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [track(messageId="m", properties={"x": "y" * EVENT_BYTES_MAX}), track(messageId="m", properties={"x": 2**64})],
+    ids=["too_large", "number_out_of_range"],
+)
+@pytest.mark.parametrize("kind", ["track", None])
+def test_a_message_that_is_not_read_is_named_by_its_id_all_the_same(message: dict[str, Any], kind: str | None) -> None:
+    (result,) = send(message if kind else {"batch": [message]}, kind=kind).results
+    assert isinstance(result, Rejection)
+    assert result.key == "m"
 
 
 # --- anything at all -------------------------------------------------------------------------------------------------

@@ -83,7 +83,6 @@ def test_a_message_of_a_path(message: dict[str, Any], kind: str, given: Any) -> 
 @pytest.mark.parametrize(
     ("wrong", "rest"),
     [
-        ({"sentAt": "soon"}, {"context": {"a": 1}}),
         ({"context": 7}, {"historical": True}),
         ({"integrations": []}, {}),
         ({"context": {"text": "x" * EVENT_BYTES_MAX}}, {"integrations": {"All": False}}),

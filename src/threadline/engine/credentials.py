@@ -37,7 +37,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     kind: Kind
     name: str
-    """For a write key the source of what it records; for a token whom it was given to."""
+    """Of a write key: the source of its events. Of a token: its holder."""
     workspace: str
     scopes: tuple[str, ...] = ()
     """Of a token: any of read, write, admin. A write key has none: it opens the ingest addresses only."""
@@ -55,7 +55,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(NamedTuple):
-    """What is known about a secret: what it opens, or that it opens nothing."""
+    """The result of looking a secret up: its credential, or None."""
 
     credential: Credential | None
 
@@ -67,11 +67,11 @@ class Credentials:
         self.store = store
         self.clock = clock
         self.cache_seconds = 5.0
-        """How long a look-up is believed, and so how long a key that another process revoked may still open."""
+        """Lifetime of a cached look-up, and so how long a key works that another process has revoked."""
         self._cache: dict[str, tuple[Found, int]] = {}
-        """Digest -> what was found, and the instant until which that is believed."""
+        """Digest -> the look-up and when it expires."""
         self._caching = threading.Lock()
-        """Held to change the cache; who only looks needs no lock."""
+        """For changes of the cache; reading it needs no lock."""
         self._changes = 0
         """Credentials that this process has made and revoked."""
         self._fixed: dict[str, Credential] = {}
@@ -79,13 +79,13 @@ class Credentials:
     def add_fixed(
         self, write_keys: Iterable[tuple[str, str]], tokens: Iterable[tuple[str, str]], workspace: str
     ) -> None:
-        """Take (name, secret) pairs from the settings: they hold as long as the process does, and are kept nowhere."""
+        """Add (name, secret) pairs of the settings. They are never stored."""
         made = [_fixed("write_key", name, secret, workspace, ()) for name, secret in write_keys]
         made += [_fixed("token", name, secret, workspace, ("admin",)) for name, secret in tokens]
         self._fixed.update((credential.hash, credential) for credential in made)
 
     def is_fixed(self, credential: Credential) -> bool:
-        """Whether it comes from the settings, and so from whoever runs the process."""
+        """Whether it comes from the settings."""
         return credential.hash in self._fixed
 
     def find(self, secret: str) -> Credential | None:
@@ -101,7 +101,7 @@ class Credentials:
         return found.credential
 
     def recall(self, secret: str) -> Found | None:
-        """What is known of this secret without asking the store; None if nothing is."""
+        """The cached look-up of a secret; None if there is none. It does not read the store."""
         digest = hash_secret(secret)
         if digest in self._fixed:
             return Found(self._fixed[digest])
@@ -111,7 +111,7 @@ class Credentials:
     def _remember(self, digest: str, found: Found, until: int, changes: int) -> None:
         with self._caching:
             if changes != self._changes:
-                return  # it was read before something changed here, and may be what was so before
+                return  # a change came after the read, which may be outdated
             if len(self._cache) >= _CACHED_MAX:  # guesses are cached as well, so the cache must be bounded
                 self._cache.clear()
             self._cache[digest] = (found, until)
@@ -124,7 +124,7 @@ class Credentials:
     def create(
         self, workspace: str, kind: Kind, name: str, scopes: Iterable[str] = (), *, secret: str = ""
     ) -> tuple[Credential, str]:
-        """A new credential and its secret, which is told this once. A ``secret`` of one's own may be given.
+        """A new credential and its secret, which is returned this once. A ``secret`` of one's own may be given.
 
         Raises `InvalidValue` for a name, workspace or scope that cannot be, `Conflict` for a secret that is taken.
         """
@@ -174,7 +174,7 @@ class Credentials:
             if self.store.commit([Batch(writes=deletes)])[0] is not None:
                 raise Unavailable("another process is changing this credential; try again")
         finally:
-            self._forget(credential.hash)  # also where nobody can say whether it was committed
+            self._forget(credential.hash)  # even if the commit failed: it may have gone through
         return credential
 
 

@@ -30,11 +30,11 @@ class Transition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Declarations(msgspec.Struct, array_like=True):
-    """What is remembered of one name. Transitions are only ever added."""
+    """The versions of one name. Transitions are only ever added."""
 
     hashes: dict[str, str]
     """Version, as text -> SHA-256 of its content."""
-    turns: list[Transition]
+    transitions: list[Transition]
 
 
 class _Seen(NamedTuple):
@@ -46,9 +46,9 @@ _decode = msgspec.json.Decoder(Declarations).decode
 
 
 def remember(store: Store, catalogue: Catalogue, clock: Clock) -> None:
-    """Note what is declared now beside what was. Raises `InvalidDefinition` for a version with another content.
+    """Store the versions that are declared now. Raises `InvalidDefinition` for a version whose content has changed.
 
-    A store that cannot be written to from here notes nothing, and is looked at all the same.
+    A read-only store is checked, and nothing is stored.
     """
     for policy in catalogue.policies:
         if policy.shared is not None:
@@ -61,20 +61,22 @@ def _remember(store: Store, shared: Shared, now: int) -> None:
     problems: list[str] = []
     puts: list[list[Put]] = []
     for declared in shared.declared:
-        kept = seen.pop(declared.name, None)
+        seen_before = seen.pop(declared.name, None)
         digest = hashlib.sha256(declared.content).hexdigest()
-        hashes = {} if kept is None else kept.history.hashes
+        hashes = {} if seen_before is None else seen_before.history.hashes
         known = hashes.get(str(declared.version))
         if known not in (None, digest):
             problems.append(
                 f"{declared.place}: version {declared.version} of {declared.name!r} has changed since it was first "
                 "seen; a version never changes, so raise its number"
             )
-        elif kept is None or known is None or kept.history.turns[-1].version != declared.version:
-            puts.append(_puts(shared.name, declared, kept, digest, now))
+        elif seen_before is None or known is None or seen_before.history.transitions[-1].version != declared.version:
+            puts.append(_puts(shared.name, declared, seen_before, digest, now))
     if problems:
         raise InvalidDefinition("\n".join(problems))
-    puts += [_withdrawn(shared.name, name, kept, now) for name, kept in seen.items() if kept.history.turns[-1].version]
+    puts += [
+        _withdrawn(shared.name, name, gone, now) for name, gone in seen.items() if gone.history.transitions[-1].version
+    ]
     for batch in _batches(puts):
         try:
             store.commit([batch])
@@ -82,25 +84,25 @@ def _remember(store: Store, shared: Shared, now: int) -> None:
             return
 
 
-def _puts(shared: str, declared: Declared, kept: _Seen | None, digest: str, now: int) -> list[Put]:
-    history = Declarations({}, []) if kept is None else kept.history
+def _puts(shared: str, declared: Declared, seen_before: _Seen | None, digest: str, now: int) -> list[Put]:
+    history = Declarations({}, []) if seen_before is None else seen_before.history
     history.hashes[str(declared.version)] = digest
-    if not history.turns or history.turns[-1].version != declared.version:
-        history.turns.append(Transition(now, declared.version))
+    if not history.transitions or history.transitions[-1].version != declared.version:
+        history.transitions.append(Transition(now, declared.version))
     key = Key(DECLARED, shared, declared.name)
     return [
-        Put(key, msgspec.json.encode(history), 0 if kept is None else kept.item_version),
+        Put(key, msgspec.json.encode(history), 0 if seen_before is None else seen_before.item_version),
         Put(Key(CONTENT, f"{shared}/{declared.name}", f"{declared.version:08d}"), declared.content),
     ]
 
 
-def _withdrawn(shared: str, name: str, kept: _Seen, now: int) -> list[Put]:
-    kept.history.turns.append(Transition(now, 0))
-    return [Put(Key(DECLARED, shared, name), msgspec.json.encode(kept.history), kept.item_version)]
+def _withdrawn(shared: str, name: str, seen_before: _Seen, now: int) -> list[Put]:
+    seen_before.history.transitions.append(Transition(now, 0))
+    return [Put(Key(DECLARED, shared, name), msgspec.json.encode(seen_before.history), seen_before.item_version)]
 
 
 def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
-    # Another process that opens the store at the same moment notes the same: whoever comes second is refused.
+    # A process that opens the store at the same moment stores the same; the second commit is refused.
     writes: list[Put] = []
     for group in puts:
         if len(writes) + len(group) > _BATCH_PUTS:
@@ -112,16 +114,20 @@ def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
 
 
 class DefinitionHistory:
-    """What was ever declared, as one store remembers it."""
+    """The versions of definitions in one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    def names(self, shared: str) -> list[str]:
+        """Every name that was ever declared."""
+        return [item.key.sort for item in query_pages(self._store, DECLARED, shared)]
 
     def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
         """(instant, version) of each change of what the definitions declare, oldest first; version 0: nothing
         declared."""
         item = self._store.get([Key(DECLARED, shared, name)])[0]
-        return [] if item is None else [(each.at, each.version) for each in _decode(item.value).turns]
+        return [] if item is None else [(each.at, each.version) for each in _decode(item.value).transitions]
 
     def content(self, shared: str, name: str, version: int) -> bytes | None:
         """The content of a version that was declared at some time; None if it never was."""

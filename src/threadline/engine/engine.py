@@ -9,6 +9,7 @@ from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance import indexes
+from threadline.engine.maintenance.applying import put_applied
 from threadline.engine.maintenance.definition_changes import Maintenance
 from threadline.engine.reading.event_log import EventLog
 from threadline.engine.reading.person_reader import PersonReader
@@ -36,7 +37,7 @@ class Engine:
         self.reader = PersonReader(store, catalogue, self.recorder.recent)
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
-        indexes.prepare(store, catalogue)
+        indexes.prepare(store, catalogue, put_applied(catalogue))
         remember(store, catalogue, clock)
         self.credentials = Credentials(store, clock)
         self.log = EventLog(store, self.credentials)
@@ -45,7 +46,7 @@ class Engine:
         self.delivery = Delivery(self.recorder, self.reader)
         self.definition_history = DefinitionHistory(store)
         self.simulations = Simulations(store, catalogue)
-        self.maintenance = Maintenance(self.recorder, self.ranks)
+        self.maintenance = Maintenance(self.recorder, self.ranks, self)
 
     def now(self) -> int:
         """The instant to read at: after everything that this process has recorded. See `threadline.kernel.time`."""

@@ -1,4 +1,4 @@
-"""Work at which Python's garbage collector seldom looks."""
+"""Defers Python's garbage collector during work that makes many short-lived objects."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _OBJECTS = 250_000
-"""So many more objects than were let go bring the collector, at work that may go on for minutes too."""
+"""Net allocations after which the collector runs even so: work may go on for minutes."""
 
 _lock = threading.Lock()
 _at_work = 0
 _usual = _left = -1
-"""The process's own threshold, and what was put in its place last."""
+"""The process's own threshold, and the one set here last."""
 
 
 @contextmanager
 def gc_deferred() -> Iterator[None]:
-    """Keep the collector from looking through what the work makes, again and again while it grows.
+    """Raise the collector's threshold while the work runs.
 
-    Recording a group, living a person's history or telling all that is known of one makes thousands of small objects
-    and drops them a moment later, none of them in a cycle. Looking at them was measured at a third of the whole write
-    path, and at three quarters of the slowest reads.
+    Recording a group, replaying a person or encoding a large view allocates thousands of small objects that are freed
+    a moment later, none of them in a cycle. Scanning them took a third of the write path, and three quarters of the
+    slowest reads.
 
-    The collector is the process's: whether it is on is left alone, and so is a threshold of 0. When the last of those
-    at work at once is done, it comes after as many further objects as the process has chosen, not at once because of
-    those that were just made: most of them are dropped when the answer is.
+    A collector that is off, or a threshold of 0, is left alone. When the last concurrent work ends, the process's own
+    threshold counts from there, so that what was just allocated does not trigger a collection at once.
     """
     global _at_work, _usual, _left  # noqa: PLW0603 — the collector is as global
     with _lock:

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SECONDS_MAX = 0.02
-"""For so long after it has begun a read goes before the writer; most take a few milliseconds."""
+"""Seconds for which a read goes before the writer; most take a few milliseconds."""
 
 
 class ReaderPriority:
-    """Held by whoever reads; a writer looks at it between events, and waits.
+    """Entered by readers; a writer waits for them between events.
 
-    One thread at a time has Python's interpreter. A read leaves it whenever it asks the store something, and gets it
-    back from a busy writer only after the interpreter's switch interval: what takes 4 ms alone took 80 ms beside one.
+    One thread at a time has Python's interpreter. A read releases it at each query of the store, and gets it back from
+    a busy writer only after the interpreter's switch interval: a read of 4 ms took 80 ms beside one.
 
-    It decides about time only. A long read does not hold up the writer for long, and after a wait the writer goes on
-    for as long as it has waited, whoever reads; so does whoever else gives way. Thread-safe.
+    A long read delays the writer by a bounded time, and after a wait the writer runs at least as long as it has waited.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class ReaderPriority:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Go before the writer meanwhile."""
+        """A context for reads: the writer waits."""
         read = object()
         with self._changing:
             self._begun_at[read] = time.monotonic()
@@ -41,8 +41,8 @@ class ReaderPriority:
                 self._changing.notify_all()
 
     def give(self) -> None:
-        """Wait for those who read and have the right of way; whoever begins meanwhile does not make it longer."""
-        if not self._begun_at:  # a look without the lock: it is taken between any two events
+        """Wait for the readers that have priority; those that begin meanwhile do not make it longer."""
+        if not self._begun_at:  # without the lock: this runs between any two events
             return
         began = time.monotonic()
         if began < self._writing_until:

@@ -1,9 +1,9 @@
-"""What waits in the store until it is due: effects in the outbox, timers; where each lies, and what its item says."""
+"""Effects in the outbox and timers: the key and the content of the item of each."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import pack, time_key, unpack
@@ -17,13 +17,15 @@ TIMER = "timer"
 HISTORY = "history"
 """Property of the event of a timer that was set for history: when that was recorded, microseconds."""
 PARKED = "parked"
-"""Table: effects that were given up on, under their workspace, by lane and time; and `unrecorded_key`."""
+"""Table: effects that were given up on, under their workspace, by queue and time; and `unrecorded_key`."""
 SHARDS = 16
 """Partitions of the outbox and of the timers, so that no single one takes every write."""
+_PAGE_ITEMS = 100
+"""Read at a time of each partition."""
 
 
 def shard_of(id: str) -> str:
-    """The partition that something with this (hashed) id lies in."""
+    """The partition of a (hashed) id."""
     return f"{int(id[:8], 16) % SHARDS:02d}"
 
 
@@ -40,43 +42,50 @@ def effect_id(policy: str, cause: str, key: str) -> str:
     return short_hash("effect", policy, cause, key)
 
 
-def lane_partition(lane: str) -> str:
-    """The partition of a lane, which no shard of the others is named like."""
-    return f"lane.{lane}"
+def queue_partition(queue: str) -> str:
+    """The partition of a queue; no shard has such a name."""
+    return f"lane.{queue}"
 
 
-def outbox_partition(lanes: Container[str], lane: str, id: str) -> str:
-    """Where an effect waits: in its lane, if one of this name is declared, or among all others."""
-    return lane_partition(lane) if lane in lanes else shard_of(id)
+def outbox_partition(queues: Container[str], queue: str, id: str) -> str:
+    """The partition of an effect: of its queue if that is declared, else a shard."""
+    return queue_partition(queue) if queue in queues else shard_of(id)
+
+
+def due_effects(store: Store, queues: Iterable[str], start: str) -> Iterator[Item]:
+    """The effects that wait, in whichever queue, from a sort key on by when they are due."""
+    partitions = [*(f"{shard:02d}" for shard in range(SHARDS)), *map(queue_partition, queues)]
+    pages = (query_pages(store, OUTBOX, each, start, size=_PAGE_ITEMS) for each in partitions)
+    return heapq.merge(*pages, key=lambda item: item.key.sort)
 
 
 def unrecorded_key(workspace: str, id: str) -> Key:
-    """Where it is noted that an effect is a dead letter whose outcome could not be recorded as an event."""
+    """The key that marks a dead letter whose outcome could not be recorded as an event."""
     return Key(PARKED, f"{workspace}/{id}", "-")
 
 
 def pending_effect(item: Item) -> PendingEffect:
     """The effect of an item of the outbox."""
-    workspace, thread, policy, cause, attempts, (kind, key, due_at, data, *lane), *rest = unpack(item.value)
-    effect = Effect(kind=kind, key=key, due_at=due_at, data=data, lane=lane[0] if lane else "")
+    workspace, thread, policy, cause, attempts, (kind, key, due_at, data, *queue), *rest = unpack(item.value)
+    effect = Effect(kind=kind, key=key, due_at=due_at, data=data, queue=queue[0] if queue else "")
     since, began = rest or (due_of(item), 0)
     return PendingEffect(item, workspace, thread, policy, cause, attempts, effect, since, began)
 
 
-def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effect, lane: str) -> bytes:
-    """The item of an effect that waits for the first time; with ``lane`` where that is not the lane it waits in."""
-    return pack((workspace, thread, policy, cause, 0, _effect_fields(effect, lane)))
+def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effect, queue: str) -> bytes:
+    """The item of a new effect; ``queue`` is given where the effect waits in another partition than its queue's."""
+    return pack((workspace, thread, policy, cause, 0, _effect_fields(effect, queue)))
 
 
 def pack_effect(one: PendingEffect) -> bytes:
     """The item of an effect that is due again, or of a dead letter."""
-    effect = _effect_fields(one.effect, one.effect.lane)
+    effect = _effect_fields(one.effect, one.effect.queue)
     return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))
 
 
-def _effect_fields(effect: Effect, lane: str) -> tuple[Any, ...]:
+def _effect_fields(effect: Effect, queue: str) -> tuple[Any, ...]:
     fields = (effect.kind, effect.key, effect.due_at, effect.data)
-    return (*fields, lane) if lane else fields
+    return (*fields, queue) if queue else fields
 
 
 # --- timers -----------------------------------------------------------------------------------
@@ -125,6 +134,6 @@ def pending_timer(item: Item) -> PendingTimer:
 
 
 def pending_timers(store: Store, stop: int, after: str = "") -> Iterator[PendingTimer]:
-    """All timers that are due before ``stop``, by when they are due; ``after``: behind an item that is sorted so."""
+    """All timers that are due before ``stop``, by due time; ``after`` is the sort key to continue behind."""
     shards = (query_pages(store, TIMER, f"{shard:02d}", after, time_key(stop)) for shard in range(SHARDS))
     return map(pending_timer, heapq.merge(*shards, key=lambda item: item.key.sort))

@@ -1,4 +1,4 @@
-"""What policies share of a workspace: made of its items once, kept in memory, made again when these have changed."""
+"""Values that policies share in a workspace: made of its items, cached, and made again when these change."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class _Made(NamedTuple):
 
 
 class SharedValues:
-    """The values of one store's `Shared`. Thread-safe: entries are replaced whole, and never changed; one that was
-    read while a `change` was made is not believed."""
+    """The values of one store's `Shared`. Thread-safe: entries are replaced whole; one that was read while a `change`
+    was committed is dropped."""
 
     def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
         self.refresh_seconds: float | None = 0.0
-        """How long a value is believed before the store is asked whether there is a newer one; None: for ever, which
-        is right where nobody else writes to the store. Whatever it is, `change` is seen at once in this process."""
+        """Lifetime of a cached value; None: for ever, which is right where no other process writes to the store. A
+        `change` of this process is seen at once in any case."""
         self._store = store
         self._clock = clock
         self._declared = {policy.shared.name: policy.shared for policy in catalogue.policies if policy.shared}
         self._made: dict[tuple[str, str], _Made] = {}
         self._changes: dict[tuple[str, str], int] = {}
-        """How often this process has changed each: what was read before a change must not be kept after it."""
+        """Changes of each by this process: a value that was read before a change must not be cached after it."""
         self._lock = threading.Lock()
 
     def current(self, workspace: str, name: str) -> Any:
@@ -60,7 +60,7 @@ class SharedValues:
         edition = 0 if item is None else item.version
         made = self._made.get(place)
         if made is None or made.edition != edition:
-            # A change that comes between these reads has an edition of its own, and is read when that is seen.
+            # A change between these reads has a later edition, and is read when that is seen.
             found = query_pages(self._store, name, workspace) if edition else ()
             items = {each.key.sort: each.value for each in found}
             made = _Made(edition, shared.make(items, None if made is None else made.value), now)
@@ -75,7 +75,7 @@ class SharedValues:
         try:
             return self._store.commit([Batch(writes=[*writes, edition])])[0]
         finally:
-            self._forget((workspace, name))  # also where nobody can say whether it was committed
+            self._forget((workspace, name))  # even if the commit failed: it may have gone through
 
     def _forget(self, place: tuple[str, str]) -> None:
         with self._lock:
@@ -86,5 +86,5 @@ class SharedValues:
 
 
 def edition_key(workspace: str, name: str) -> Key:
-    """Where it is written how often the items of a `Shared` have changed."""
+    """The key of the edition of a `Shared`."""
     return Key(EDITION, name, workspace)

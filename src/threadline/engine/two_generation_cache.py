@@ -1,4 +1,4 @@
-"""A bounded cache of two generations: what was used lately survives, at the price of a dictionary look-up."""
+"""A bounded cache of two generations: nearly LRU, for one dictionary look-up per use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 class TwoGenerationCache(Generic[K, V]):
     """Keeps values of between ``size`` and ``2 * size``, roughly the latest used.
 
-    ``weigh`` tells what a value counts for; without it each counts for one. Threads that change it at once may lose
+    ``weigh`` gives the weight of a value; without it each weighs one. Threads that change it at once may lose
     values, and never get a wrong one.
     """
 
@@ -22,7 +22,7 @@ class TwoGenerationCache(Generic[K, V]):
         self._size = size
         self._weigh = weigh
         self._filled = 0
-        """What the values of the young generation count for."""
+        """The weight of the young generation."""
         self._young: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
@@ -36,12 +36,12 @@ class TwoGenerationCache(Generic[K, V]):
         return value
 
     def peek(self, key: K) -> V | None:
-        """The same, but no use: it changes nothing."""
+        """The value under a key, without counting as a use."""
         value = self._young.get(key)
         return self._old.get(key) if value is None else value
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value; when the young generation is full, the one that was not used since the last time goes."""
+        """Add a value. When the young generation is full it becomes the old one, and the old one is dropped."""
         if key not in self._young:
             weight = 1 if self._weigh is None else self._weigh(value)
             self._filled += weight

@@ -26,6 +26,8 @@ CLAMPED = "clamped"
 """The mark of an event whose own time lay too far ahead to be believed: the time of receipt stands in its place."""
 CLOCK_CORRECTED = "clock_corrected"
 """The mark of an event whose time was shifted by what the producer's clock was off."""
+TIME_IGNORED = "time_ignored"
+"""The mark of an event that came with a time which cannot be read or contradicts another; the others stand."""
 CLAIMED_HISTORY = "claimed_history"
 """The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 

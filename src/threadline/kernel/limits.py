@@ -34,6 +34,9 @@ WORKSPACE_LENGTH_MAX = 100
 IDENTIFIERS_PER_EVENT_MAX = 16
 CASCADE_EVENTS_MAX = 32
 """Events that policies may add because of one event."""
+SENDING_SECONDS_MAX = 50 * 60
+"""A client's clock that is behind by up to so much may be right: its message was long under way, or is sent again with
+the `sentAt` of the first attempt. Local time that is sent as UTC is off by more: no zone is nearer than an hour."""
 FUTURE_MAX_SECONDS = 24 * 3_600
 """A time further ahead of the clock than this is clamped to the time of receipt and marked."""
 

@@ -60,6 +60,22 @@ class Inspection:
     """Yields every fault that it finds in the engine's store, in words; it reads everything and writes nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """What a change of definitions asks for about everybody once states are folded again. Found by discovery."""
+
+    name: str
+    """What is refreshed, e.g. ``segments``."""
+    fingerprint: str
+    """Changes with the definitions that ask for it."""
+    page: Callable[[Ports, str, int], tuple[int, str]]
+    """(engine, after, limit) -> how many people were looked at, and after what to go on; empty: that was everybody.
+    Of people of every workspace. Who is up to date already is passed over."""
+    is_done: Callable[[Ports], bool] | None = None
+    """Whether everybody is up to date, where something else notes it; None: it is noted when `page` has come to its
+    end."""
+
+
 def _never(result: Any) -> bool:
     return False
 

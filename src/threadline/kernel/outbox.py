@@ -1,4 +1,4 @@
-"""Effects on their way out as operators see them: pending, delivered or given up on, and the state of each lane."""
+"""Effects on their way out as operators see them: pending, delivered or given up on, and the state of each queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import Lane
+from threadline.kernel.sender import Queue
 from threadline.kernel.store import Item
 from threadline.kernel.typed import prepared
 
@@ -24,7 +24,7 @@ class PendingEffect(NamedTuple):
     attempts: int
     """Attempts so far: the number of the next event about it."""
     effect: Effect
-    """Without its lane, except where it waits elsewhere because that lane is not declared."""
+    """Without its queue, except where it waits elsewhere because that queue is not declared."""
     since: int
     """When it was first due, or due again after a redrive."""
     began: int = 0
@@ -49,8 +49,8 @@ class DeadLetter(NamedTuple):
     """The outcome of its last attempt."""
 
     @property
-    def lane(self) -> str:
-        """The lane it was in; empty for none."""
+    def queue(self) -> str:
+        """The queue it was in; empty for none."""
         name = self.item.key.sort.partition("!")[0]
         return "" if name == "-" else name
 
@@ -72,9 +72,20 @@ class EffectStatus(NamedTuple):
     """The event of each attempt. An effect without any that neither waits nor is parked was never in the outbox."""
 
 
+class CausedEffect(NamedTuple):
+    """An effect that a policy emitted because of an event."""
+
+    cause: str
+    policy: str
+    kind: str
+    data: dict[str, Any]
+    """Kept only as long as it waits."""
+    status: EffectStatus
+
+
 @prepared
 class CircuitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of a lane: open, backing off, or stopped."""
+    """The state of a queue: open, backing off, or stopped."""
 
     stopped_at: int = 0
     """Since when it is stopped; 0: it is not."""
@@ -84,10 +95,10 @@ class CircuitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     rest_until: int = 0
 
 
-class LaneState(NamedTuple):
-    """A lane as operators see it."""
+class QueueState(NamedTuple):
+    """A queue as operators see it."""
 
-    lane: Lane
+    queue: Queue
     circuit: CircuitState
     waiting: int
     """Effects in it, of all workspaces, counted to a page."""

@@ -33,8 +33,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int = 0
     """Not before this instant, microseconds; 0 for at once."""
     data: dict[str, Any] = {}
-    lane: str = ""
-    """The `Lane` in which it waits. Without one, or with one that nobody has declared, it waits in the common queue."""
+    queue: str = ""
+    """The `Queue` in which it waits; in the common one without a name, or with one that nobody has declared."""
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class PolicyView(PersonView, Protocol):
         """
         ...
 
-    def heeded(self, type: str) -> bool:
+    def handled(self, type: str) -> bool:
         """Whether a policy names events of this type, so that each may lead to more in the same commit.
 
         Policies that see events of every type do not count: for most they do nothing.
@@ -126,7 +126,7 @@ def emission_budget(view: PolicyView, *types: str) -> int:
 
     Half of the room; a quarter where each may lead to more events, such as a decision and an action.
     """
-    share = 4 if any(map(view.heeded, types)) else 2
+    share = 4 if any(map(view.handled, types)) else 2
     return (view.room + 1) // share if view.room > 1 else 0
 
 
@@ -161,7 +161,7 @@ class Shared:
     make: Callable[[Mapping[str, bytes], Any], Any]
     """Makes the value from the items, by their sort keys, and the previous value, from which it may take parts; None at
     first."""
-    heeds: Callable[[Any, str], bool]
+    handles: Callable[[Any, str], bool]
     """Whether the policy, given the value, wants to see events of a type. A no costs nothing."""
     declared: tuple[Declared, ...] = ()
     """What the definitions declare for every workspace; `engine/definition_history.py` remembers each version."""
@@ -178,7 +178,7 @@ class Policy:
     `POLICY_FAILED` says so; the event itself and what other policies wish for stand. If it raises about its own timer,
     the timer stays and fires again later.
 
-    A policy that names its types, by `handles` or by a `Shared` that heeds them, is asked about each of their events.
+    A policy that names its types, by `handles` or by a `Shared` that handles them, is asked about each of their events.
     One that names none is asked about events of the types in `also`, and about others only if they have touched a
     projection that it `reads`: the fold did not return None, or is done again from the log. (While events lie ahead of
     the clock, there are states with and without these; either may be touched.) It is not asked about what it has added

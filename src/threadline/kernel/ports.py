@@ -7,12 +7,12 @@ that `Ports`, and so the engine, has it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.outbox import DeadLetter, EffectStatus, LaneState
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -89,6 +89,10 @@ class PersonReader(Protocol):
 
     def all_people(self, workspace: str) -> Iterator[Person]:
         """Every person of a workspace, page by page."""
+        ...
+
+    def identifiers_of(self, workspace: str, ids: Sequence[str]) -> dict[str, list[str]]:
+        """By id, how people are named as ``kind:value``, strongest first, read together; who has gone is left out."""
         ...
 
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
@@ -243,13 +247,17 @@ class IdentityAdministration(Protocol):
 
 
 class Delivery(Protocol):
-    """Effects that wait, that were given up on, and the lanes they wait in."""
+    """Effects that wait, that were given up on, and the queues they wait in."""
 
     def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
         """The effect that a policy emitted for an event, and its outcomes."""
         ...
 
-    def dead_letters(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
+    def caused_by(self, events: Sequence[Recorded]) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
+        ...
+
+    def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on."""
         ...
 
@@ -257,21 +265,25 @@ class Delivery(Protocol):
         """Make dead letters due again; returns how many are."""
         ...
 
-    def lanes(self) -> list[LaneState]:
-        """The declared lanes, with the state of each and what waits in it."""
+    def queues(self) -> list[QueueState]:
+        """The declared queues, with the state of each and what waits in it."""
         ...
 
-    def stop(self, lane: str, why: str) -> bool:
-        """Stop sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+    def stop(self, queue: str, why: str) -> bool:
+        """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""
         ...
 
-    def start(self, lane: str) -> bool:
-        """Resume sending in a lane; returns whether that changes anything. Raises `NotFound`."""
+    def start(self, queue: str) -> bool:
+        """Resume sending in a queue; returns whether that changes anything. Raises `NotFound`."""
         ...
 
 
 class DefinitionHistory(Protocol):
     """What the definitions have declared over time."""
+
+    def names(self, shared: str) -> list[str]:
+        """Every name that was ever declared."""
+        ...
 
     def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
         """(instant, version) of each change, oldest first; version 0: nothing declared."""
@@ -332,8 +344,44 @@ class Simulations(Protocol):
         ...
 
 
+class Advanced(NamedTuple):
+    """How far everybody was brought up to the definitions in force by one call."""
+
+    step: str
+    """``people``, whose states are folded again, or the name of a `Refresh`; empty: everybody was up to date."""
+    people: int
+    """People looked at."""
+    next: str
+    """Where to go on; empty when everybody is up to date."""
+
+
+class DefinitionChange(NamedTuple):
+    """A definition that differs from the one that everybody was last brought up to."""
+
+    change: str
+    """``added``, ``changed`` or ``removed``."""
+    section: str
+    name: str
+
+
 class Maintenance(Protocol):
-    """Index rows after a change of definitions."""
+    """What a change of definitions asks for."""
+
+    def stale(self) -> tuple[str, ...]:
+        """What is older than the definitions in force: ``people`` or names of a `Refresh`."""
+        ...
+
+    def changes(self) -> Sequence[DefinitionChange]:
+        """How the definitions in force differ from those that everybody was last brought up to."""
+        ...
+
+    def changed_projections(self) -> Sequence[str]:
+        """The projections whose states have to be folded again for everybody."""
+        ...
+
+    def advance(self, cursor: str, limit: int) -> Advanced:
+        """Bring some people up to date, from a cursor on ("": from the beginning)."""
+        ...
 
     def has_all_rows(self, name: str) -> bool:
         """Whether everybody's index rows of a projection are written, as it is declared now."""
@@ -401,6 +449,10 @@ class Declarations(Protocol):
     failed: set[str]
     """Names of what is declared wrongly: what builds on one of these has no mistake of its own."""
     problems: list[str]
+
+    def contents(self) -> dict[str, dict[str, str]]:
+        """Section -> name -> a hash of what is declared under it."""
+        ...
 
     def refuse(self) -> None:
         """Raise `InvalidDefinition` with every mistake noted so far, if there is one."""

@@ -42,14 +42,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     parked: str = ""
     """Why it did not happen and will not happen by itself; it is a dead letter until somebody redrives it."""
     destination: Literal["healthy", "failing", "gone"] = "healthy"
-    """What this says about the destination: ``failing`` counts towards leaving the lane alone for a while; after
+    """What this says about the destination: ``failing`` counts towards leaving the queue alone for a while; after
     ``gone`` nothing is sent there until somebody allows it again."""
 
 
 class Sender(Protocol):
     """Carries out effects of one kind. May block; is called with a lease held and must return within it.
 
-    Effects of a lane with more than one at once are sent by several threads.
+    Effects of a queue with more than one at once are sent by several threads.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Sender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class Queue:
     """A separate queue in the outbox, so that a slow destination holds up no other. Declared like a projection."""
 
     name: str
@@ -84,14 +84,14 @@ class SenderPorts(Generic[S]):
     """What a sender is made of. ``S`` has the settings that it reads, such as `threadline.settings.Settings`."""
 
     settings: S
-    lanes: Mapping[str, Lane]
+    queues: Mapping[str, Queue]
     clock: Clock
     environment: Callable[[str], str]
     """Variable -> its value, empty if it is not set: secrets that definitions name as ``env:NAME``."""
 
     def destinations(self, kind: str) -> list[Any]:
         """The declared destinations of effects of a kind."""
-        return [lane.destination for lane in self.lanes.values() if lane.kind == kind]
+        return [queue.destination for queue in self.queues.values() if queue.kind == kind]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,11 @@ class Evaluator(Protocol):
     reads: Sequence[tuple[str, tuple[str, ...]]]
     """The projections whose views it reads, and the steps inside each: it looks at nothing else of them."""
 
-    def heeds(self, event_type: str) -> bool:
+    def handles(self, event_type: str) -> bool:
         """Whether it wants to see events of a type."""
         ...
 
-    def judge(self, recorded: Recorded, person: PersonView) -> Decisions:
+    def decisions(self, recorded: Recorded, person: PersonView) -> Decisions:
         """What it decides. Pure."""
         ...
 

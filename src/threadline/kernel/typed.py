@@ -22,8 +22,8 @@ def prepared(type: T) -> T:
 def readable(error: msgspec.ValidationError, place: str = "") -> str:
     """What is wrong with a value, after the name of the field; ``place`` names the value itself."""
     # "Expected `int`, got `str` - at `$.limit`" -> "limit: expected `int`, got `str`"
-    said, _, path = str(error).partition(" - at ")
+    message, _, path = str(error).partition(" - at ")
     name = (place + path.strip("`").removeprefix("$")).lstrip(".")
-    missing = said.removeprefix("Object missing required field ")
-    said = f"{missing} is missing" if missing != said else said[0].lower() + said[1:]
-    return f"{name}: {said}" if name else said
+    missing = message.removeprefix("Object missing required field ")
+    message = f"{missing} is missing" if missing != message else message[0].lower() + message[1:]
+    return f"{name}: {message}" if name else message

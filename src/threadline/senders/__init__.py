@@ -1,1 +1,1 @@
-"""Senders: carry effects out of the house; one file each."""
+"""Senders: one file for each way to carry an effect out, found by discovery."""

@@ -1,4 +1,4 @@
-"""Which hosts fail just now: addresses that rules name themselves share queues, so that each host must wait alone."""
+"""Circuit breakers by host, for addresses in rules: these share queues, so that each host backs off by itself."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from threadline.kernel.sender import DESTINATION_FAILURES_MAX, rest_seconds
 from threadline.kernel.time import SECOND, Clock
 
 HOSTS_MAX = 1_000
-"""Hosts that are remembered; of more the one is forgotten that has not failed for longest."""
+"""Hosts in memory; beyond that the one whose last failure is oldest is dropped."""
 TEST_SECONDS = 10
-"""How long the call that tests a host may be on its way before another one does."""
+"""Time limit of the call that tests a host, before another one may."""
 
 
 class _Failing(NamedTuple):
@@ -25,7 +25,7 @@ class _Failing(NamedTuple):
 
 
 class Hosts:
-    """What this process has seen of them; another one learns it within a few calls. Thread-safe."""
+    """The failures that this process has seen. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,9 +33,9 @@ class Hosts:
         self._failing: dict[str, _Failing] = {}
 
     def wait(self, host: str) -> float:
-        """For how many seconds a host is to be left alone; 0.0 for whoever may call it.
+        """Seconds to wait before a host may be called; 0.0: now.
 
-        After a rest that is one caller, and the others wait for what comes of it.
+        After a back-off one caller tests the host, and the others wait for the outcome.
         """
         with self._lock:
             found = self._failing.get(host)

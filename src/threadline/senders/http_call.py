@@ -1,4 +1,4 @@
-"""One POST to a public address, within its time: what is not meant to be reached from here is not reached."""
+"""One POST to a public address, within a time limit; private addresses are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INTERIM = frozenset(range(100, 200)) - {HTTPStatus.SWITCHING_PROTOCOLS}
 
 
 class Failed(Exception):
-    """Nothing that is an answer came in time."""
+    """No valid answer came in time."""
 
 
 class Answer(NamedTuple):
@@ -80,7 +80,7 @@ class HttpCaller:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise Failed(f"the name {host} cannot be looked up: {error}") from None
-        # One bad address is enough: whoever answers for a name must not choose what is reached through it.
+        # One private address refuses all: a DNS server must not choose which one is called.
         for _, _, _, _, place in found:
             check_address(str(place[0]), self._networks)
         return [(family, place) for family, _, _, _, place in found]
@@ -92,7 +92,7 @@ class HttpCaller:
             try:
                 connection.settimeout(_left(deadline))
                 connection.connect(place)
-                # What was looked at and what is spoken to are the same by construction; this holds it to that.
+                # The checked and the connected address are the same by construction; this makes sure.
                 check_address(str(connection.getpeername()[0]), self._networks)
             except OSError as error:
                 connection.close()

@@ -82,30 +82,32 @@ class WebhookSender:
         """See `Sender`. The body is the same for every attempt, byte for byte; only time and signature are new."""
         name = effect.data.get("destination")
         target = self._targets.get(name) if name is not None else Target(str(effect.data.get("url")), self._secrets)
-        told = {"host": _host(str(effect.data.get("url")))} if name is None else {"destination": name}
+        details = {"host": _host(str(effect.data.get("url")))} if name is None else {"destination": name}
         if target is None:
-            return Outcome(type=EFFECT_PARKED, properties=told, parked=f"no destination {name!r} is declared")
+            return Outcome(type=EFFECT_PARKED, properties=details, parked=f"no destination {name!r} is declared")
         if name is not None:
-            return self._called(target, effect, effect_id, told, named=True)
+            return self._called(target, effect, effect_id, details, named=True)
         place = _place(target.url)
         if wait := self._hosts.wait(place):
-            told["error"] = "its host fails, and is left alone for a while"
-            return Outcome(type=EFFECT_RETRIED, properties=told, retry_after_seconds=wait)
-        outcome = self._called(target, effect, effect_id, told, named=False)
+            details["error"] = "its host fails, and is left alone for a while"
+            return Outcome(type=EFFECT_RETRIED, properties=details, retry_after_seconds=wait)
+        outcome = self._called(target, effect, effect_id, details, named=False)
         self._hosts.heard(place, failing=outcome.destination == "failing")
         return outcome
 
-    def _called(self, target: Target, effect: Effect, effect_id: str, told: dict[str, Any], *, named: bool) -> Outcome:
+    def _called(
+        self, target: Target, effect: Effect, effect_id: str, details: dict[str, Any], *, named: bool
+    ) -> Outcome:
         try:
             body, withheld = written(effect.data, target.payload)
-            told |= {"withheld": withheld} if withheld else {}
+            details |= {"withheld": withheld} if withheld else {}
             answer = self._caller.post(target.url, self._headers(target, effect_id, body), body, target.timeout_seconds)
         except (Refused, InvalidValue) as error:
-            return Outcome(type=EFFECT_PARKED, properties=told, parked=str(error))
+            return Outcome(type=EFFECT_PARKED, properties=details, parked=str(error))
         except Failed as error:
-            told["error"] = str(error)
-            return Outcome(type=EFFECT_RETRIED, properties=told, retry_after_seconds=0.0, destination="failing")
-        return self._outcome(answer, {**told, "status": answer.status}, named=named)
+            details["error"] = str(error)
+            return Outcome(type=EFFECT_RETRIED, properties=details, retry_after_seconds=0.0, destination="failing")
+        return self._outcome(answer, {**details, "status": answer.status}, named=named)
 
     def _headers(self, target: Target, id: str, body: bytes) -> dict[str, str]:
         seconds = self._clock() // SECOND
@@ -119,14 +121,14 @@ class WebhookSender:
             headers["webhook-signature"] = signatures(target.secrets, id, seconds, body)
         return headers
 
-    def _outcome(self, answer: Answer, told: dict[str, Any], *, named: bool) -> Outcome:
+    def _outcome(self, answer: Answer, details: dict[str, Any], *, named: bool) -> Outcome:
         if 200 <= answer.status < 300:
-            return Outcome(type=EFFECT_DONE, properties=told)
+            return Outcome(type=EFFECT_DONE, properties=details)
         if answer.status == GONE:
-            # An address in a rule shares its lane with others, which have nothing to do with it.
+            # An address in a rule shares its queue with others, which have nothing to do with it.
             return Outcome(
                 type=EFFECT_PARKED,
-                properties=told,
+                properties=details,
                 parked="it answered 410, gone",
                 destination="gone" if named else "healthy",
             )
@@ -134,7 +136,7 @@ class WebhookSender:
         failing = answer.status >= 500 or answer.status in _FAILING
         return Outcome(
             type=EFFECT_RETRIED,
-            properties={**told, "answer": shown} if shown else told,
+            properties={**details, "answer": shown} if shown else details,
             retry_after_seconds=self._asked_to_wait(answer.retry_after),
             destination="failing" if failing else "healthy",
         )
@@ -153,7 +155,7 @@ def _until(text: str, now: int) -> float:
 
 
 def _place(url: str) -> str:
-    """Host and port of an address, by which it is told whether calls get there."""
+    """Host and port of an address: the key of its circuit breaker."""
     try:
         return urlsplit(url).netloc[:_SHOWN_MAX].lower()
     except ValueError:
@@ -176,10 +178,10 @@ def written(data: Mapping[str, Any], allowed: tuple[str, ...] | None) -> tuple[b
         payload = {name: value for name, value in payload.items() if name in allowed}
     elif allowed is not None and payload is not None:
         payload, withheld = None, ["payload"]
-    said = {"rule": data.get("rule"), "version": data.get("version")}
+    content = {"rule": data.get("rule"), "version": data.get("version")}
     if payload is not None:
-        said["payload"] = payload
-    return canonical_json({"type": TYPE, "timestamp": data.get("at"), "data": said}), withheld
+        content["payload"] = payload
+    return canonical_json({"type": TYPE, "timestamp": data.get("at"), "data": content}), withheld
 
 
 class Destination(Protocol):

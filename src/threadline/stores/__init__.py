@@ -1,1 +1,1 @@
-"""Where threads are kept: one file per backend, each behind the port of `kernel/store.py`."""
+"""The stores: one backend each, behind the port of `kernel/store.py`."""

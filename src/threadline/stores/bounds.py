@@ -1,4 +1,4 @@
-"""What every store refuses before it writes anything, so that the narrowest store's limits hold on all of them."""
+"""Checks that every store makes before it writes, so that the narrowest store's limits hold on all of them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from threadline.kernel.store import Batch, Key, LogEntry, Put
 _ID_LENGTH = 32
 _is_hex = re.compile(r"[0-9a-f]+").fullmatch
 _EVENT_KEYS_MAX = 2 * _ID_LENGTH + KEY_BYTES_MAX
-"""What id, thread and type of an event may have together."""
+"""Length of id, thread and type of an event together, bytes."""
 _INTEGER_START, _INTEGER_END = -(2**63), 2**63
 
 
 def check_batches(batches: Sequence[Batch]) -> None:
-    """Raise `LimitExceeded` or `InvalidValue` if any of these batches could not be kept by every store."""
+    """Raise `LimitExceeded` or `InvalidValue` if a store could not hold one of these batches."""
     _check_entries([entry for batch in batches for entry in batch.events])
     for place, batch in enumerate(batches):
         events, writes = batch.events, batch.writes

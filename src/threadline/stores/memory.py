@@ -19,7 +19,7 @@ from threadline.stores.plan import BUILT_ON_REFUSED
 
 
 class _Closed(AbstractContextManager[None]):
-    """In place of the lock of a store that is closed."""
+    """Replaces the lock of a closed store."""
 
     def __enter__(self) -> None:
         raise Unavailable("the store is closed")

@@ -1,4 +1,4 @@
-"""What the batches of one call come to: their outcomes, new log entries, the last state of each item. Pure."""
+"""The result of the batches of one call: outcomes, new log entries, the last state of each item. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ BUILT_ON_REFUSED = Refusal("version", "it builds on a batch of this call that wa
 
 
 class Plan(NamedTuple):
-    """What is to be written so that every batch has its outcome."""
+    """The writes and the outcome of each batch."""
 
     outcomes: list[Refusal | None]
     entries: list[LogEntry]
     """New rows of the log, in commit order."""
     items: dict[Key, tuple[int, bytes] | None]
-    """Touched items as they stand after the last batch: (version, value), or None for absent."""
+    """Touched items after the last batch: (version, value), or None for absent."""
 
 
 def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: AbstractSet[str]) -> Plan:
-    """Play the batches in order against what the store holds, in memory.
+    """Apply the batches in order, in memory, to the present state of the store.
 
     ``versions`` has the version of every item that is named and exists; ``taken`` those of the events' ids
     that the log is known to hold. An item written by several batches is written to the file once.

@@ -13,7 +13,7 @@ from threadline.kernel.operation import Operation
 from threadline.kernel.store import Store
 from threadline.settings import Settings
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """How much is done of how much."""
 
 
@@ -55,9 +55,9 @@ class Composition(NamedTuple):
     """The dispatcher of an engine, with the senders there are, as the settings have them."""
     operations: Callable[[], tuple[Operation, ...]]
     """Every operation there is; needs no store."""
-    back_up: Callable[[Settings, Path, Told], Copied]
+    back_up: Callable[[Settings, Path, OnProgress], Copied]
     """(settings, file, told) -> the embedded store, copied into a file."""
-    restore: Callable[[Settings, Path, Told, bool], Copied]
+    restore: Callable[[Settings, Path, OnProgress, bool], Copied]
     """(settings, backup, told, replace) -> the backup, put in the place of the embedded store."""
     writer: Callable[[Settings], str]
     """The id of the process that has the embedded store open for writing; empty: none has. It changes nothing."""

@@ -22,6 +22,7 @@ from threadline.wire.cloudevents_event import (
     EXTENSION_NAME,
     PERSON_KINDS,
     Request,
+    check_attribute,
     event_of,
     extension_value,
     is_json,
@@ -29,7 +30,7 @@ from threadline.wire.cloudevents_event import (
 )
 from threadline.wire.message import is_no_message, read_json, read_object
 from threadline.wire.rejection import Decoded, Rejection, rejection
-from threadline.wire.scan import split_array
+from threadline.wire.scan import BLANKS, split_array
 
 __all__ = ["decode", "encode", "is_readable", "is_structured"]
 
@@ -116,7 +117,7 @@ def _elements(body: bytes) -> list[bytes]:
         reason = str(error)
     # One event with a NaN makes the whole body invalid. Its neighbours are found by their brackets.
     elements, rest = split_array(body, None)
-    if rest.strip() != b"[]":
+    if rest.strip(BLANKS) != b"[]":
         raise MalformedBody(f"the body is not a batch: {reason}")
     return elements
 
@@ -129,10 +130,20 @@ def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
         return rejection(index, raw, refusal, _key(raw))
 
 
+class _Named(msgspec.Struct):
+    """What names an event, read past whatever is wrong with the rest."""
+
+    source: Any = None
+    id: Any = None
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
 def _key(raw: bytes) -> str:
     try:
-        return _key_in(read_object(raw, CLOUDEVENT_BYTES_MAX))
-    except EventRejected:
+        return _key_in(msgspec.structs.asdict(_decode_named(raw)))
+    except (ValueError, RecursionError):
         return ""
 
 
@@ -150,10 +161,7 @@ def _binary(body: bytes, content_type: str, headers: Mapping[str, str], request:
     fault: EventRejected | None = None
     for name, value in headers.items():
         if name.startswith("ce-"):
-            try:
-                told = _header_value(name, value)
-            except EventRejected as refusal:
-                told, fault = value, refusal
+            told = _header_value(name[3:], value)
             if attributes.setdefault(name[3:], told) != told:
                 fault = EventRejected("invalid_attribute", f"`{name}` came more than once, with different values")
     if attributes.keys() & _NO_HEADERS:
@@ -176,15 +184,19 @@ def _binary(body: bytes, content_type: str, headers: Mapping[str, str], request:
 
 
 def _header_value(name: str, value: str) -> str:
-    """An attribute out of a header: first unquoted (RFC 7230, 3.2.6), then percent-decoded once (RFC 3986, 2.4)."""
+    """An attribute out of a header: first unquoted (RFC 7230, 3.2.6), then percent-decoded once (RFC 3986, 2.4).
+
+    The SDK for JavaScript encodes nothing: what cannot be the attribute once it is decoded is taken as it stands.
+    """
     value = value.strip()
     if len(value) > 1 and value[0] == value[-1] == '"':
         value = _QUOTED_PAIR.sub(r"\1", value[1:-1])
     try:
-        octets = value.encode("latin-1")
-        return _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), octets).decode()
-    except UnicodeError:
-        raise EventRejected("invalid_attribute", f"`{name}` is not UTF-8 once it is percent-decoded") from None
+        decoded = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), value.encode("latin-1")).decode()
+        check_attribute(name, decoded)
+        return decoded
+    except (UnicodeError, EventRejected):
+        return value
 
 
 def _binary_data(body: bytes, content_type: str) -> dict[str, Any]:
@@ -193,13 +205,17 @@ def _binary_data(body: bytes, content_type: str) -> dict[str, Any]:
         return {}
     if len(body) > CLOUDEVENT_BYTES_MAX:
         raise EventRejected("too_large", f"the data has {len(body)} bytes; at most {CLOUDEVENT_BYTES_MAX} are taken")
+    text = content_type.lower().startswith("text/")
     if is_json(content_type):
         try:
             return {"data": read_json(body, CLOUDEVENT_BYTES_MAX)}
         except EventRejected as refusal:
-            code = "invalid_data" if refusal.code == "invalid_json" else refusal.code
-            raise EventRejected(code, f"the data is not what its content type says: {refusal}") from None
-    if content_type.lower().startswith("text/"):
+            # The SDK for JavaScript sends text and bytes as they are, and calls them JSON.
+            text = refusal.code == "invalid_json" and body.lstrip()[:1] not in (b"{", b"[")
+            if not text:
+                code = "invalid_data" if refusal.code == "invalid_json" else refusal.code
+                raise EventRejected(code, f"the data is not what its content type says: {refusal}") from None
+    if text:
         try:
             return {"data": body.decode()}
         except UnicodeDecodeError:
@@ -222,8 +238,8 @@ def encode(event: Event) -> dict[str, Any]:
         told["dataschema"] = event.schema_version
     if kept is None:
         return told | _foreign(event)
-    # Extensions are the whole context of an event that came as a CloudEvent.
-    told |= {**kept, **event.context}
+    # Events that the log has from before extensions stayed in the message have them in the context only.
+    told |= {**event.context, **kept}
     form = event.wire.get("data")
     if form == "value":
         told["data"] = event.properties["data"]

@@ -33,6 +33,14 @@ _URI = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:{_URI_CHARACTERS}+")
 _TOKEN = r"[A-Za-z0-9!#$&^_.+\-]+"
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}\s*(?:;.*)?")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_FORMS = {
+    "source": (_URI_REFERENCE, "a URI reference"),
+    "dataschema": (_URI, "an absolute URI"),
+    "datacontenttype": (_MEDIA_TYPE, "a media type"),
+    "subject": (re.compile("(?s:.+)"), "a text with something in it"),
+    "time": (_TIMESTAMP, "an RFC 3339 timestamp"),
+}
+"""What the values of attributes must be, as an expression and in words."""
 # The characters that the type String of the specification leaves out.
 _FORBIDDEN = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _INTEGER_MAX = 2**31
@@ -67,7 +75,8 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
     extensions = [
         name for name in message if name not in _CORE and name not in _PERSON_EXTENSIONS and name != "personid"
     ]
-    context = {name: message.pop(name) for name in extensions if message[name] is not None}
+    # As text, as which they come in headers: the same event is the same in each mode. The values stay in the message.
+    context = {name: _text(message[name]) for name in extensions if message[name] is not None}
     return Event(
         type=type_,
         identifiers=identifiers,
@@ -81,8 +90,7 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
         received_at=request.received_at,
         sent_time=said,
         marks=marks,
-        # Text where it came in a header.
-        historical=context.get("historical") is True or context.get("historical") == "true",
+        historical=context.get("historical") == "true",
         schema_version=schema or "",
         object_ref=object_ref,
         wire={"cloudevent": message, "data": form} if form else {"cloudevent": message},
@@ -99,21 +107,11 @@ def _check(message: dict[str, Any]) -> None:
             raise EventRejected("missing_attribute", f"a CloudEvent needs `{name}`")
     for name, value in message.items():
         if name not in _DATA_MEMBERS and value is not None:
-            _check_attribute(name, value)
-    if message["specversion"] != "1.0":
-        text = f"`specversion` is {message['specversion']!r}; only 1.0 is read"
-        raise EventRejected("unsupported_specversion", text)
-    _check_form(message, "source", _URI_REFERENCE, "a URI reference")
-    _check_form(message, "dataschema", _URI, "an absolute URI")
-    _check_form(message, "datacontenttype", _MEDIA_TYPE, "a media type")
-    if message.get("subject") == "":
-        raise EventRejected("invalid_attribute", "`subject` must not be empty")
-    time = message.get("time")
-    if time is not None and _TIMESTAMP.fullmatch(time) is None:
-        raise EventRejected("invalid_time", f"`time`: {time[:64]!r} is not an RFC 3339 timestamp")
+            check_attribute(name, value)
 
 
-def _check_attribute(name: str, value: Any) -> None:
+def check_attribute(name: str, value: Any) -> None:
+    """Raise `EventRejected` for an attribute that the specification does not allow."""
     if EXTENSION_NAME.fullmatch(name) is None:
         text = f"{name[:40]!r}: names of attributes have lower-case letters and digits only"
         raise EventRejected("invalid_attribute", text)
@@ -122,6 +120,13 @@ def _check_attribute(name: str, value: Any) -> None:
     if not extension_value(value):
         shown = "text with control characters" if type(value) is str else json_type(value)
         raise EventRejected("invalid_attribute", f"`{name}` must be text, a boolean or a 32-bit integer, not {shown}")
+    if name == "specversion" and value != "1.0":
+        raise EventRejected("unsupported_specversion", f"`specversion` is {value!r}; only 1.0 is read")
+    if name in _FORMS:
+        form, expected = _FORMS[name]
+        if form.fullmatch(value) is None:
+            code = "invalid_time" if name == "time" else "invalid_attribute"
+            raise EventRejected(code, f"`{name}`: {value[:64]!r} is not {expected}")
 
 
 def extension_value(value: Any) -> bool:
@@ -129,12 +134,6 @@ def extension_value(value: Any) -> bool:
     if type(value) is str:
         return _FORBIDDEN.search(value) is None
     return type(value) is bool or (type(value) is int and -_INTEGER_MAX <= value < _INTEGER_MAX)
-
-
-def _check_form(message: dict[str, Any], name: str, form: re.Pattern[str], expected: str) -> None:
-    value = message.get(name)
-    if value is not None and form.fullmatch(value) is None:
-        raise EventRejected("invalid_attribute", f"`{name}`: {value[:64]!r} is not {expected}")
 
 
 # --- what it means ---------------------------------------------------------------------------------------------------
@@ -166,6 +165,10 @@ def _extension_text(message: dict[str, Any], name: str) -> str:
     if type(value) is bool:
         raise EventRejected("invalid_attribute", f"`{name}` must name a person, not be a boolean")
     return str(value)
+
+
+def _text(value: Any) -> str:
+    return ("false", "true")[value] if type(value) is bool else str(value)
 
 
 def _named(text: str, kinds: frozenset[str]) -> Identifier:

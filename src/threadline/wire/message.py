@@ -8,19 +8,21 @@ import msgspec
 
 from threadline.kernel.canonical import format_number
 from threadline.kernel.errors import EventRejected, InvalidValue
-from threadline.kernel.event import CLAMPED, CLOCK_CORRECTED, Identifier
+from threadline.kernel.event import CLAMPED, CLOCK_CORRECTED, TIME_IGNORED, Identifier
 from threadline.kernel.event_limits import check_identifier_count, too_deep
 from threadline.kernel.limits import (
     EVENT_BYTES_MAX,
     FUTURE_MAX_SECONDS,
     JSON_DEPTH_MAX,
     REQUEST_BYTES_MAX,
+    SENDING_SECONDS_MAX,
 )
 from threadline.kernel.rejected import Unreadable
 from threadline.kernel.time import EARLIEST, SECOND, parse_time
-from threadline.wire.scan import depth, depth_bound, split_array
+from threadline.wire.scan import BLANKS, depth, depth_bound, split_array
 
 _FUTURE_MAX = FUTURE_MAX_SECONDS * SECOND
+_SENDING_MAX = SENDING_SECONDS_MAX * SECOND
 _decode = msgspec.json.Decoder().decode
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -73,7 +75,7 @@ def is_no_message(body: bytes, code: str) -> bool:
 
     What is too large is not looked into.
     """
-    return code in ("invalid_json", "not_an_object") or (code != "too_large" and body.lstrip()[:1] != b"{")
+    return code in ("invalid_json", "not_an_object") or (code != "too_large" and body.lstrip(BLANKS)[:1] != b"{")
 
 
 def json_type(value: Any) -> str:
@@ -120,22 +122,37 @@ def time_field(message: dict[str, Any], field: str) -> int | None:
         raise EventRejected("invalid_time", f"`{field}`: {error}") from None
 
 
+def usable_time(message: dict[str, Any], field: str, marks: list[str]) -> int | None:
+    """As `time_field`, for one of several clocks: one that cannot be read is marked, and as good as absent."""
+    if field not in message:
+        return None
+    try:
+        return time_field(message, field)
+    except EventRejected:
+        if TIME_IGNORED not in marks:
+            marks.append(TIME_IGNORED)
+        return None
+
+
 def place_in_time(said: int | None, sent: int | None, received_at: int) -> tuple[int, tuple[str, ...]]:
     """When it occurred, and the marks of what was done to the time that the producer told.
 
-    ``said`` and ``sent`` are the producer's clock, at the event and at sending. If that clock is more than a second
-    off, the age of the event is kept instead of its time: received_at − (sent − said). Less than a second
-    is the network's doing, and left alone.
+    ``said`` and ``sent`` are the producer's clock, at the event and at sending. If that clock is ahead by more than a
+    second, or behind by more than a message can be under way, the age of the event is kept instead of its time:
+    received_at − (sent − said).
     """
     if said is None:
         return received_at, ()
     at, marks = said, ()  # type: int, tuple[str, ...]
-    if sent is not None and abs(sent - received_at) > SECOND:
-        at, marks = received_at - (sent - said), (CLOCK_CORRECTED,)
+    behind = 0 if sent is None else received_at - sent
+    if sent is not None and not -SECOND <= behind <= _SENDING_MAX:
+        if sent < said - SECOND or said + behind < EARLIEST:
+            # Nothing is sent before it happens, or thousands of years after: such a clock says nothing.
+            marks = (TIME_IGNORED,)
+        else:
+            at, marks = said + behind, (CLOCK_CORRECTED,)
     if at > received_at + _FUTURE_MAX:
         return received_at, (*marks, CLAMPED)
-    if at < EARLIEST:
-        raise EventRejected("invalid_time", "with its sender's clock corrected, the event is older than the year 1")
     return at, marks
 
 

@@ -17,6 +17,9 @@ _OBJECT, _ARRAY, _COMMA = b"{[,"
 _BRACKETS_MAX = 200_000
 """Text with more brackets is not looked into for messages: each costs a step, and honest text has far fewer."""
 
+BLANKS = b" \t\n\r"
+"""What may stand between JSON's tokens. Python's `strip` takes more for blank, such as a form feed."""
+
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[{")
 
 
@@ -84,12 +87,12 @@ def split_array(text: bytes, member: bytes | None) -> tuple[list[bytes], bytes]:
 
 def _names(before: bytes, member: bytes) -> bool:
     """Whether what stands before a value ends with the name of this member."""
-    name = before.rstrip().removesuffix(b":").rstrip()
+    name = before.rstrip(BLANKS).removesuffix(b":").rstrip(BLANKS)
     return name.endswith(b'"' + member + b'"') and not name.endswith(b'\\"' + member + b'"')
 
 
 def _take(elements: list[bytes], element: bytes, last: bool = False) -> None:
-    element = element.strip()
+    element = element.strip(BLANKS)
     # An array without elements has no last one; a comma without an element is one that is empty, and rejected.
     if element or not last or elements:
         elements.append(element)

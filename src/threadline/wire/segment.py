@@ -16,7 +16,7 @@ from threadline.kernel.event import Event
 from threadline.kernel.event_limits import check_event_count
 from threadline.kernel.rejected import Envelope
 from threadline.kernel.time import format_time
-from threadline.wire.message import is_no_message, read_object, text_field, time_field
+from threadline.wire.message import is_no_message, read_object, text_field, usable_time
 from threadline.wire.rejection import Decoded, Rejection, rejection
 from threadline.wire.scan import split_array
 from threadline.wire.segment_event import BODY_FIELD, CALLS, KINDS, Request, event_of
@@ -43,6 +43,11 @@ class _Envelope(_Credential, kw_only=True):
     """PostHog's name for the same."""
 
 
+class _Named(msgspec.Struct):
+    messageId: Any = None  # noqa: N815 — Segment's name
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_credential = msgspec.json.Decoder(_Credential).decode
 
@@ -122,22 +127,17 @@ def _open(body: bytes) -> tuple[_Envelope, list[bytes]]:
 def _shared(envelope: _Envelope, request: Request) -> tuple[Request, EventRejected | None]:
     """The request with what its envelope says for all, and what is wrong with that, which is left out."""
     fault: EventRejected | None = None
+    marks: list[str] = []
     found: dict[str, Any] = {"historical": envelope.historical is True or envelope.historical_migration is True}
-    for name, given, read in (
-        ("sent", envelope.sentAt, _sent_at),
-        ("context", envelope.context, _shared_object),
-        ("integrations", envelope.integrations, _shared_object),
-    ):
+    if envelope.sentAt is not msgspec.UNSET:
+        found["sent"] = usable_time({"sentAt": envelope.sentAt}, "sentAt", marks)
+    for name, given in (("context", envelope.context), ("integrations", envelope.integrations)):
         if given is not msgspec.UNSET:
             try:
-                found[name] = read(given, name)
+                found[name] = _shared_object(given, name)
             except EventRejected as refusal:
                 fault = fault or refusal
-    return request._replace(envelope=Envelope(**found)), fault
-
-
-def _sent_at(given: Any, _: str) -> int | None:
-    return time_field({"sentAt": given}, "sentAt")
+    return request._replace(envelope=Envelope(**found), marks=tuple(marks)), fault
 
 
 def _shared_object(raw: msgspec.Raw, field: str) -> dict[str, Any] | None:
@@ -159,8 +159,9 @@ def _result(index: int, raw: bytes, request: Request) -> Event | Rejection:
 def _message_id(raw: bytes) -> str:
     """The key that the message has, or would have if it were an event."""
     try:
-        return text_field(read_object(raw), "messageId")
-    except EventRejected:
+        # Past whatever is wrong with the rest: it may be too large, or hold a number that is.
+        return text_field({"messageId": _decode_named(raw).messageId}, "messageId")
+    except (EventRejected, ValueError, RecursionError):
         return ""
 
 

@@ -15,7 +15,7 @@ from threadline.wire.message import (
     json_type,
     place_in_time,
     text_field,
-    time_field,
+    usable_time,
     wrong_type,
 )
 from threadline.wire.semantic import SEMANTIC, complete
@@ -43,6 +43,8 @@ class Request(NamedTuple):
     fresh_key: Callable[[], str]
     envelope: Envelope
     """What it said for all, which is kept with a message that is rejected."""
+    marks: tuple[str, ...] = ()
+    """Of all its messages."""
 
 
 def event_of(message: dict[str, Any], request: Request) -> Event:
@@ -252,13 +254,16 @@ def _add_external(found: list[Identifier], entries: Any) -> None:
 
 def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple[int | None, int, tuple[str, ...]]:
     """The time that the producer told, when it occurred, and the marks."""
-    stamp = time_field(message, "timestamp")
-    original = time_field(message, "originalTimestamp") if "originalTimestamp" in message else None
-    sent = time_field(message, "sentAt") if "sentAt" in message else None
-    if sent is None:
-        sent = request.envelope.sent
+    marks = list(request.marks)
+    stamp = usable_time(message, "timestamp", marks)
+    original = usable_time(message, "originalTimestamp", marks)
+    sent = usable_time(message, "sentAt", marks)
+    shared = request.envelope.sent
+    if sent is None or (shared is not None and shared > sent):
+        # When it sends again, RudderStack's client for node 1.x renews the clock of the batch and no other.
+        sent = shared
     said = original if stamp is None else stamp
-    through_another = "receivedAt" in message and time_field(message, "receivedAt") is not None
+    through_another = usable_time(message, "receivedAt", marks) is not None
     if stamp is not None and (original is not None or through_another):
         # Beside the clock of the client, `timestamp` is what its caller said (RudderStack's client for node), or what
         # another server of this kind has corrected already. In either case it stands.
@@ -266,8 +271,8 @@ def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple
     if historical:
         # Times of an import come from a database, not from the clock of the machine that sends them.
         sent = None
-    at, marks = place_in_time(said, sent, request.received_at)
-    return said, at, marks
+    at, more = place_in_time(said, sent, request.received_at)
+    return said, at, tuple(dict.fromkeys((*marks, *more)))
 
 
 def _key(message: dict[str, Any], request: Request, absent: list[str]) -> str:

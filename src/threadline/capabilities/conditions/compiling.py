@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.conditions.fields import Subject, reader, reason_of, viewed
+from threadline.capabilities.conditions.fields import RELATIVE, Subject, reader, reason_of, viewed
 from threadline.capabilities.conditions.operators import Check, check_of
 from threadline.capabilities.conditions.tree import All, Node, Not, Path, Test, plain, tests_of
 
@@ -74,7 +74,7 @@ class Trace(NamedTuple):
 class Conditions:
     """A tree, ready to be asked. Immutable, and equal answers for equal subjects on every machine."""
 
-    __slots__ = ("fields", "leaves", "reads", "test", "tree")
+    __slots__ = ("fields", "leaves", "reads", "relative", "test", "tree")
 
     def __init__(self, tree: Node) -> None:
         self.tree = tree
@@ -85,6 +85,8 @@ class Conditions:
         """The fields that are read, each once, in the order in which they stand."""
         self.reads: tuple[tuple[str, Path], ...] = tuple(view for path in self.fields if (view := viewed(path))[0])
         """Which projections' views are read, and the steps inside each; fields of the event are not among them."""
+        self.relative: tuple[Test, ...] = tuple(test for test in tests_of(tree) if test.path[0] in RELATIVE)
+        """The tests that time alone may turn, whatever the views say."""
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil, floor
 from typing import Any
 
-from threadline.capabilities.conditions.tree import Path
+from threadline.capabilities.conditions.operators import decimal_of, instant_of
+from threadline.capabilities.conditions.tree import Path, Test
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, format_time
 
 EVENT = "event"
 """The first step of a field of the event itself."""
@@ -16,6 +18,12 @@ PROFILE = "profile"
 """The projection whose parts are named without it."""
 PROFILE_PARTS = ("traits", "tags", "groups")
 
+RELATIVE: dict[str, tuple[int, int]] = {
+    "days_since": (1, DAY), "hours_since": (1, HOUR), "days_until": (-1, DAY), "hours_until": (-1, HOUR),
+}  # fmt: skip
+"""First steps that make a number of the time at the rest of the path: whole units from it until now, or from now until
+it. Below 0 the time lies on the other side of now."""
+
 Read = Callable[["Subject"], Any]
 """The value of a field; None where it is missing or null, which no condition tells apart."""
 
@@ -23,10 +31,12 @@ Read = Callable[["Subject"], Any]
 class Subject:
     """What a tree is asked about: one event, or none, and views of its person, each made when a field needs it."""
 
-    __slots__ = ("_made", "_make", "memo", "recorded")
+    __slots__ = ("_made", "_make", "at", "memo", "recorded")
 
-    def __init__(self, view: Callable[[str], Any], recorded: Recorded | None = None) -> None:
+    def __init__(self, view: Callable[[str], Any], recorded: Recorded | None = None, at: int | None = None) -> None:
         self.recorded = recorded
+        self.at = at
+        """The instant of the views, which `RELATIVE` fields count from; None: there are no such fields."""
         self.memo: dict[Any, Any] = {}
         """What whoever asks has computed of it once, and need not compute again."""
         self._make = view
@@ -44,6 +54,8 @@ class Subject:
 def viewed(path: Path) -> tuple[str, Path]:
     """The projection that a path reads and the steps inside its view; ("", …) for a field of the event."""
     first = path[0]
+    if first in RELATIVE:
+        return viewed(path[1:])
     if first in PROFILE_PARTS:
         return PROFILE, path
     return ("", path) if first == EVENT else (first, path[1:])
@@ -51,6 +63,8 @@ def viewed(path: Path) -> tuple[str, Path]:
 
 def reader(path: Path) -> Read:
     """How a field is read. Its path has passed `wrong_path`."""
+    if path[0] in RELATIVE:
+        return _relative_reader(path)
     name, steps = viewed(path)
     if not name:
         return _event_field(path)
@@ -96,10 +110,49 @@ def value_at(view: Any, steps: Path) -> tuple[Any, Any]:
 
 def reason_of(subject: Subject, path: Path) -> str:
     """Why a view has no value at a path, or an incomplete one; empty if it gives no reason."""
+    if path[0] in RELATIVE and (value := reader(path[1:])(subject)) is not None:
+        return "" if type(value) is str and instant_of(value) is not None else f"{str(value)[:100]!r} is not a time"
     name, steps = viewed(path)
     around = value_at(subject.view(name), steps)[1] if name not in ("", PROFILE) else None
     reason = around.get("reason") if around is not None else None
     return reason if type(reason) is str else ""
+
+
+def _relative_reader(path: Path) -> Read:
+    read, (sign, unit) = reader(path[1:]), RELATIVE[path[0]]
+
+    def read_relative(subject: Subject) -> int | None:
+        time = _time_at(read, subject)
+        if time is None:
+            return None
+        assert subject.at is not None, "a subject with times has an instant to count from"
+        return sign * (subject.at - time) // unit
+
+    return read_relative
+
+
+def _time_at(read: Read, subject: Subject) -> int | None:
+    value = read(subject)
+    return instant_of(value) if type(value) is str else None
+
+
+def relative_change(subject: Subject, test: Test) -> int | None:
+    """The next instant at which a test of a `RELATIVE` field may turn because time passes; None: never.
+
+    Not whenever the number changes: a timer that fires every day for every member would cost more than all events.
+    """
+    time = _time_at(reader(test.path[1:]), subject)
+    if time is None:
+        return None
+    assert subject.at is not None
+    sign, unit = RELATIVE[test.path[0]]
+    operands = test.operand if isinstance(test.operand, tuple) else (test.operand,)
+    numbers = [number for operand in operands if (number := decimal_of(operand)) is not None]
+    if sign > 0:
+        instants = [time + units * unit for n in numbers for units in (ceil(n), floor(n) + 1)]
+    else:
+        instants = [time - (units + 1) * unit + 1 for n in numbers for units in (floor(n), ceil(n) - 1)]
+    return min((at for at in instants if subject.at < at <= LATEST), default=None)
 
 
 def _walk(value: Any, steps: Path) -> Any:
@@ -178,6 +231,10 @@ def wrong_path(path: Path) -> str:
     """
     if not path or not all(path):
         return "a field is a path such as features.monetary_total or event.properties.total, or a list of its steps"
+    if path[0] in RELATIVE:
+        if len(path) == 1 or path[1] in RELATIVE:
+            return f"name a time after {path[0]}, such as {path[0]}.traits.renewal"
+        return wrong_path(path[1:])
     if path[0] == EVENT:
         if len(path) == 1 or path[1] not in EVENT_FIELDS:
             return f"an event has {', '.join(EVENT_FIELDS)}; write event.properties.total for what it carries"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import yaml
 
 from threadline.capabilities.definitions.document import Document, Keys, NamedType
+from threadline.capabilities.definitions.plain import Plain
 from threadline.capabilities.definitions.problem import Problem, problem_of
 from threadline.kernel.errors import InvalidDefinition
 
@@ -95,6 +98,16 @@ class Definitions:
         """The types of events that are named, wherever a form of `event_type` has read one."""
         return [named for document in self._documents for named in document.types]
 
+    def contents(self) -> dict[str, dict[str, str]]:
+        """Section -> name -> a hash of what is declared under it; a section that holds no names is one without."""
+        found: dict[str, dict[str, str]] = {}
+        for _, sections in self._sections:
+            for section, (_, node) in sections.items():
+                value = Plain(Document(""), section).value(node)
+                named = value if isinstance(value, dict) else {"": value}
+                found.setdefault(section, {}).update({name: _digest(each) for name, each in named.items()})
+        return found
+
     @property
     def names(self) -> frozenset[str]:
         """The names of all sections there are."""
@@ -125,6 +138,10 @@ class Definitions:
         for document, sections in self._sections:
             document.known(sections, self._known, "top level")
         self.refuse()
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=8).hexdigest()
 
 
 def _files(path: Path) -> list[Path]:

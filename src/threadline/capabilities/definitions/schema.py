@@ -11,7 +11,9 @@ from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
 
-DEFINITIONS_GROUP = Group("definitions", "The form of definition files.")
+DEFINITIONS_GROUP = Group(
+    "definitions", "Definition files: their form, what has changed in them, and bringing everybody up to it."
+)
 
 
 def schema(sections: Iterable[Section]) -> dict[str, Any]:

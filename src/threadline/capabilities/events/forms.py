@@ -25,6 +25,7 @@ PersonRef = Annotated[
         description="A person's id, or any identifier as kind:value, e.g. user_id:42.", min_length=1, max_length=1_024
     ),
 ]
+Identifiers = Annotated[list[str], Meta(description="kind:value, strongest first.")]
 EventId = Annotated[str, Meta(description="An event's id, 32 hex digits.", min_length=1, max_length=64)]
 Cursor = Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)]
 
@@ -89,9 +90,7 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     ] = ""
     marks: Annotated[list[str], Meta(description="What was done to it on the way in, e.g. clock_corrected.")] = []
     historical: bool = False
-    told_at: Annotated[Instant | None, Meta(description="The time as the producer told it, before any correction.")] = (
-        None
-    )
+    original_time: Annotated[Instant | None, Meta(description="As the producer gave it, before any correction.")] = None
     schema_version: str = ""
     object_id: str = ""
     object_ref: str = ""
@@ -118,7 +117,7 @@ def event_view(recorded: Recorded, person: str = "") -> EventView:
         identifiers=[IdentifierView(kind=i.kind, value=i.value) for i in event.identifiers],
         properties=event.properties, context=event.context, thread=recorded.thread, sequence=recorded.sequence,
         cause=recorded.cause, marks=list(event.marks), historical=event.historical,
-        told_at=None if event.sent_time is None else instant(event.sent_time),
+        original_time=None if event.sent_time is None else instant(event.sent_time),
         schema_version=event.schema_version, object_id=event.object_id, object_ref=event.object_ref, wire=event.wire,
         person=person,
     )  # fmt: skip
@@ -136,7 +135,7 @@ def native_event(
             "invalid_key", f"{place}: give a `key`; it is what makes sending the same event again harmless"
         )
     try:
-        told = None if native.occurred_at is None else parse_time(native.occurred_at)
+        given = None if native.occurred_at is None else parse_time(native.occurred_at)
     except InvalidValue as error:
         raise EventRejected("invalid_time", f"{place}.occurred_at: {error}") from None
     _check_numbers(native, place)
@@ -146,9 +145,9 @@ def native_event(
         for value in ([values] if isinstance(values, str) else values)
     ]
     return Event(
-        type=native.type, identifiers=tuple(identifiers), occurred_at=received_at if told is None else told,
+        type=native.type, identifiers=tuple(identifiers), occurred_at=received_at if given is None else given,
         key=native.key, source=source, source_type=source_type, workspace=workspace,
-        properties=native.properties, context=native.context, received_at=received_at, sent_time=told,
+        properties=native.properties, context=native.context, received_at=received_at, sent_time=given,
         historical=native.historical, object_ref=native.object_ref, schema_version=native.schema_version,
     )  # fmt: skip
 

@@ -68,7 +68,7 @@ def place_and_key(
     """
     # The threads of whoever was merged are the person's, and one of them is that of the id they had.
     keys = [derived_key(id, *parts) for id in dict.fromkeys((person.id, *(person.heads if named else ())))]
-    told = context.engine.log.of_keys(context.workspace, (source,), keys) if len(keys) > 1 else None
-    if told is not None and told.thread in person.identifiers:
-        return person.identifiers[told.thread], told.event.key
+    earlier = context.engine.log.of_keys(context.workspace, (source,), keys) if len(keys) > 1 else None
+    if earlier is not None and earlier.thread in person.identifiers:
+        return person.identifiers[earlier.thread], earlier.event.key
     return person.identifiers[person.id], keys[0]

@@ -138,7 +138,8 @@ def _write_slot(writer: _Writer, slot: Slot, feed: Feed) -> None:
     if slot.kind != "none":
         reader = READERS[slot.kind]
         value = writer.read((reader, feed.path), f"{writer.name(reader, 'read')}({writer.field(feed.path)})")
-        conditions.append(f"{value} is not None")
+        if slot.kind != "nullable":
+            conditions.append(f"{value} is not None")
     if slot.kind == "money":
         code = writer.read((read_currency, slot.currency), f"read_currency({writer.field(slot.currency)})")
     signed = f"-{value}" if feed.sign < 0 else value
@@ -156,7 +157,7 @@ def _entry(slot: Slot, value: str, code: str) -> str:
     match slot.kind:
         case "none":
             return "[t, h]" if slot.clocked else "t"
-        case "scalar":
+        case "scalar" | "nullable":
             return f"[t, r.id, {value}]"
         case "money":
             return f"[t, {value}, {code}]"

@@ -60,8 +60,9 @@ ANY = "*"
 
 Scalar = str | int | float | bool | None
 
-ValueKind = Literal["none", "number", "money", "scalar", "key"]
-"""What an event hands to a feature: nothing but itself, an amount, an amount in a currency, a plain value, a hash."""
+ValueKind = Literal["none", "number", "money", "scalar", "nullable", "key"]
+"""What an event hands to a feature: nothing but itself, an amount, an amount in a currency, a plain value, the same or
+null, a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,8 @@ def allowed_keys(aggregate: str) -> tuple[str, ...]:
         keys.append("of")
     if rules.reads == "number":
         keys.append("currency")
+    if rules.reads == "scalar":
+        keys.append("nulls")
     return tuple(keys)
 
 
@@ -262,6 +265,11 @@ class Feature(Chosen, frozen=True, kw_only=True):
     aggregate: Annotated[str, choice(AGGREGATES), Meta(description="How events become a value.", examples=["count"])]
     of: Annotated[Path, PATH, Meta(description="Path of the value in each event.")] = ()
     currency: Annotated[Path, PATH, Meta(description="Path of the currency; makes the value money.")] = ()
+    nulls: Annotated[
+        Literal["ignore", "respect"],
+        choice(("ignore", "respect")),
+        Meta(description="Whether an event without the value is passed over, or counts: the value is then `empty`."),
+    ] = "ignore"
     within: Annotated[int | None, _WINDOW, Meta(description="Half-open: [now − window, now); else all time.")] = (
         msgspec.field(default=None, name="window")
     )
@@ -316,6 +324,8 @@ class Feature(Chosen, frozen=True, kw_only=True):
     def reads(self) -> ValueKind:
         """The kind of value it takes from events."""
         kind = AGGREGATES[self.aggregate].reads
+        if kind == "scalar" and self.nulls == "respect":
+            return "nullable"
         return "money" if kind == "number" and self.currency else kind
 
     @cached_property

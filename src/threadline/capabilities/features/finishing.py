@@ -41,7 +41,7 @@ def finisher(feature: Feature, slot: Slot, currencies: Currencies) -> Finish:
         case "min" | "max":
             return lambda tally: Finished(from_fixed(tally[place[feature.aggregate]]))
         case "first" | "last":
-            return lambda tally: Finished(tally[place[feature.aggregate]][2])
+            return lambda tally: _scalar(feature, tally[place[feature.aggregate]][2])
         case "distinct":
             return lambda tally: _distinct(tally[place["keys"]])
         case "preferred_hour":
@@ -51,6 +51,13 @@ def finisher(feature: Feature, slot: Slot, currencies: Currencies) -> Finish:
         case _:
             # `any` and `days_since` are read from the head of the slot.
             return lambda tally: Finished(None)
+
+
+def _scalar(feature: Feature, value: Any) -> Finished:
+    if value is not None:
+        return Finished(value)
+    latest = "latest" if feature.aggregate == "last" else "earliest"
+    return Finished(feature.empty, {"reason": f"the {latest} event has no such value"})
 
 
 def _distinct(keys: list[int]) -> Finished:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant
+from threadline.capabilities.events.forms import Identifiers, Instant, PersonRef, Time, instant
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import Known, KnownAsOf
 from threadline.capabilities.features.definition import Feature, FeatureSet
@@ -204,7 +204,7 @@ class TopEntry(msgspec.Struct, kw_only=True):
 
     rank: int
     person: str
-    identifiers: list[str]
+    identifiers: Identifiers
     value: int | float
 
 
@@ -234,17 +234,12 @@ def _top(context: Context[Needs], params: TopParams) -> TopResult:
         elif entry[:2] > heap[0][:2]:
             heapq.heapreplace(heap, entry)
     ranked = sorted(heap, key=lambda entry: entry[:2], reverse=True)
-    return TopResult(
-        name=params.name,
-        as_of=instant(context.now),
-        people_read=read,
-        top=[
-            TopEntry(
-                rank=rank, person=person.id, identifiers=sorted(map(str, person.identifiers.values())), value=value
-            )
-            for rank, (_, _, value, person) in enumerate(ranked, 1)
-        ],
-    )
+    names = context.engine.reader.identifiers_of(context.workspace, [entry[3].id for entry in ranked])
+    top = [
+        TopEntry(rank=rank, person=person.id, identifiers=names.get(person.id, []), value=value)
+        for rank, (_, _, value, person) in enumerate(ranked, 1)
+    ]
+    return TopResult(name=params.name, as_of=instant(context.now), people_read=read, top=top)
 
 
 FEATURE_TOP = Operation(

@@ -56,6 +56,7 @@ READERS: dict[ValueKind, Callable[[Any], Any]] = {
     "number": to_fixed,
     "money": to_fixed,
     "scalar": read_scalar,
+    "nullable": read_scalar,
     "key": read_key,
 }
 
@@ -117,10 +118,10 @@ class Slot:
             at = event.occurred_at
             return [at, week_hour(event.context, at, self.timezone)] if self.clocked else at
         value = READERS[self.kind](dig(event, feed.path))
-        return None if value is None else self._valued(recorded, event, value, feed.sign)
+        return None if value is None and self.kind != "nullable" else self._valued(recorded, event, value, feed.sign)
 
     def _valued(self, recorded: Recorded, event: Event, value: Any, sign: int) -> Entry:
-        if self.kind == "scalar":
+        if self.kind in ("scalar", "nullable"):
             return [event.occurred_at, recorded.id, value]
         if self.kind == "money":
             return [event.occurred_at, sign * value, read_currency(dig(event, self.currency))]

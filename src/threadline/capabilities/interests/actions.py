@@ -54,8 +54,8 @@ def reader_of(source: Source) -> Reader:
         else:
             names = []
             for scope, field in scopes:
-                told = properties.get(field)
-                for each in told if type(told) is list else (told,):
+                given = properties.get(field)
+                for each in given if type(given) is list else (given,):
                     value = _text(each, VALUE_LENGTH_MAX)
                     if value:
                         names.append(f"{start}{scope}{value}")
@@ -67,8 +67,8 @@ def reader_of(source: Source) -> Reader:
     return read
 
 
-def _listed(told: object) -> Iterator[str]:
-    for each in told if type(told) is list else ():
+def _listed(given: object) -> Iterator[str]:
+    for each in given if type(given) is list else ():
         if type(each) is dict:
             scope, value = _text(each.get("topic"), SCOPE_LENGTH_MAX), _text(each.get("value"), VALUE_LENGTH_MAX)
             if scope or value:

@@ -24,11 +24,11 @@ _UTM = {f"utm_{'campaign' if field == 'name' else field}": field for field in FI
 
 def campaign_of(properties: dict[str, Any], context: dict[str, Any]) -> dict[str, str] | None:
     """The campaign that an event names: ``context.campaign``, else the UTM parameters of its page; None if none."""
-    told = context.get("campaign")
-    if type(told) is dict:
+    named = context.get("campaign")
+    if type(named) is dict:
         found = {}
         for field in FIELDS:
-            value = told.get(field)
+            value = named.get(field)
             if type(value) is str and (text := value.strip()[:FIELD_LENGTH_MAX]):
                 found[field] = text
         if found:

@@ -129,9 +129,9 @@ def _cut(cells: dict[str, Any]) -> None:
     size = sum(map(_bytes, cells))
     if size <= BLOCK_BYTES_MAX:
         return
-    kept = sorted((_hash(each), each) for each in cells if each != CUTOFF)
+    hashed = sorted((_hash(each), each) for each in cells if each != CUTOFF)
     while size > BLOCK_BYTES_MAX:
-        cells[CUTOFF], last = kept.pop()
+        cells[CUTOFF], last = hashed.pop()
         size -= _bytes(last)
         del cells[last]
 
@@ -158,8 +158,10 @@ def _merge_blocks(interests: Interests, one: dict[str, Any], other: dict[str, An
     cutoffs = [cells.pop(CUTOFF) for cells in (one, other) if CUTOFF in cells]
     cells = one
     for name, cell in other.items():
-        held = one.get(name)
-        cells[name] = cell if held is None else _merge_cells(held, cell, interests.topic(cell_of(name).topic).most)
+        other_cell = one.get(name)
+        cells[name] = (
+            cell if other_cell is None else _merge_cells(other_cell, cell, interests.topic(cell_of(name).topic).most)
+        )
     if cutoffs:
         # From the smaller on one of the two knows of no cell.
         cutoff = min(cutoffs)

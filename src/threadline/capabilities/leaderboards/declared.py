@@ -9,6 +9,7 @@ from threadline.capabilities.leaderboards.definition import read_boards
 from threadline.capabilities.leaderboards.operations import operations
 from threadline.capabilities.leaderboards.policy import boards_policy
 from threadline.capabilities.leaderboards.projection import boards_projection
+from threadline.capabilities.leaderboards.refresh import boards_refresh
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -17,5 +18,5 @@ def declare(definitions: Definitions) -> list[Any]:
     made: list[Any] = [*operations(boards)]
     if boards.boards:
         policy = boards_policy(boards)
-        made += [boards_projection(boards), *([] if policy is None else [policy])]
+        made += [boards_projection(boards), boards_refresh(boards), *([] if policy is None else [policy])]
     return made

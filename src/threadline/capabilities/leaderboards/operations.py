@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, time_param
+from threadline.capabilities.events.forms import Identifiers, Instant, PersonRef, Time, instant, time_param
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, is_kept, period_of
 from threadline.capabilities.leaderboards.projection import NAME, plain
 from threadline.capabilities.leaderboards.recomputed import Nearest, RecomputedBoard, everybody, score_of
@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, kw_only=True):
     ]
     person: str
     score: int | float
-    identifiers: Annotated[list[str], Meta(description="Where they were asked for.")] = []
+    identifiers: Identifiers
 
 
 class Leaderboard(msgspec.Struct, kw_only=True):
@@ -78,9 +78,6 @@ class BoardParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: At = None
     scope: Scope = ""
     limit: Annotated[int, Meta(description="How many places.", ge=1, le=1_000)] = 10
-    identifiers: Annotated[
-        bool, Meta(description="Show the identifiers of each person; this reads every person listed.")
-    ] = False
 
 
 class StandingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -92,9 +89,6 @@ class StandingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: At = None
     scope: Scope = ""
     around: Annotated[int, Meta(description="How many places before and after it.", ge=0, le=100)] = 0
-    identifiers: Annotated[
-        bool, Meta(description="Show the identifiers of each person; this reads every person listed.")
-    ] = False
 
 
 class Needs(WithReader, WithRanks, WithMaintenance, WithCatalogue, Protocol):
@@ -120,7 +114,7 @@ class _Asked:
         if self.from_rows and not context.engine.maintenance.has_all_rows(NAME):
             raise Conflict(
                 "leaderboards were declared or changed after people were recorded, and not everybody is on them yet",
-                hint="call `leaderboards_refresh` once",
+                hint="run `threadline apply`, or call `leaderboards_refresh` once",
             )
 
     def past(self, *wanted: Nearest) -> RecomputedBoard:
@@ -138,11 +132,13 @@ class _Asked:
         """Places that follow each other: from the very first on, or ``above`` says how many have more than a score."""
         entries: list[Entry] = []
         rank = 0
+        reader = self.context.engine.reader
+        names = reader.identifiers_of(self.context.workspace, [place.person for place in places])
         for index, place in enumerate(places):
             if not index or place.score != places[index - 1].score:
                 rank = index + 1 if above is None else above(place.score) + 1
-            names = self._identifiers(place.person) if self.params.identifiers else []
-            entries.append(Entry(rank=rank, person=place.person, score=plain(place.score), identifiers=names))
+            identifiers = names.get(place.person, [])
+            entries.append(Entry(rank=rank, person=place.person, identifiers=identifiers, score=plain(place.score)))
         return entries
 
     def count(self, score: int) -> Any:
@@ -150,12 +146,6 @@ class _Asked:
         return self.context.engine.ranks.counted(
             self.key, score, self.context.now, expiring=self.board.expiring
         )  # fmt: skip
-
-    def _identifiers(self, id: str) -> list[str]:
-        person = self.context.engine.reader.person(self.context.workspace, id)
-        rules = self.context.engine.catalogue.rules
-        ordered = sorted(person.identifiers.values(), key=rules.rank)
-        return [str(each) for each in ordered]
 
 
 def _board(boards: Boards, params: BoardParams | StandingParams) -> BoardDefinition:
@@ -324,7 +314,7 @@ def operations(boards: Boards) -> list[Operation]:
             summary="Put everybody on the leaderboards again after these were declared or changed; reads every person.",
             params=RefreshParams,
             result=RefreshResult,
-            run=lambda context, params: RefreshResult(people=refresh(context, boards)),
+            run=lambda context, params: RefreshResult(people=refresh(context.engine, boards)),
             method="POST",
             path="/v1/leaderboards/refresh",
             scope="admin",

@@ -11,7 +11,7 @@ from threadline.capabilities.leaderboards.policy import measured
 from threadline.capabilities.leaderboards.projection import region_of
 from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
-from threadline.capabilities.points.ledger import DAYS_KEPT
+from threadline.capabilities.points.ledger import DAYS_MAX
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import Person, WithReader
@@ -56,7 +56,7 @@ def _is_of(context: Context[WithReader], board: BoardDefinition, person: Person,
 
 def _earned(context: Context[WithReader], person: Person, period: Period, at: int, calendar: Calendar) -> int:
     start, stop = period.bounds(calendar)
-    if start is not None and calendar.day(start) > calendar.day(context.now) - DAYS_KEPT:
+    if start is not None and calendar.day(start) > calendar.day(context.now) - DAYS_MAX:
         # The days of the ledger are in the person's state still: no need to read the log.
         first, last = day_text(calendar.day(start)), day_text(calendar.day((stop or 0) - 1))
         days = context.engine.reader.views(person, context.now, names=["points"])["points"]["days"]

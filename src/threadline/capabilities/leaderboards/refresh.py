@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.events import LEADERBOARDS_REFRESHED
 from threadline.capabilities.leaderboards.projection import NAME
 from threadline.kernel.event import Event
-from threadline.kernel.operation import Context
+from threadline.kernel.operation import Refresh
 from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
 
 _PAGE = 500
@@ -18,23 +19,37 @@ class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
-def refresh(context: Context[Needs], boards: Boards) -> int:
-    """Do it, page by page, beside live traffic; may be called again after an interruption. Answers how many people."""
-    if any(not board.of_ledger for board in boards.boards):
-        after = ""
-        while True:
-            # Rows are marked as written for everybody, so it is everybody who is asked, whatever the workspace.
-            page, after = context.engine.reader.people(None, after, _PAGE)
-            context.engine.recorder.record([_asked(context, boards, person) for person in page], known=True)
-            if not after:
-                break
-    people: int = context.engine.maintenance.write_rows(NAME)
-    return people
+def boards_refresh(boards: Boards) -> Refresh:
+    """The refresh of everybody's places, by these definitions."""
+    return Refresh(
+        NAME, boards.fingerprint, partial(_page, boards), lambda engine: engine.maintenance.has_all_rows(NAME)
+    )
 
 
-def _asked(context: Context[WithRecorder], boards: Boards, person: Person) -> Event:
+def refresh(engine: Needs, boards: Boards) -> int:
+    """Do it for everybody, beside live traffic; may be called again after an interruption. Answers how many people."""
+    after, people = "", 0
+    while True:
+        count, after = _page(boards, engine, after, _PAGE)
+        people += count
+        if not after:
+            return people
+
+
+def _page(boards: Boards, engine: Needs, after: str, limit: int) -> tuple[int, str]:
+    if all(board.of_ledger for board in boards.boards):
+        return engine.maintenance.write_rows(NAME), ""
+    # Rows are marked as written for everybody, so it is everybody who is asked, whatever the workspace.
+    page, after = engine.reader.people(None, after, limit)
+    engine.recorder.record([_asked(engine, boards, person) for person in page], known=True)
+    if not after:
+        engine.maintenance.write_rows(NAME)
+    return len(page), after
+
+
+def _asked(engine: WithRecorder, boards: Boards, person: Person) -> Event:
     # A function of the definitions and of what is known: sent again before anything has happened it is the same event.
-    key, at = f"{person.id}/{boards.fingerprint}/{person.position}", context.engine.recorder.clock()
+    key, at = f"{person.id}/{boards.fingerprint}/{person.position}", engine.recorder.clock()
     return Event(
         type=LEADERBOARDS_REFRESHED, identifiers=(person.identifiers[person.id],), occurred_at=at, key=key,
         source="threadline.leaderboards", source_type="internal", workspace=person.workspace, received_at=at,

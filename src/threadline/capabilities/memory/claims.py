@@ -11,14 +11,14 @@ from threadline.capabilities.memory.fact_state import (
     CELLS,
     COUNT,
     FIRST_AT,
-    SAID_AT,
-    SAID_CONFIDENCE,
-    SAID_ID,
-    SAID_PREMISES,
-    SAID_UNTIL,
-    SAID_VALUE,
+    STATED_AT,
+    STATED_CONFIDENCE,
+    STATED_ID,
+    STATED_PREMISES,
+    STATED_UNTIL,
+    STATED_VALUE,
+    STATEMENTS,
     TAIL,
-    WORDS,
     FactState,
 )
 from threadline.kernel.canonical import canonical_json
@@ -50,21 +50,21 @@ class Claim(NamedTuple):
 
 def claims_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]:
     """What gives the claims in a piece of this derivation; decided once, for a person has a hundred pieces."""
-    return _words_reader(derivation) if derivation.says else _newest_reader(derivation)
+    return _statements_reader(derivation) if derivation.says else _newest_reader(derivation)
 
 
-def _words_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]:
+def _statements_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]:
     strength, usual, expiry = derivation.strength, derivation.usual, _expiry_reader(derivation)
 
     def read(piece: FactState) -> list[Claim]:
         return [
             Claim(
-                strength, word[SAID_AT], word[SAID_ID], voice, word[SAID_VALUE],
-                usual if word[SAID_CONFIDENCE] is None else word[SAID_CONFIDENCE],
-                expiry(word[SAID_AT], word[SAID_UNTIL]),
-                tuple(split_id(premise) for premise in word[SAID_PREMISES] or ()),
+                strength, statement[STATED_AT], statement[STATED_ID], voice, statement[STATED_VALUE],
+                usual if statement[STATED_CONFIDENCE] is None else statement[STATED_CONFIDENCE],
+                expiry(statement[STATED_AT], statement[STATED_UNTIL]),
+                tuple(split_id(premise) for premise in statement[STATED_PREMISES] or ()),
             )
-            for voice, word in sorted(piece[WORDS].items())
+            for voice, statement in sorted(piece[STATEMENTS].items())
         ]  # fmt: skip
 
     return read
@@ -83,17 +83,17 @@ def _newest_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]
     ]
 
     def read(piece: FactState) -> list[Claim]:
-        words, tail = piece[WORDS], piece[TAIL]
+        statements, tail = piece[STATEMENTS], piece[TAIL]
         at, id = tail[0], tail[1]
         value: Any
         if single:
-            value = words[0]
+            value = statements[0]
         else:
             value = {}
             for name, field, place in fields:
-                value[name] = words[place] if field is None else field(piece)
-        confidence = words[-1 - dated] if unsure else None
-        until = words[-1] if dated else None
+                value[name] = statements[place] if field is None else field(piece)
+        confidence = statements[-1 - dated] if unsure else None
+        until = statements[-1] if dated else None
         if expiry is not None:
             until = expiry(at, until)
         return [Claim(strength, at, id, "", value, usual if confidence is None else confidence, until, ())]
@@ -121,7 +121,7 @@ def _field_reader(aggregate: str, place: int) -> Callable[[FactState], Any]:
 
 
 def _amounts(cell: Any) -> dict[str, float]:
-    return {code or "unknown": from_fixed(int(held[1])) for code, held in sorted((cell or {}).items())}
+    return {code or "unknown": from_fixed(int(before[1])) for code, before in sorted((cell or {}).items())}
 
 
 def _sum_of_amounts(cell: Any) -> float | None:
@@ -180,12 +180,12 @@ def by_value(claims: Sequence[Claim]) -> list[list[Claim]]:
     if len(claims) == 1:
         return [list(claims)]
     groups: dict[tuple[int, bytes], list[Claim]] = {}
-    words: dict[tuple[int, str], Claim] = {}
+    statements: dict[tuple[int, str], Claim] = {}
     for claim in claims:
-        held = words.setdefault((claim.strength, claim.voice), claim)
-        if (claim.at, claim.id, claim.confidence) > (held.at, held.id, held.confidence):
-            words[claim.strength, claim.voice] = claim
-    for claim in words.values():
+        before = statements.setdefault((claim.strength, claim.voice), claim)
+        if (claim.at, claim.id, claim.confidence) > (before.at, before.id, before.confidence):
+            statements[claim.strength, claim.voice] = claim
+    for claim in statements.values():
         groups.setdefault((claim.strength, canonical_json(claim.value)), []).append(claim)
     newest = {place: max((claim.at, claim.id) for claim in group) for place, group in groups.items()}
     ordered = sorted(groups, key=lambda place: newest[place], reverse=True)

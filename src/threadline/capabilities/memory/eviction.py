@@ -31,18 +31,18 @@ def sort_out(maker: FactDerivation, state: State, pieces: FactStates, at: int) -
     case, so that a retraction can be undone.
     """
     most = maker.derivation.most
-    told = state.get(RETRACTED_FACTS, {})
+    retractions = state.get(RETRACTED_FACTS, {})
     living: list[str] = []
     taken_back: list[str] = []
     for name in sorted(pieces, key=hash_of):
         piece = pieces[name]
         if all(claim.expires_at is not None and claim.expires_at <= at for claim in maker.claims(piece)):
             continue
-        retraction = standing(told.get("/".join(maker.fact(name)), []))
+        retraction = standing(retractions.get("/".join(maker.fact(name)), []))
         gone = retraction is not None and retraction[0] >= piece[TAIL][0]
         (taken_back if gone else living).append(name)
-    kept = {*living[:most], *taken_back[: max(most - len(living), most // 8)]}
-    for name in [name for name in pieces if name not in kept]:
+    remaining = {*living[:most], *taken_back[: max(most - len(living), most // 8)]}
+    for name in [name for name in pieces if name not in remaining]:
         del pieces[name]
     state[SORTED_OUT] = {**_sorted_at(state), maker.code: at}
 

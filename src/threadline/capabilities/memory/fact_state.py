@@ -22,9 +22,9 @@ from threadline.kernel.limits import FACT_VOICES_MAX
 
 FactState = list[Any]
 
-COUNT, FIRST_AT, TAIL, WORDS, CELLS = range(5)
+COUNT, FIRST_AT, TAIL, STATEMENTS, CELLS = range(5)
 
-SAID_AT, SAID_ID, SAID_VALUE, SAID_CONFIDENCE, SAID_UNTIL, SAID_PREMISES = range(6)
+STATED_AT, STATED_ID, STATED_VALUE, STATED_CONFIDENCE, STATED_UNTIL, STATED_PREMISES = range(6)
 
 
 def note_event(piece: FactState, at: int, id: str, length: int) -> bool:
@@ -44,16 +44,16 @@ def note_event(piece: FactState, at: int, id: str, length: int) -> bool:
     return False
 
 
-def add_word(words: dict[str, list[Any]], voice: str, word: list[Any]) -> None:
+def add_statement(statements: dict[str, list[Any]], voice: str, statement: list[Any]) -> None:
     """Keep the newest word of a voice. A voice that is pushed out has smaller names before it and never comes back."""
-    held = words.get(voice)
-    if held is not None:
-        if (word[SAID_AT], word[SAID_ID]) > (held[SAID_AT], held[SAID_ID]):
-            words[voice] = word
+    before = statements.get(voice)
+    if before is not None:
+        if (statement[STATED_AT], statement[STATED_ID]) > (before[STATED_AT], before[STATED_ID]):
+            statements[voice] = statement
         return
-    words[voice] = word
-    if len(words) > FACT_VOICES_MAX:
-        del words[max(words)]
+    statements[voice] = statement
+    if len(statements) > FACT_VOICES_MAX:
+        del statements[max(statements)]
 
 
 # --- cells: what a field keeps beside the newest event ------------------------------------------
@@ -87,17 +87,17 @@ Retractions = list[list[Any]]
 """[instant, id of the retraction, bits] of each, the newest first; an undoing may arrive before what it undoes."""
 
 
-def add_retraction(kept: Retractions, at: int, id: str, bit: int, most: int) -> None:
+def add_retraction(retractions: Retractions, at: int, id: str, bit: int, most: int) -> None:
     """Note that a retraction was told, or undone; only the newest stay, whatever came first."""
-    for each in kept:
+    for each in retractions:
         if each[0] == at and each[1] == id:
             each[2] |= bit
             return
-    kept.append([at, id, bit])
-    kept.sort(reverse=True)
-    del kept[most:]
+    retractions.append([at, id, bit])
+    retractions.sort(reverse=True)
+    del retractions[most:]
 
 
-def standing(kept: Retractions) -> list[Any] | None:
+def standing(retractions: Retractions) -> list[Any] | None:
     """The newest retraction that was told and not undone."""
-    return next((each for each in kept if each[2] == RETRACTED), None)
+    return next((each for each in retractions if each[2] == RETRACTED), None)

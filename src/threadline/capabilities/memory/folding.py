@@ -22,12 +22,12 @@ from threadline.capabilities.memory.fact_state import (
     CELLS,
     RESTORED,
     RETRACTED,
-    WORDS,
+    STATEMENTS,
     FactState,
     Retractions,
     add_retraction,
+    add_statement,
     add_to_cell,
-    add_word,
     note_event,
     open_cell,
 )
@@ -106,34 +106,34 @@ def facts_made(maker: FactDerivation, recorded: Recorded) -> Iterator[tuple[str,
 def _adder_of_newest(maker: FactDerivation) -> Add:
     """For pieces that keep the newest words of all sources together."""
     lasts, readers, length = maker.lasts, maker.cells, maker.tail
-    is_counted, is_more_told, most = maker.counted, maker.added, len(maker.lasts)
+    is_counted, is_more_added, most = maker.counted, maker.added, len(maker.lasts)
 
     def add(pieces: FactStates, recorded: Recorded, part: str, element: Element, again: bool) -> bool:
         event = recorded.event
-        words = []
+        statements = []
         for name, otherwise in lasts:
             value = element.get(name)
             if value is None and otherwise is not None:
                 value = otherwise(element, event)
             if value is not None and (value.__class__ is not str or len(value) > SURELY_SHORT):
                 value = keep(value)
-            words.append(value)
+            statements.append(value)
         cells = [(aggregate, reader(element, event)) for aggregate, reader in readers] if readers else ()
-        if not is_counted and words.count(None) == most and all(found is None for _, found in cells):
+        if not is_counted and statements.count(None) == most and all(found is None for _, found in cells):
             return False
         at, id = event.occurred_at, recorded.id
-        if is_more_told and not again:
-            _tell_more(maker, words, element, event)
+        if is_more_added and not again:
+            _add_further(maker, statements, element, event)
         piece = pieces.get(part)
         if piece is None:
             if not again:
                 opened = [open_cell(aggregate, at, id, found) for aggregate, found in cells]
-                _keep(maker, pieces, part, [1, at, [at, id], words, *opened])
+                _keep(maker, pieces, part, [1, at, [at, id], statements, *opened])
         elif again:
             _add_to_cells(piece, at, id, [each if each[0] == "sum" else (each[0], None) for each in cells])
         else:
             if note_event(piece, at, id, length):
-                piece[WORDS] = words
+                piece[STATEMENTS] = statements
             if cells:
                 _add_to_cells(piece, at, id, cells)
         return True
@@ -141,13 +141,13 @@ def _adder_of_newest(maker: FactDerivation) -> Add:
     return add
 
 
-def _tell_more(maker: FactDerivation, words: list[Any], element: Element, event: Event) -> None:
+def _add_further(maker: FactDerivation, statements: list[Any], element: Element, event: Event) -> None:
     """Put what stands behind the last fields: constants, confidence and expiry."""
-    words += maker.constants
+    statements += maker.constants
     if maker.confidence is not None:
-        words.append(_confidence(maker, element, event))
+        statements.append(_confidence(maker, element, event))
     if maker.expires_at is not None:
-        words.append(_instant(maker.expires_at(element, event)))
+        statements.append(_instant(maker.expires_at(element, event)))
 
 
 def _add_to_cells(piece: FactState, at: int, id: str, cells: Iterable[tuple[str, Any]]) -> None:
@@ -171,13 +171,13 @@ def _adder_of_voices(maker: FactDerivation) -> Add:
         premises = None if maker.derived_from is None else _premises(maker.derived_from(element, event))
         # What a person says of themselves is one voice, whichever application it was said to.
         voice = "" if maker.derivation.source == USER_DECLARED else event.source
-        word = [at, id, value, confidence, until, premises]
+        statement = [at, id, value, confidence, until, premises]
         piece = pieces.get(part)
         if piece is None:
-            _keep(maker, pieces, part, [1, at, [at, id], {voice: word}])
+            _keep(maker, pieces, part, [1, at, [at, id], {voice: statement}])
         else:
             note_event(piece, at, id, maker.tail)
-            add_word(piece[WORDS], voice, word)
+            add_statement(piece[STATEMENTS], voice, statement)
         return True
 
     return add
@@ -185,8 +185,8 @@ def _adder_of_voices(maker: FactDerivation) -> Add:
 
 def _confidence(maker: FactDerivation, element: Element, event: Event) -> int | None:
     assert maker.confidence is not None
-    told = to_fixed(maker.confidence(element, event))
-    return None if told is None else min(max(told, 0), CERTAINTY[maker.derivation.source][1])
+    confidence_given = to_fixed(maker.confidence(element, event))
+    return None if confidence_given is None else min(max(confidence_given, 0), CERTAINTY[maker.derivation.source][1])
 
 
 def _instant(value: Any) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any
 from threadline.capabilities.features.cells import CELLS as TALLIES
 from threadline.capabilities.features.cells import add_units
 from threadline.capabilities.memory.derivation import FactDerivation
-from threadline.capabilities.memory.fact_state import CELLS, COUNT, FIRST_AT, TAIL, WORDS, FactState, Retractions
+from threadline.capabilities.memory.fact_state import CELLS, COUNT, FIRST_AT, STATEMENTS, TAIL, FactState, Retractions
 from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
 from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VOICES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
@@ -46,12 +46,12 @@ def _merge_parts(maker: FactDerivation, one: Any, other: Any) -> Any:
 def _merge_pieces(maker: FactDerivation, one: FactState, other: FactState) -> FactState:
     older, newer = sorted((one, other), key=lambda piece: piece[TAIL][:2])
     if maker.derivation.says:
-        words = keep_smallest(merge_entries(older[WORDS], newer[WORDS], newest), FACT_VOICES_MAX)
+        statements = keep_smallest(merge_entries(older[STATEMENTS], newer[STATEMENTS], newest), FACT_VOICES_MAX)
     else:
-        words = newer[WORDS]
+        statements = newer[STATEMENTS]
     cells = [_merge_cells(*pair) for pair in zip(older[CELLS:], newer[CELLS:], strict=True)]
     count, first_at = older[COUNT] + newer[COUNT], min(older[FIRST_AT], newer[FIRST_AT])
-    return [count, first_at, _merge_tails(newer[TAIL], older[TAIL], maker.tail), words, *cells]
+    return [count, first_at, _merge_tails(newer[TAIL], older[TAIL], maker.tail), statements, *cells]
 
 
 def _merge_tails(one: list[Any], other: list[Any], length: int) -> list[Any]:

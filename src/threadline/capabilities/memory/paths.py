@@ -143,8 +143,8 @@ def renderer(template: Template, most: int = FACT_KEY_LENGTH_MAX) -> Callable[[E
         only = template[0].places.getter()
 
         def render_one(element: Element, event: Event) -> str | None:
-            word = _key_text(only(element, event))
-            return word if 0 < len(word) <= most else None
+            key = _key_text(only(element, event))
+            return key if 0 < len(key) <= most else None
 
         return render_one
     parts = [part if isinstance(part, str) else (part.places.getter(), part.slug) for part in template]
@@ -156,12 +156,12 @@ def renderer(template: Template, most: int = FACT_KEY_LENGTH_MAX) -> Callable[[E
                 text += part
                 continue
             getter, slugged = part
-            word = _key_text(getter(element, event))
+            key = _key_text(getter(element, event))
             if slugged:
-                word = slug(word)
-            if not word:
+                key = slug(key)
+            if not key:
                 return None
-            text += word
+            text += key
         return text if len(text) <= most else None
 
     return render
@@ -193,8 +193,8 @@ def slug(text: str) -> str:
         return _short_hash(text)
     if len(plain) <= _SLUG_LENGTH_MAX and not rest:
         return plain
-    told_apart = _short_hash(f"{plain} {rest}")
-    return f"{plain[: _SLUG_LENGTH_MAX - len(told_apart) - 1].rstrip('_')}_{told_apart}"
+    suffix = _short_hash(f"{plain} {rest}")
+    return f"{plain[: _SLUG_LENGTH_MAX - len(suffix) - 1].rstrip('_')}_{suffix}"
 
 
 def _plain(text: str) -> str:

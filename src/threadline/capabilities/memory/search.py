@@ -16,17 +16,17 @@ BEGINNING_WEIGHT = 0.5
 SATURATION = 1.2
 """BM25's k1: how little further occurrences of a word add."""
 
-_WORD = re.compile(r"[^\W_]+")
+_TERM = re.compile(r"[^\W_]+")
 _UNSPACED = ("CJK ", "HIRAGANA ", "KATAKANA", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
 """Scripts that put no blanks between words, as Unicode names their letters."""
 _BEGINNING_LENGTH_MIN = 3
-_QUERY_WORDS_MAX = 32
+_QUERY_TERMS_MAX = 32
 
 
-def words_of(text: str) -> list[str]:
+def terms_of(text: str) -> list[str]:
     """The words of a text, case folded and without accents."""
     if text.isascii():
-        return _WORD.findall(text.casefold())
+        return _TERM.findall(text.casefold())
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).casefold()
     # A vowel that is written as a mark parts no word.
     return "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in plain).split()
@@ -41,8 +41,8 @@ def ranked(facts: Iterable[dict[str, Any]], query: str) -> list[tuple[float, dic
     """
     known = [(fact, _counted(fact)) for fact in facts]
     scores = [0.0] * len(known)
-    for word in list(dict.fromkeys(words_of(query)))[:_QUERY_WORDS_MAX]:
-        found = [_occurrences(word, counts) for _, counts in known]
+    for term in list(dict.fromkeys(terms_of(query)))[:_QUERY_TERMS_MAX]:
+        found = [_occurrences(term, counts) for _, counts in known]
         having = sum(1 for f in found if f)
         idf = math.log(1 + (len(known) - having + 0.5) / (having + 0.5))
         for place, f in enumerate(found):
@@ -53,20 +53,20 @@ def ranked(facts: Iterable[dict[str, Any]], query: str) -> list[tuple[float, dic
 
 def _counted(fact: dict[str, Any]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for word in words_of(fact["key"]):
-        counts[word] += KEY_WEIGHT  # type: ignore[assignment]
+    for term in terms_of(fact["key"]):
+        counts[term] += KEY_WEIGHT  # type: ignore[assignment]
     for text in (fact["type"], *_texts(fact["value"])):
-        counts.update(words_of(text))
+        counts.update(terms_of(text))
     return counts
 
 
-def _occurrences(word: str, counts: Counter[str]) -> float:
-    if any(unicodedata.name(c, "").startswith(_UNSPACED) for c in word):
-        return sum(count for other, count in counts.items() if word in other)
-    whole: float = counts.get(word, 0)
-    if len(word) < _BEGINNING_LENGTH_MIN:
+def _occurrences(term: str, counts: Counter[str]) -> float:
+    if any(unicodedata.name(c, "").startswith(_UNSPACED) for c in term):
+        return sum(count for other, count in counts.items() if term in other)
+    whole: float = counts.get(term, 0)
+    if len(term) < _BEGINNING_LENGTH_MIN:
         return whole
-    begun = sum(count for other, count in counts.items() if other != word and other.startswith(word))
+    begun = sum(count for other, count in counts.items() if other != term and other.startswith(term))
     return whole + BEGINNING_WEIGHT * begun
 
 

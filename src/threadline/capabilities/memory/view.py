@@ -41,16 +41,16 @@ class Reader:
         pieces, retracted = self._sorted_out(state)
         self._refold(pieces, retracted, events)
         self._pass_over(pieces, state, now)
-        said: dict[FactId, list[Claim]] = {}
-        for fact, held in pieces.items():
-            claims = said[fact] = []
-            for maker, _, piece in held:
+        claimed: dict[FactId, list[Claim]] = {}
+        for fact, derived in pieces.items():
+            claims = claimed[fact] = []
+            for maker, _, piece in derived:
                 claims += maker.claims(piece)
-        bounds = voided(said, {fact: entry[0] for fact, entry in retracted.items()}, now)
+        bounds = voided(claimed, {fact: entry[0] for fact, entry in retracted.items()}, now)
         shown: dict[str, Any] = {}
         gone = set(retracted)
-        for fact in sorted(said):
-            living = [claim for claim in said[fact] if claim.expires_at is None or claim.expires_at > now]
+        for fact in sorted(claimed):
+            living = [claim for claim in claimed[fact] if claim.expires_at is None or claim.expires_at > now]
             known = [claim for claim in living if cause_of(claim, bounds) is None] if bounds else living
             if known:
                 shown.setdefault(fact[0], {})[fact[1]] = _fact(fact, known, pieces[fact])
@@ -75,8 +75,8 @@ class Reader:
         pieces, retracted = self._sorted_out(state)
         expiries = [
             claim.expires_at
-            for fact, held in pieces.items()
-            for maker, _, piece in held
+            for fact, derived in pieces.items()
+            for maker, _, piece in derived
             for claim in maker.claims(piece)
             if claim.expires_at is not None and claim.expires_at > now
             if fact not in retracted or claim.at > retracted[fact][0]
@@ -89,17 +89,17 @@ class Reader:
         retracted: dict[FactId, list[Any]] = {}
         for code, part in state.items():
             if code == RETRACTED_FACTS:
-                told = {split_id(id): standing(entries) for id, entries in part.items()}
-                retracted = {fact: last for fact, last in told.items() if last is not None}
+                fact_view = {split_id(id): standing(entries) for id, entries in part.items()}
+                retracted = {fact: last for fact, last in fact_view.items() if last is not None}
                 continue
             if code == SORTED_OUT:
                 continue
             maker = self._by_code[code]
             for name, piece in maker.pieces(part).items():
                 pieces.setdefault(maker.fact(name), []).append((maker, name, piece))
-        for held in pieces.values():
-            if len(held) > 1:
-                held.sort(key=lambda each: each[0].derivation.name)
+        for derived in pieces.values():
+            if len(derived) > 1:
+                derived.sort(key=lambda each: each[0].derivation.name)
         return pieces, retracted
 
     def _pass_over(self, pieces: FactStates, state: State, now: int) -> None:
@@ -110,8 +110,8 @@ class Reader:
                 continue
             of_maker = [
                 (name, fact)
-                for fact, held in pieces.items()
-                for each, name, piece in held
+                for fact, derived in pieces.items()
+                for each, name, piece in derived
                 if each.code == maker.code and _living(maker, piece, now)
             ]
             of_maker.sort(key=lambda named: hash_of(named[0]))
@@ -126,10 +126,10 @@ class Reader:
         Counts and sums cannot give back what came before, so these few events are folded once more.
         """
         for fact, (at, _, _) in retracted.items():
-            kept = []
+            refolded = []
             for maker, name, piece in pieces.pop(fact, ()):
                 if piece[FIRST_AT] > at:
-                    kept.append((maker, name, piece))
+                    refolded.append((maker, name, piece))
                 elif piece[TAIL][0] > at:
                     fresh: State = {}
                     for recorded in events:
@@ -139,9 +139,9 @@ class Reader:
                                     fold_of(each, sorting=False)(fresh, recorded)
                     made = maker.pieces(fresh[maker.code]) if fresh else {}
                     if name in made:
-                        kept.append((maker, name, made[name]))
-            if kept:
-                pieces[fact] = kept
+                        refolded.append((maker, name, made[name]))
+            if refolded:
+                pieces[fact] = refolded
 
 
 def _living(maker: FactDerivation, piece: FactState, now: int) -> list[Claim]:
@@ -160,16 +160,16 @@ def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[FactDerivation, 
         ids = [id for _, id in newest[:FACT_EVENTS_MAX]]
         events = sum(piece[COUNT] for _, _, piece in pieces)
         first = min(piece[FIRST_AT] for _, _, piece in pieces)
-    told: dict[str, Any] = {"type": fact[0], "key": fact[1]}
-    _tell(told, wins)
-    told["events"] = events
-    told["source_event_ids"] = ids
-    told["created_at"] = instant(first)
-    told["conflicts"] = [_tell({}, each) for each in others]
-    return told
+    fact_view: dict[str, Any] = {"type": fact[0], "key": fact[1]}
+    _add_claims(fact_view, wins)
+    fact_view["events"] = events
+    fact_view["source_event_ids"] = ids
+    fact_view["created_at"] = instant(first)
+    fact_view["conflicts"] = [_add_claims({}, each) for each in others]
+    return fact_view
 
 
-def _tell(told: dict[str, Any], claims: list[Claim]) -> dict[str, Any]:
+def _add_claims(fact_view: dict[str, Any], claims: list[Claim]) -> dict[str, Any]:
     """Add what claims that agree say together."""
     newest = claims[0]
     until, voices = newest.expires_at, [newest.voice] if newest.voice else []
@@ -179,13 +179,13 @@ def _tell(told: dict[str, Any], claims: list[Claim]) -> dict[str, Any]:
         expiries = [claim.expires_at for claim in claims if claim.expires_at is not None]
         until = max(expiries) if len(expiries) == len(claims) else None
         voices = sorted({claim.voice for claim in claims if claim.voice})
-    told["value"] = newest.value
-    told["source"] = SOURCES[newest.strength]
-    told["confidence"] = agreed(claims)
-    told["updated_at"] = instant(newest.at)
-    told["expires_at"] = None if until is None else instant(until)
-    told["voices"] = voices
-    return told
+    fact_view["value"] = newest.value
+    fact_view["source"] = SOURCES[newest.strength]
+    fact_view["confidence"] = agreed(claims)
+    fact_view["updated_at"] = instant(newest.at)
+    fact_view["expires_at"] = None if until is None else instant(until)
+    fact_view["voices"] = voices
+    return fact_view
 
 
 def _taken(fact: FactId, own: list[Any] | None, bound: tuple[int, FactId]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventView, event_view
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
-from threadline.capabilities.rules.consequences import Consequence, consequences
+from threadline.capabilities.rules.consequences import Consequence, consequences, status_of
+from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.projection import decision_of
 from threadline.kernel.errors import NotFound
@@ -49,9 +50,13 @@ class MessageParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class MessageEffect(Consequence, kw_only=True):
-    """Something that a rule wished for outside, because of the message, and how that stands."""
+    """Something that a policy sends because of the message, and how that stands.
 
-    decision: Annotated[str, Meta(description="The decision that wished for it, one of those in `caused`.")]
+    Of a policy other than `rules`, `action` is the kind of effect, and `wished` is known as long as it waits.
+    """
+
+    policy: Annotated[str, Meta(description="The policy that sends it.")]
+    decision: Annotated[str, Meta(description="The decision behind it, one of those in `caused`; empty without one.")]
 
 
 class Message(msgspec.Struct, kw_only=True):
@@ -101,7 +106,7 @@ def _message(context: Context[Needs], params: MessageParams) -> Message:
         position=person.position,
         touched=engine.catalogue.folds(recorded.event.type),
         caused=[event_view(each) for each in caused],
-        effects=[effect for each in caused for effect in _effects(context, each)],
+        effects=[*_effects_of_rules(context, caused), *_effects_of_others(context, [recorded, *caused])],
         rejected=refused,
     )
 
@@ -162,11 +167,21 @@ def _caused(engine: WithReader, person: Person, cause: Recorded) -> list[Recorde
     return sorted(found.values(), key=lambda each: (each.recorded_at, each.thread, each.sequence))
 
 
-def _effects(context: Context[Needs], caused: Recorded) -> Iterator[MessageEffect]:
-    if caused.event.type == DECISION_MADE and decision_of(caused) is not None:
-        for each in consequences(context, caused):
-            if each.effect:
-                yield MessageEffect(decision=caused.id, **msgspec.structs.asdict(each))
+def _effects_of_rules(context: Context[Needs], caused: Sequence[Recorded]) -> Iterator[MessageEffect]:
+    for decision in caused:
+        if decision.event.type == DECISION_MADE and decision_of(decision) is not None:
+            for each in consequences(context, decision):
+                if each.effect:
+                    yield MessageEffect(policy=POLICY, decision=decision.id, **msgspec.structs.asdict(each))
+
+
+def _effects_of_others(context: Context[Needs], events: Sequence[Recorded]) -> Iterator[MessageEffect]:
+    for each in context.engine.delivery.caused_by(events):
+        if each.policy != POLICY:
+            yield MessageEffect(
+                policy=each.policy, decision="", action=each.kind, wished=each.data, status=status_of(each.status),
+                effect=each.status.id, outcomes=[event_view(outcome) for outcome in each.status.outcomes],
+            )  # fmt: skip
 
 
 MESSAGE = Operation(

@@ -25,10 +25,10 @@ State = dict[str, Any]
 """Short keys, because they are written again with every event of the person:
 
 ``sums``   earned, spent, given, taken, expired: the ledger's totals, for life
-``days``   day -> [earned, spent, adjusted, expired], of the newest `DAYS_KEPT` days
-``lots``   month -> points that came in, of the newest `LOTS_KEPT` months: what expiry counts
-``caps``   day -> rule -> how often it earned, of the newest `CAPS_KEPT` days
-``hours``  hour -> how many events earned, of the newest `HOURS_KEPT` hours
+``days``   day -> [earned, spent, adjusted, expired], of the newest `DAYS_MAX` days
+``lots``   month -> points that came in, of the newest `LOTS_MAX` months: what expiry counts
+``caps``   day -> rule -> how often it earned, of the newest `CAPS_MAX` days
+``hours``  hour -> how many events earned, of the newest `HOURS_MAX` hours
 ``cools``  rule with a cooldown -> its newest instants
 ``flags``  kind/of -> when, of the newest anomalies
 ``streak`` the day on which the streaks were looked at last, and how long the longest was
@@ -39,13 +39,13 @@ about the rest.
 
 EARNED, SPENT, GIVEN, TAKEN, EXPIRED = range(5)
 
-DAYS_KEPT = 35
+DAYS_MAX = 35
 """Enough for 30 days of history, however the calendar's days lie to the reader's; older lines are in the sums."""
-LOTS_KEPT = 120
-CAPS_KEPT = 10
+LOTS_MAX = 120
+CAPS_MAX = 10
 """Days: seven back, one ahead, and both ends of a day."""
-HOURS_KEPT = CAPS_KEPT * 24
-COOLS_KEPT = 64
+HOURS_MAX = CAPS_MAX * 24
+COOLS_MAX = 64
 
 _DAY_COLUMN = {POINTS_EARNED: 0, POINTS_SPENT: 1, POINTS_ADJUSTED: 2, POINTS_EXPIRED: 3}
 _NAME_LENGTH_MAX = 200
@@ -90,11 +90,11 @@ def fold(calendar: Calendar, state: State, recorded: Recorded) -> State | None:
         sums[GIVEN] += points
     else:
         sums[TAKEN] -= points
-    columns = newest(state["days"], day, DAYS_KEPT, [0, 0, 0, 0])
+    columns = newest(state["days"], day, DAYS_MAX, [0, 0, 0, 0])
     if columns is not None:
         columns[_DAY_COLUMN[event.type]] += points
     if event.type == POINTS_EARNED or (event.type == POINTS_ADJUSTED and points > 0):
-        _add(state["lots"], month_of(day), LOTS_KEPT, points)
+        _add(state["lots"], month_of(day), LOTS_MAX, points)
     return state
 
 
@@ -133,14 +133,14 @@ def _add(table: dict[str, int], number: int, span: int, amount: int) -> None:
 
 def _count(state: State, properties: dict[str, Any], day: int, at: int) -> None:
     """Count an event that earned towards the limits of its rule and of its hour."""
-    _add(state["hours"], at // HOUR, HOURS_KEPT, 1)
+    _add(state["hours"], at // HOUR, HOURS_MAX, 1)
     seen = properties.get("streak")
     if type(seen) is list and len(seen) == 2 and all(type(each) is int for each in seen):
         state["streak"] = max(state["streak"], seen)
     rule = properties.get("rule")
     if type(rule) is not str or len(rule) > _NAME_LENGTH_MAX:
         return
-    rules = newest(state["caps"], day, CAPS_KEPT, {})
+    rules = newest(state["caps"], day, CAPS_MAX, {})
     if rules is not None:
         rules[rule] = rules.get(rule, 0) + 1
         if len(rules) > POINTS_RULES_MAX:
@@ -149,7 +149,7 @@ def _count(state: State, properties: dict[str, Any], day: int, at: int) -> None:
         times = state["cools"].setdefault(rule, [])
         times.append(at)
         times.sort()
-        del times[:-COOLS_KEPT]
+        del times[:-COOLS_MAX]
         if len(state["cools"]) > POINTS_RULES_MAX:
             del state["cools"][max(state["cools"])]
 
@@ -174,10 +174,10 @@ def merge(one: State, other: State) -> State:
         del flags[name]
     return {
         "sums": _added(one["sums"], other["sums"]),
-        "days": merge_tables(one["days"], other["days"], DAYS_KEPT, _added),
-        "lots": merge_tables(one["lots"], other["lots"], LOTS_KEPT, add),
-        "caps": merge_tables(one["caps"], other["caps"], CAPS_KEPT, _merge_caps),
-        "hours": merge_tables(one["hours"], other["hours"], HOURS_KEPT, add),
+        "days": merge_tables(one["days"], other["days"], DAYS_MAX, _added),
+        "lots": merge_tables(one["lots"], other["lots"], LOTS_MAX, add),
+        "caps": merge_tables(one["caps"], other["caps"], CAPS_MAX, _merge_caps),
+        "hours": merge_tables(one["hours"], other["hours"], HOURS_MAX, add),
         "cools": keep_smallest(merge_entries(one["cools"], other["cools"], _merge_times), POINTS_RULES_MAX),
         "flags": flags,
         "streak": max(one["streak"], other["streak"]),
@@ -202,7 +202,7 @@ def _merge_caps(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def _merge_times(one: list[int], other: list[int]) -> list[int]:
-    return sorted(one + other)[-COOLS_KEPT:]
+    return sorted(one + other)[-COOLS_MAX:]
 
 
 # --- computing ------------------------------------------------------------------------------
@@ -272,6 +272,6 @@ def is_spike(state: State, day: int, points: int, times: int, days_min: int) -> 
     """Whether ``points`` more lift a day above ``times`` the mean of the days before, for the first time that day."""
     days = state["days"]
     before = [columns[0] for name, columns in days.items() if int(name) < day and columns[0] > 0]
-    held = days[str(day)][0] if str(day) in days else 0
+    earned = days[str(day)][0] if str(day) in days else 0
     bound = times * sum(before)
-    return len(before) >= days_min and held * len(before) <= bound < (held + points) * len(before)
+    return len(before) >= days_min and earned * len(before) <= bound < (earned + points) * len(before)

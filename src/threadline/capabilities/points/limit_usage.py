@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED, amount_of, is_trusted
-from threadline.capabilities.points.ledger import CAPS_KEPT, COOLS_KEPT, HOURS_KEPT, State, entry_of
+from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, HOURS_MAX, State, entry_of
 from threadline.kernel.event import Event
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
 from threadline.kernel.policy import PolicyView
@@ -18,16 +18,16 @@ from threadline.kernel.time import DAY, HOUR
 def earned_in_hour(known: PolicyView, hour: int) -> int:
     """How many events have earned in an hour of the clock."""
     state: State = known["points"]
-    held: int | None = entry_of(state["hours"], hour, HOURS_KEPT, 0)
-    return len(_earned(known, hour * HOUR, (hour + 1) * HOUR)) if held is None else held
+    used: int | None = entry_of(state["hours"], hour, HOURS_MAX, 0)
+    return len(_earned(known, hour * HOUR, (hour + 1) * HOUR)) if used is None else used
 
 
 def earned_on_day(known: PolicyView, calendar: Calendar, rule: str, day: int) -> int:
     """How often a rule has earned on a day of the calendar."""
     state: State = known["points"]
-    held: dict[str, int] | None = entry_of(state["caps"], day, CAPS_KEPT, {})
-    if held is not None and (rule in held or len(held) < POINTS_RULES_MAX):
-        return held.get(rule, 0)
+    used: dict[str, int] | None = entry_of(state["caps"], day, CAPS_MAX, {})
+    if used is not None and (rule in used or len(used) < POINTS_RULES_MAX):
+        return used.get(rule, 0)
     lines = _earned(known, calendar.start(day), calendar.start(day + 1))
     return sum(line.properties.get("rule") == rule for line in lines)
 
@@ -39,7 +39,7 @@ def is_cooling(known: PolicyView, rule: str, cooldown: int, at: int) -> bool:
     if any(abs(at - other) < cooldown for other in times):
         return True
     if times:
-        forgotten = len(times) >= COOLS_KEPT and times[0] > at - cooldown
+        forgotten = len(times) >= COOLS_MAX and times[0] > at - cooldown
     else:
         forgotten = len(state["cools"]) >= POINTS_RULES_MAX
     lines = _earned(known, at - cooldown + 1, at + cooldown) if forgotten else []
@@ -52,8 +52,8 @@ def is_flagged(known: PolicyView, kind: str, of: str, at: int) -> bool:
     if f"{kind}/{of}" in state["flags"] or len(state["flags"]) < POINTS_ANOMALIES_MAX:
         return f"{kind}/{of}" in state["flags"]
     # Two days to either side hold that hour and that day, whatever the zone.
-    told = known.events("points", Edge(at - 2 * DAY, at + 2 * DAY, frozenset({POINTS_ANOMALY_DETECTED})))
-    return any(is_trusted(each.event) and _names(each.event) == (kind, of) for each in told)
+    reported = known.events("points", Edge(at - 2 * DAY, at + 2 * DAY, frozenset({POINTS_ANOMALY_DETECTED})))
+    return any(is_trusted(each.event) and _names(each.event) == (kind, of) for each in reported)
 
 
 def _names(event: Event) -> tuple[object, object]:

@@ -93,17 +93,17 @@ def _award(points: Points, calendar: Calendar, recorded: Recorded, known: Policy
         return ()
     state: State = known["points"]
     amount, factor = _amount(points, rule, known)
-    said: dict[str, Any] = {"points": amount, "rule": rule.name, "table": table.version}
+    details: dict[str, Any] = {"points": amount, "rule": rule.name, "table": table.version}
     if factor:
-        said |= {"base": rule.points, "times": factor}
+        details |= {"base": rule.points, "times": factor}
     if rule.cooldown is not None:
-        said["cooldown"] = rule.cooldown
+        details["cooldown"] = rule.cooldown
     today = calendar.day(recorded.recorded_at)
     looked = age is not None and (day < today or str(today) not in state["days"])
     streak = _longest_alive(known) if looked else 0
     if streak:
-        said["streak"] = [today, streak]
-    wishes: list[Wish] = [Emit(type=POINTS_EARNED, key="earned", occurred_at=at, properties=said)]
+        details["streak"] = [today, streak]
+    wishes: list[Wish] = [Emit(type=POINTS_EARNED, key="earned", occurred_at=at, properties=details)]
     wishes += arm_expiry(points, calendar, day, known)
     if streak and is_jump(state, today, streak):
         wishes += _flag(known, "streak_jump", day_text(today), at)
@@ -126,7 +126,7 @@ def _age(recorded: Recorded) -> int | None:
 
 def _amount(points: Points, rule: Rule, known: PolicyView) -> tuple[int, str]:
     """The points a rule gives this person now, and the factor in them if there is one."""
-    subject = Subject(known.view)
+    subject = Subject(known.view, at=known.at)
     factors = [each.times for each in points.multipliers if each.conditions.test(subject)]
     if not factors:
         return rule.points, ""

@@ -19,17 +19,17 @@ def answer_spend(points: Points, calendar: Calendar, recorded: Recorded, known: 
     wished = amount_of(recorded.event)
     balance = spendable(state, calendar, points.expires_after, known.at)
     properties = recorded.event.properties
-    said = {"reason": properties["reason"]} if isinstance(properties.get("reason"), str) else {}
+    result = {"reason": properties["reason"]} if isinstance(properties.get("reason"), str) else {}
     now = recorded.recorded_at
     if wished is None or wished > balance:
         why = "no_amount" if wished is None else "too_few_points"
-        said |= {"why": why, "balance": balance, **({} if wished is None else {"points": wished})}
-        return (Emit(type=POINTS_REFUSED, key="refused", occurred_at=now, properties=said),)
+        result |= {"why": why, "balance": balance, **({} if wished is None else {"points": wished})}
+        return (Emit(type=POINTS_REFUSED, key="refused", occurred_at=now, properties=result),)
     spent = Emit(
         type=POINTS_SPENT,
         key="spent",
         occurred_at=now,
-        properties=said | {"points": wished, "balance": balance - wished},
+        properties=result | {"points": wished, "balance": balance - wished},
     )
     # What is over its time is booked first: a spend must find it gone in the ledger as well.
     return (*expire(points, calendar, known), spent)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import Path
-from threadline.capabilities.conditions.fields import EVENT, viewed
+from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.definitions import Noted, Part, Place
 from threadline.capabilities.definitions.declaring import Form, listed
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
@@ -19,7 +19,7 @@ from threadline.capabilities.rules.events import DECISION_MADE, JOURNEY_ENTRY_RE
 from threadline.capabilities.rules.templates import OUTPUT, Fail, Look, Template, read_template
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.capabilities.streaks.events import OURS as STREAKS
-from threadline.capabilities.webhooks.definition import lane_of
+from threadline.capabilities.webhooks.definition import queue_of
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import ACTIONS_MAX, EVENT_TYPE_LENGTH_MAX, FACT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
@@ -104,7 +104,7 @@ class Action:
     @property
     def reads(self) -> tuple[tuple[str, Path], ...]:
         """The projections whose views placeholders reach into, and the steps inside each."""
-        return tuple(viewed(path) for path in self.holes if path[0] not in (EVENT, OUTPUT))
+        return tuple(view for path in self.holes if path[0] != OUTPUT and (view := viewed(path))[0])
 
     def filled(self, look: Look) -> Params:
         """The parameters with what placeholders find. Raises `InvalidValue` where the action can do nothing with it."""
@@ -198,7 +198,7 @@ def _notify(params: Params, cause: Cause) -> Wish:
 
 def _call(params: Params, cause: Cause) -> Wish:
     data = {**_by(cause), "at": format_time(cause.at), **params}
-    return Effect(kind=WEBHOOK, key=cause.key, data=data, lane=lane_of(params))
+    return Effect(kind=WEBHOOK, key=cause.key, data=data, queue=queue_of(params))
 
 
 _REASON = Param(_text(500))

@@ -92,9 +92,9 @@ class ActiveRules:
         """The sets that are asked of an event of this type, by name, those without a rule left out."""
         return self._plans.get(event_type, ())
 
-    def heeds(self, event_type: str) -> bool:
+    def handles(self, event_type: str) -> bool:
         """Whether any rule is asked of events of this type."""
-        return event_type in self._plans or (self.shadow is not None and self.shadow.heeds(event_type))
+        return event_type in self._plans or (self.shadow is not None and self.shadow.handles(event_type))
 
     def sets_of(self, rule: str) -> tuple[RuleSet, ...]:
         """The sets that name a rule."""

@@ -12,6 +12,7 @@ from threadline.capabilities.rules.actions import KINDS
 from threadline.capabilities.rules.deciding import LIVE, POLICY, SOURCE
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
+from threadline.kernel.outbox import EffectStatus
 from threadline.kernel.ports import WithDelivery, WithLog
 from threadline.kernel.time import parse_time
 
@@ -60,12 +61,13 @@ def _consequence(context: Context[Needs], told: dict[str, Any], number: int, wis
         context.workspace, POLICY, told["event_id"], key, parse_time(told["evaluated_at"])
     )
     return Consequence(
-        action=name, wished=params, status=_status(effect), effect=effect.id,
+        action=name, wished=params, status=status_of(effect), effect=effect.id,
         outcomes=[event_view(each) for each in effect.outcomes],
     )  # fmt: skip
 
 
-def _status(effect: Any) -> Literal["waiting", "retrying", "cut", "parked", "done"]:
+def status_of(effect: EffectStatus) -> Literal["waiting", "retrying", "cut", "parked", "done"]:
+    """How an effect stands; cut: it was never in the outbox."""
     if effect.parked:
         return "parked"
     if effect.waits:

@@ -130,7 +130,7 @@ def decide(active: ActiveRules, recorded: Recorded, person: PersonView, *, histo
     plan = active.plan(recorded.event.type)
     if not plan:
         return []
-    subject = Subject(person.view, recorded)
+    subject = Subject(person.view, recorded, person.at)
     at = recorded.known_at
     asked: dict[str, bool] = {}
     found: list[Decided] = []

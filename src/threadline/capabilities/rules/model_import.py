@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
 from threadline.capabilities.rules.definition import Rule, rule_of_json
+from threadline.capabilities.rules.document_import import rule_id
 from threadline.capabilities.rules.model_reading import DROPPED
-from threadline.kernel.errors import InvalidDefinition
 
 
-def rule_of_file(name: str, text: bytes) -> Rule:
+def rule_of_model(name: str, model: dict[str, Any]) -> Rule:
     """The rule of a file, named after it. Raises `InvalidDefinition` that names the file and the place in it.
 
     Where the file says what goes in, by a schema or by a case that it was tried on, each of these is a property of the
     event; otherwise the model gets all of them.
     """
-    try:
-        model = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise InvalidDefinition(f"{name}: this is not JSON: {error}") from None
-    if type(model) is not dict:
-        raise InvalidDefinition(f"{name}: a JDM file is an object with `nodes` and `edges`")
     body = {key: value for key, value in model.items() if key not in DROPPED}
     inputs = {each: f"event.properties.{each}" for each in _names(model) if "." not in each}
     if inputs and "inputs" not in body:
         body["inputs"] = inputs
-    content = {"version": 1, "name": name.removesuffix(".json"), "model": body}
-    return rule_of_json(_id(name), content, name)
-
-
-def _id(name: str) -> str:
-    return re.sub(r"[^a-z0-9_-]+", "-", name.removesuffix(".json").lower()).strip("-_")[:64] or "model"
+    title = name.removesuffix(".json")
+    return rule_of_json(rule_id(title), {"version": 1, "name": title, "model": body}, name)
 
 
 def _names(model: dict[str, Any]) -> list[str]:

@@ -46,7 +46,7 @@ class ModelBody:
         if self._clocked:
             paths.append(CLOCK)
         self._reads = {".".join(path): _whole if path == WHOLE else reader(path) for path in paths}
-        self.reads = tuple(dict.fromkeys(viewed(path) for path in paths if path[0] != EVENT))
+        self.reads = tuple(dict.fromkeys(view for path in paths if (view := viewed(path))[0]))
 
     def test(self, subject: Subject) -> bool:
         """See `Body`."""

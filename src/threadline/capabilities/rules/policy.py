@@ -24,7 +24,7 @@ def rules_policy(declared: ActiveRules) -> Policy:
         shared=Shared(
             name=POLICY,
             make=partial(make_active_rules, declared),
-            heeds=ActiveRules.heeds,
+            handles=ActiveRules.handles,
             declared=tuple(Declared(r.id, r.version, r.canonical, r.place) for r in declared.rules.values()),
         ),
     )

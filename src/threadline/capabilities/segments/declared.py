@@ -8,6 +8,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.segments.definition import read_segments
 from threadline.capabilities.segments.operations import operations
 from threadline.capabilities.segments.policy import segments_policy
+from threadline.capabilities.segments.refresh import segments_refresh
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -16,4 +17,5 @@ def declare(definitions: Definitions) -> list[Any]:
     An empty section keeps the policy, which then lets everybody leave who belonged to what was declared before.
     """
     segments = read_segments(definitions)
-    return [*operations(segments or ()), *([] if segments is None else [segments_policy(segments)])]
+    made: list[Any] = [*operations(segments or ())]
+    return made if segments is None else [*made, segments_policy(segments), segments_refresh(segments)]

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Conditions
-from threadline.capabilities.conditions.fields import EVENT
+from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.conditions.forms import WHEN_FORM
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.definitions.declaring import Given, Named, Problems, struct
@@ -42,9 +42,10 @@ class Segment(msgspec.Struct, frozen=True, dict=True, kw_only=True, rename={"con
     def problems(self, written: Collection[str]) -> Problems:
         """What conditions of segments cannot go by."""
         for path in self.conditions.fields:
-            if path[0] == EVENT:
+            name, _ = viewed(path)
+            if not name:
                 yield "when", f"a segment depends on what is known of a person, not on one event: {'.'.join(path)}"
-            elif path[0] == SEGMENTS.section:
+            elif name == SEGMENTS.section:
                 cure = "repeat the conditions, or share them by a YAML anchor"
                 yield "when", f"a segment cannot depend on other segments; {cure}"
 

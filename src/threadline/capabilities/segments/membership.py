@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from threadline.capabilities.conditions import Path, Subject
-from threadline.capabilities.conditions.fields import PROFILE, value_at
+from threadline.capabilities.conditions.fields import PROFILE, relative_change, value_at
 from threadline.capabilities.segments.definition import Segment
 from threadline.kernel.person_view import PersonView
 
@@ -19,7 +19,7 @@ class Memberships:
     def __init__(self, person: PersonView, at: int) -> None:
         self.at = at
         self.person = person
-        self.subject = Subject(lambda name: person.view(name, at))
+        self.subject = Subject(lambda name: person.view(name, at), at=at)
         self._dues: dict[str, int | None] = {}
 
     def belongs(self, segment: Segment) -> bool:
@@ -31,9 +31,11 @@ class Memberships:
 
         Time alone, as if no event lay ahead; see `next`.
         """
-        reads = dict.fromkeys(read for segment in segments for read in segment.conditions.reads)
-        ahead = [at for name, path in reads if (at := self._changes(name, path)) is not None and at > self.at]
-        return min(ahead, default=None)
+        asked = [segment.conditions for segment in segments]
+        reads = dict.fromkeys(read for conditions in asked for read in conditions.reads)
+        changes = [self._changes(name, path) for name, path in reads]
+        changes += [relative_change(self.subject, test) for conditions in asked for test in conditions.relative]
+        return min((at for at in changes if at is not None and at > self.at), default=None)
 
     def next(self, segments: Iterable[Segment]) -> int | None:
         """The next instant at which these may turn if nothing more is told: by time, or by an event that lies ahead."""

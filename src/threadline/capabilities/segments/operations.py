@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Step
-from threadline.capabilities.events.forms import Cursor, Instant, PersonRef, instant
+from threadline.capabilities.events.forms import Cursor, Identifiers, Instant, PersonRef, instant
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf, Next, Page
 from threadline.capabilities.segments.definition import Segment
-from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
-from threadline.capabilities.segments.membership import Memberships, leaves_at, next_turn
+from threadline.capabilities.segments.membership import Memberships, leaves_at
 from threadline.capabilities.segments.projection import SEGMENTS, SHARDS, TABLE, partition
+from threadline.capabilities.segments.refresh import Needs, refresh
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.kernel.event import Event
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Group, Operation
-from threadline.kernel.ports import Person, WithReader, WithRecorder, WithStore
+from threadline.kernel.ports import Person, WithReader, WithStore
 from threadline.kernel.store import beyond
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import YEAR, parse_duration
@@ -144,6 +143,10 @@ def _segment(segments: Segments, context: Context[WithReader], params: SegmentPa
 # --- many people ------------------------------------------------------------------------------
 
 
+class MembersNeeds(WithReader, WithStore, Protocol):
+    """What listing members needs of the engine."""
+
+
 class MembersParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which segment, and which page."""
 
@@ -154,18 +157,19 @@ class Member(msgspec.Struct, kw_only=True):
     """A member, as the events tell."""
 
     person: str
+    identifiers: Identifiers
     since: Instant
 
 
 class MembersResult(msgspec.Struct, kw_only=True):
-    """Members by id, found without reading people."""
+    """Members by id, found in an index."""
 
     name: str
     members: list[Member]
     next: Next = ""
 
 
-def _members(segments: Segments, context: Context[WithStore], params: MembersParams) -> MembersResult:
+def _members(segments: Segments, context: Context[MembersNeeds], params: MembersParams) -> MembersResult:
     segment = _found(segments, params.name)
     # The row at `after` was on the page before; one more than asked for tells whether there is a further page.
     start, wanted = beyond(params.cursor), params.limit + 1
@@ -174,7 +178,11 @@ def _members(segments: Segments, context: Context[WithStore], params: MembersPar
         if len(rows) < wanted:
             where, limit = partition(context.workspace, segment.name, shard), min(wanted - len(rows), PAGE_ITEMS_MAX)
             rows += context.engine.store.query(TABLE, where, start=start, limit=limit)
-    shown = [Member(person=row.key.sort, since=instant(int(row.value))) for row in rows[: params.limit]]
+    names = context.engine.reader.identifiers_of(context.workspace, [row.key.sort for row in rows[: params.limit]])
+    shown = [
+        Member(person=row.key.sort, identifiers=names.get(row.key.sort, []), since=instant(int(row.value)))
+        for row in rows[: params.limit]
+    ]
     return MembersResult(name=segment.name, members=shown, next=shown[-1].person if len(rows) > params.limit else "")
 
 
@@ -190,7 +198,7 @@ class Leaving(msgspec.Struct, kw_only=True):
     """A member and when they leave if nothing happens."""
 
     person: str
-    identifiers: list[str]
+    identifiers: Identifiers
     until: Instant
 
 
@@ -221,8 +229,9 @@ def _leaving(segments: Segments, context: Context[WithReader], params: LeavingPa
         if looked_at == LOOKED_AT_MAX:
             cursor = here
             break
+    names = context.engine.reader.identifiers_of(context.workspace, [person.id for _, person in found])
     shown = [
-        Leaving(person=person.id, identifiers=sorted(map(str, person.identifiers.values())), until=instant(at))
+        Leaving(person=person.id, identifiers=names.get(person.id, []), until=instant(at))
         for at, person in sorted(found, key=lambda each: (each[0], each[1].id))
     ]
     return LeavingResult(name=segment.name, as_of=instant(context.now), leaving=shown, next=cursor)
@@ -277,43 +286,9 @@ class RefreshResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on; empty when everybody has been looked at.")] = ""
 
 
-class Needs(WithReader, WithRecorder, Protocol):
-    """What is needed here of the engine."""
-
-
 def _refresh(segments: Segments, context: Context[Needs], params: RefreshParams) -> RefreshResult:
     page, following = context.engine.reader.people(context.workspace, params.cursor, params.limit)
-    events = [_request(context, person) for person in page if _outdated(segments, context, person)]
-    context.engine.recorder.record(events, known=True)
-    return RefreshResult(people=len(page), refreshed=len(events), next=following)
-
-
-def _outdated(segments: Segments, context: Context[WithReader], person: Person) -> bool:
-    memberships = _now(context, person)
-    told = {name: word["version"] for name, word in (memberships.person.view(SEGMENTS.name) or {}).items()}
-    if told != {segment.name: segment.version for segment in segments if memberships.belongs(segment)}:
-        return True
-    ahead = memberships.next(segments)
-    if ahead is None:
-        return False
-    first = min((due for name, due in person.timers.items() if name.split("/")[1] == SEGMENTS.name), default=None)
-    if first is not None and first <= ahead:
-        return False
-    turn = next_turn(segments, memberships)
-    return turn is not None and (first is None or first > turn)
-
-
-def _request(context: Context[WithRecorder], person: Person) -> Event:
-    return Event(
-        type=SEGMENTS_REFRESHED,
-        identifiers=(person.identifiers[person.id],),
-        occurred_at=context.engine.recorder.clock(),
-        # Told twice at one position it is the same wish, and it moves the position.
-        key=f"segments/{person.id}/{person.position}",
-        source="threadline.segments",
-        source_type="internal",
-        workspace=context.workspace,
-    )
+    return RefreshResult(people=len(page), refreshed=refresh(segments, context.engine, page), next=following)
 
 
 def operations(segments: Sequence[Segment]) -> list[Operation]:

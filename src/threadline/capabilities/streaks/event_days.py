@@ -117,11 +117,11 @@ def days_of(plan: Plan, journey: Journey, events: Iterable[Recorded]) -> dict[st
         fold(plan, trial, recorded)
     _, window = dated_window(plan, trial)
     slots = {dated.first: dated.day for dated in window if dated.into >= 0}
-    held_back = {dated.first: dated.day for dated in window if dated.into < 0 and dated.held_back}
-    return {recorded.id: _day(plan, trial, slots, held_back, recorded) for recorded in counting}
+    deferred = {dated.first: dated.day for dated in window if dated.into < 0 and dated.deferred}
+    return {recorded.id: _day(plan, trial, slots, deferred, recorded) for recorded in counting}
 
 
-def _day(plan: Plan, trial: State, slots: dict[int, int], held_back: dict[int, int], recorded: Recorded) -> int:
+def _day(plan: Plan, trial: State, slots: dict[int, int], deferred: dict[int, int], recorded: Recorded) -> int:
     event = recorded.event
     at, zone = event.occurred_at, zone_named(event.context.get("timezone"))
     if zone is None and not is_alone(recorded):
@@ -134,4 +134,4 @@ def _day(plan: Plan, trial: State, slots: dict[int, int], held_back: dict[int, i
         return day
     firsts = {name: each[FIRST] for name, groups in trial[NAMED].items() for each in groups if each[FIRST_DAY] == day}
     # The events of zones that are not distinguished count with the last one that is.
-    return held_back.get(firsts[zone if zone in firsts else max(firsts)], day)
+    return deferred.get(firsts[zone if zone in firsts else max(firsts)], day)

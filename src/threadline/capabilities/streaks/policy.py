@@ -78,13 +78,13 @@ def _within_budget(watched: Sequence[Watched], wishes: list[Wish], known: Policy
 
 
 def _hopping(life: Life, event: Event) -> Iterator[Wish]:
-    told_at, changes = life.state.get(HOPS), life.journey.changes
+    reported_at, changes = life.state.get(HOPS), life.journey.changes
     # An event that arrives late may be the one too many for a change that came up to a day after it.
     for at in changes_near(changes, event.occurred_at):
         zones = hops_within_a_day(changes, at)
-        if len(zones) > HOPS_MAX and (told_at is None or abs(at - told_at) >= DAY):
-            said = {"changes": len(zones), "zones": zones}
-            yield Emit(type=ZONE_HOPPING_DETECTED, key="hopping", occurred_at=at, properties=said)
+        if len(zones) > HOPS_MAX and (reported_at is None or abs(at - reported_at) >= DAY):
+            details = {"changes": len(zones), "zones": zones}
+            yield Emit(type=ZONE_HOPPING_DETECTED, key="hopping", occurred_at=at, properties=details)
             return
 
 
@@ -112,9 +112,9 @@ class Watched:
         # Wherever the person is, it is at most a day later there.
         if not done or done[-1] - done[-2] + 1 < self.least or done[-1] < at // DAY - 2:
             return False
-        told = life.state.get(MILESTONES, {}).get(self.streak.name, {})
+        reached = life.state.get(MILESTONES, {}).get(self.streak.name, {})
         lengths = (length for length in self.streak.milestones if length <= done[-1] - done[-2] + 1)
-        return any(told.get(str(length), done[-2] - 1) < done[-2] for length in lengths)
+        return any(reached.get(str(length), done[-2] - 1) < done[-2] for length in lengths)
 
 
 def _reached(streak: Streak, known: PolicyView, event: Event) -> Iterator[Wish]:
@@ -123,10 +123,10 @@ def _reached(streak: Streak, known: PolicyView, event: Event) -> Iterator[Wish]:
         return
     begun, day = view["run"]["from"], view["run"]["to"]
     # Of the state, not of the view: an event that lies further ahead may have told it already.
-    told = known[NAME].get(MILESTONES, {}).get(streak.name, {})
+    reached = known[NAME].get(MILESTONES, {}).get(streak.name, {})
     for length in streak.milestones:
         # Once in each run: what was told on a day of this one is not told again, however the run has grown together.
-        if length <= view["current"] and (str(length) not in told or date_of(told[str(length)]) < begun):
-            said = {"streak": streak.name, "length": length, "day": day}
+        if length <= view["current"] and (str(length) not in reached or date_of(reached[str(length)]) < begun):
+            details = {"streak": streak.name, "length": length, "day": day}
             key = f"{streak.name}:{length}"
-            yield Emit(type=STREAK_MILESTONE_REACHED, key=key, occurred_at=event.occurred_at, properties=said)
+            yield Emit(type=STREAK_MILESTONE_REACHED, key=key, occurred_at=event.occurred_at, properties=details)

@@ -32,7 +32,7 @@ class Course(NamedTuple):
     longest: Run | None
     alive: bool
     """Whether the last run does."""
-    held: int
+    balance: int
     """How many freezes there are now."""
     ends: int | None
     """The period whose end ends the run that is alive, if nothing more happens; None if none is alive."""
@@ -43,21 +43,21 @@ class _Freezes:
 
     def __init__(self, rules: Freezes, granted: Sequence[tuple[int, int]]) -> None:
         self.rules = rules
-        self.held = min(rules.start, rules.max)
+        self.balance = min(rules.start, rules.max)
         self._granted = granted
         self._next = 0
 
     def copy(self) -> _Freezes:
         """The same freezes, to be spent a second time."""
         other = _Freezes(self.rules, self._granted)
-        other.held, other._next = self.held, self._next
+        other.balance, other._next = self.balance, self._next
         return other
 
     def spend(self, period: int) -> bool:
         """Spend one on a missed period; whether there was one."""
         self.grant(period)
-        self.held -= 1
-        return self.held >= 0
+        self.balance -= 1
+        return self.balance >= 0
 
     def earn(self, before: int, after: int) -> None:
         """A run has grown."""
@@ -65,7 +65,7 @@ class _Freezes:
             self._take(after // self.rules.every - before // self.rules.every)
 
     def _take(self, count: int) -> None:
-        self.held = min(self.held + count, self.rules.max)
+        self.balance = min(self.balance + count, self.rules.max)
 
     def grant(self, period: int) -> int | None:
         """Take what was granted up to a period; answers the period of the next grant."""
@@ -80,11 +80,11 @@ class _Freezes:
         for first, last in missed:
             while first <= last:
                 following = self.grant(first)
-                if not self.held:
+                if not self.balance:
                     return None
                 reach = last + 1 if following is None else min(last + 1, following)
-                count = min(self.held, reach - first)
-                self.held -= count
+                count = min(self.balance, reach - first)
+                self.balance -= count
                 spent += count
                 first += count
         return spent
@@ -150,7 +150,7 @@ def run_course(
     ends = _end(max(runs[-1].last, closed) + 1, freezes.copy(), excused) if walk.alive else None
     freezes.grant(max(running, done[-1] if done else running))
     longest = max(runs, key=lambda run: (run.length, run.last), default=None)
-    return Course(runs[-RUNS_SHOWN:], longest, walk.alive, freezes.held, ends)
+    return Course(runs[-RUNS_SHOWN:], longest, walk.alive, freezes.balance, ends)
 
 
 def _course_without_freezes(done: Ranges, excused: Ranges, closed: int) -> Course:

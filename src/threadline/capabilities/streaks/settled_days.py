@@ -72,7 +72,7 @@ def settle_alone(plan: Plan, columns: Columns, state: State, event: Event) -> bo
 
 
 def _settle(
-    plan: Plan, state: State, day: int, first: int, counts: Sequence[int], into: int = -1, held_back: bool = False
+    plan: Plan, state: State, day: int, first: int, counts: Sequence[int], into: int = -1, deferred: bool = False
 ) -> bool:
     """Put what counts for a day, see `Dated`, into its record and into the sets; answers whether a set has changed."""
     if counts[0]:
@@ -85,7 +85,7 @@ def _settle(
                 sets = state[part] = [[]]
             shows |= day_ranges.add(sets[0], day)
     for each in plan.others:
-        for early, times in enumerate(counted(plan, each, Dated(day, first, counts, into, held_back))):
+        for early, times in enumerate(counted(plan, each, Dated(day, first, counts, into, deferred))):
             if times:
                 sets = state.get(each.part)
                 if sets is None:
@@ -98,7 +98,7 @@ def _settle(
 def counted(plan: Plan, columns: TallyColumns, dated: Dated) -> tuple[int, int]:
     """How many events of a day count for a tally: those after its first hours, and those within."""
     every = dated.counts[columns.column]
-    if columns.early < 0 or dated.held_back:
+    if columns.early < 0 or dated.deferred:
         return every, 0
     if dated.into >= 0:  # a slot
         return (0, every) if plan.is_early(columns.tally, dated.day, dated.into) else (every, 0)

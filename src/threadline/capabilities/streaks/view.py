@@ -197,7 +197,7 @@ class Reader:
             "progress": standing.progress,
             "times": streak.times,
             "cadence": streak.cadence,
-            "freezes": course.held,
+            "freezes": course.balance,
             "run": self._run(streak, course.runs[-1]) if course.alive else None,
             "longest_run": self._run(streak, longest) if longest else None,
             "history": [self._run(streak, run) for run in reversed(ended[1 - RUNS_SHOWN :])],

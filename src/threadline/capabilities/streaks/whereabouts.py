@@ -46,7 +46,7 @@ class Dated(NamedTuple):
     counts: Sequence[int]
     into: int = -1
     """How far into its own day a slot is, microseconds; -1 for a group."""
-    held_back: bool = False
+    deferred: bool = False
     """Whether they are held back from a third day."""
 
 
@@ -170,8 +170,8 @@ class Journey:
                 firsts[id(group)] = day
             else:
                 # It counts for its own day if its first or its last event does.
-                held_back = own != day and own != firsts[id(group)]
-                yield Dated(day if held_back else own, group[FIRST], group[COUNTS:], -1, held_back)
+                deferred = own != day and own != firsts[id(group)]
+                yield Dated(day if deferred else own, group[FIRST], group[COUNTS:], -1, deferred)
 
     def _stops(
         self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]

@@ -5,6 +5,6 @@ person's thread exactly once. Each destination has a queue of its own, so that a
 fails is left alone for a while; one that says it is gone is called no more. What was given up on can be driven again.
 """
 
-from threadline.capabilities.webhooks.definition import Destination, lane_of
+from threadline.capabilities.webhooks.definition import Destination, queue_of
 
-__all__ = ["Destination", "lane_of"]
+__all__ = ["Destination", "queue_of"]

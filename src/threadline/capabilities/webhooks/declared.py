@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.webhooks.definition import DESTINATIONS, url_lanes
-from threadline.kernel.sender import Lane
+from threadline.capabilities.webhooks.definition import DESTINATIONS, url_queues
+from threadline.kernel.sender import Queue
 
 
-def declare(definitions: Definitions) -> list[Lane]:
-    """A lane for each destination, and those for addresses that rules name themselves."""
+def declare(definitions: Definitions) -> list[Queue]:
+    """A queue for each destination, and those for addresses that rules name themselves."""
     destinations = DESTINATIONS.read(definitions).values
-    return [*url_lanes(), *(destination.lane for destination in destinations.values())]
+    return [*url_queues(), *(destination.queue for destination in destinations.values())]

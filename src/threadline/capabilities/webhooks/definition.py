@@ -19,7 +19,7 @@ from threadline.kernel.limits import (
     WEBHOOK_URL_LENGTH_MAX,
     WEBHOOKS_AT_ONCE_MAX,
 )
-from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Lane
+from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Queue
 from threadline.kernel.time import DAY, SECOND, format_duration
 
 KIND = "webhook"
@@ -31,8 +31,8 @@ GIVE_UP = 3 * DAY
 GIVE_UP_MAX = 30 * DAY
 AT_ONCE = 4
 
-URL_LANES = 4
-"""Lanes shared by calls of addresses that rules name themselves."""
+URL_QUEUES = 4
+"""Queues shared by calls of addresses that rules name themselves."""
 _WANTED = "an environment variable such as env:CRM_SECRET: secrets stay out of files"
 _SECRET = text(_WANTED, "env:[A-Za-z_][A-Za-z0-9_]*").then(lambda secret: secret.removeprefix("env:"))
 _SECRETS = listed(_SECRET, 1, DESTINATION_SECRETS_MAX, "a list such as [env:CRM_SECRET]: secrets stay out of files")
@@ -73,23 +73,23 @@ class Destination(
             yield "url", "`url` contains a password; remove it, and sign with `secrets` instead"
 
     @property
-    def lane(self) -> Lane:
+    def queue(self) -> Queue:
         """Its queue."""
-        return Lane(self.name, self.at_once, self.give_up_seconds, DESTINATION_FAILURES_MAX, self, KIND)
+        return Queue(self.name, self.at_once, self.give_up_seconds, DESTINATION_FAILURES_MAX, self, KIND)
 
 
-def url_lanes() -> tuple[Lane, ...]:
+def url_queues() -> tuple[Queue, ...]:
     """The queues of calls to addresses that rules name themselves. Several hosts share one, so none of them rests: the
     sender leaves alone the hosts that fail."""
-    return tuple(Lane(f"url.{number}", AT_ONCE, GIVE_UP / SECOND) for number in range(URL_LANES))
+    return tuple(Queue(f"url.{number}", AT_ONCE, GIVE_UP / SECOND) for number in range(URL_QUEUES))
 
 
-def lane_of(call: Mapping[str, Any]) -> str:
-    """The lane of a call: its destination's, or that of its address."""
+def queue_of(call: Mapping[str, Any]) -> str:
+    """The queue of a call: its destination's, or that of its address."""
     if "destination" in call:
         return str(call["destination"])
     host = urlsplit(call["url"]).netloc if _is_url(call["url"]) else ""
-    return f"url.{crc32(host.encode('utf-8', 'replace')) % URL_LANES}"
+    return f"url.{crc32(host.encode('utf-8', 'replace')) % URL_QUEUES}"
 
 
 def _is_url(url: str) -> bool:

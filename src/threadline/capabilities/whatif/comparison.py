@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from threadline.capabilities.rules import ActiveRules, RuleSet
 from threadline.capabilities.rules.acting import NO_MATCH
@@ -33,36 +34,38 @@ class RuleCount(msgspec.Struct):
     """Status -> how often; those that did not match are the rest of how often it was asked."""
 
 
-class Effect(msgspec.Struct):
-    """People who are elsewhere at the end because of the candidate."""
+class SegmentEffect(msgspec.Struct, kw_only=True):
+    """Who would be elsewhere at the end."""
 
-    entered: int = 0
+    segment: str
+    entered: Annotated[int, Meta(description="People who belong to it under the candidate, and not otherwise.")] = 0
     left: int = 0
-    people: list[str] = []
-    """Some of them, those with the smallest ids."""
+    people: Annotated[list[str], Meta(description="Some of them, those with the smallest ids.")] = []
 
 
-class PointsEffect(msgspec.Struct):
-    """Points at the end, all people together, candidate less what is in force."""
+class PointsEffect(msgspec.Struct, kw_only=True):
+    """Points at the end, all people together, the candidate's less those in force."""
 
+    people: Annotated[int, Meta(description="People whose points differ.")] = 0
     earned: int = 0
     balance: int = 0
-    people: int = 0
 
 
-class Sample(msgspec.Struct):
+class Sample(msgspec.Struct, kw_only=True):
     """Somebody for whom it would have been otherwise, and the first time that it would."""
 
     person: str
-    changed: int
+    changed: Annotated[int, Meta(description="Answers of theirs that changed.")]
     rule: str = ""
     event: str = ""
     type: str = ""
     at: str = ""
-    old: dict[str, Any] = {}
+    old: Annotated[dict[str, Any], Meta(description="Status, version and output.")] = {}
     new: dict[str, Any] = {}
-    step: dict[str, Any] | None = None
-    """The first step of the trace that differs, on each side."""
+    step: Annotated[
+        dict[str, Any] | None,
+        Meta(description="The first step of the trace that differs, on each side; null: they differ beyond it."),
+    ] = None
 
 
 class Counts(msgspec.Struct):
@@ -87,7 +90,7 @@ class Counts(msgspec.Struct):
     rules: dict[str, RuleCount] = {}
     actions: dict[str, list[int]] = {}
     """Kind of action -> how often it was wished for, [old, new]."""
-    segments: dict[str, Effect] = {}
+    segments: dict[str, SegmentEffect] = {}
     points: PointsEffect | None = None
     samples: dict[str, Sample] = {}
     failures: dict[str, str] = {}
@@ -207,7 +210,7 @@ class Tally:
         kept = self.counts.samples
         if self._samples == 0 or (len(kept) >= self._samples and person > max(kept)):
             return False
-        kept[person] = Sample(person, changed)
+        kept[person] = Sample(person=person, changed=changed)
         if len(kept) > self._samples:
             del kept[max(kept)]
         return True
@@ -230,7 +233,7 @@ class Tally:
         """Segments entered and left, and points more or less."""
         counts = self.counts
         for name in sorted(new["segments"] ^ old["segments"]):
-            effect = counts.segments.setdefault(name, Effect())
+            effect = counts.segments.setdefault(name, SegmentEffect(segment=name))
             if name in new["segments"]:
                 effect.entered += 1
             else:

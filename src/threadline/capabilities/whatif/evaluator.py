@@ -32,14 +32,14 @@ class RulesEvaluator:
         self._history = history
         """Whether back-filled events are decided whatever the sets say of them."""
         self._explaining = explaining
-        self.heeds = active.heeds
+        self.handles = active.handles
         reads = (read for rule in active.rules.values() for read in rule.reads)
         self.reads: Sequence[tuple[str, Path]] = tuple(
             dict.fromkeys([*((read.projection, read.path) for read in reads), *also])
         )
         """``also`` are parts that somebody looks at in the end."""
 
-    def judge(self, recorded: Recorded, person: PersonView) -> Mapping[str, Decided]:
+    def decisions(self, recorded: Recorded, person: PersonView) -> Mapping[str, Decided]:
         """What the rules say of an event, by rule."""
         found = decide(self._asked, recorded, person, history=self._history)
         return {decided.rule.id: decided for decided in found} if found else _NOTHING

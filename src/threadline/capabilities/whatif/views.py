@@ -9,12 +9,11 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
-from threadline.capabilities.whatif.comparison import AskedRules, Counts
+from threadline.capabilities.whatif.comparison import AskedRules, Counts, PointsEffect, Sample, SegmentEffect
 from threadline.capabilities.whatif.diff import differences
 from threadline.capabilities.whatif.saved_results import About
 from threadline.capabilities.whatif.simulation import Simulation
-
-State = Literal["running", "done", "cancelled", "failed"]
+from threadline.kernel.simulation import JobState
 
 
 class MatrixCell(msgspec.Struct, kw_only=True):
@@ -47,45 +46,11 @@ class ActionTotals(msgspec.Struct, kw_only=True):
     new: int
 
 
-class SegmentEffect(msgspec.Struct, kw_only=True):
-    """Who would be elsewhere at the end."""
-
-    segment: str
-    entered: Annotated[int, Meta(description="People who belong to it under the candidate, and not otherwise.")]
-    left: int
-    people: Annotated[list[str], Meta(description="Some of them.")]
-
-
-class PointsEffect(msgspec.Struct, kw_only=True):
-    """Points at the end, all people together, the candidate's less those in force."""
-
-    people: Annotated[int, Meta(description="People whose points differ.")]
-    earned: int
-    balance: int
-
-
-class SampleView(msgspec.Struct, kw_only=True):
-    """Somebody for whom it would have been otherwise, and the first time that it would."""
-
-    person: str
-    changed: Annotated[int, Meta(description="Answers of theirs that changed.")]
-    rule: str
-    event: str
-    type: str
-    at: str
-    old: Annotated[dict[str, Any], Meta(description="Status, version and output.")]
-    new: dict[str, Any]
-    step: Annotated[
-        dict[str, Any] | None,
-        Meta(description="The first step of the trace that differs, on each side; null: they differ beyond it."),
-    ]
-
-
 class WhatIfView(msgspec.Struct, kw_only=True):
     """A what-if: what was asked, how far it is, and once it is done what came of it."""
 
     id: str
-    state: State
+    state: JobState
     saved: Annotated[bool, Meta(description="Whether the result is kept in the store.")]
     problem: Annotated[str, Meta(description="Why it failed.")] = ""
     old: Annotated[str, Meta(description="What stands against the candidate.")]
@@ -131,12 +96,12 @@ class WhatIfView(msgspec.Struct, kw_only=True):
     actions: list[ActionTotals] = []
     segments: list[SegmentEffect] = []
     points: PointsEffect | None = None
-    samples: Annotated[list[SampleView], Meta(description="People by id; the same ones every time.")] = []
+    samples: Annotated[list[Sample], Meta(description="People by id; the same ones every time.")] = []
     failures: Annotated[dict[str, str], Meta(description="Person -> what went wrong, for some of the failed.")] = {}
 
 
 def view(
-    simulation: Simulation, state: State, people: int, events: int, *, saved: bool = False, problem: str = "",
+    simulation: Simulation, state: JobState, people: int, events: int, *, saved: bool = False, problem: str = "",
     events_in_all: int | None = None,
 ) -> WhatIfView:  # fmt: skip
     """The view. What is counted stands in it once it has ended: until then it changes under the reader's eyes."""
@@ -162,10 +127,8 @@ def _asked(simulation: Simulation) -> dict[str, Any]:
 def _fill(shown: WhatIfView, counts: Counts, asked: AskedRules) -> None:
     shown.historical = "all" if asked.all_history else "by_set"
     shown.historical_events = asked.not_live(counts)
-    heard = Counter(counts.events) + Counter(
-        {t: n for t, n in counts.historical.items() if asked.of(t, historical=True)}
-    )
-    shown.asked_of = dict(sorted(heard.items()))
+    historical = {type: n for type, n in counts.historical.items() if asked.of(type, historical=True)}
+    shown.asked_of = dict(sorted((Counter(counts.events) + Counter(historical)).items()))
     shown.matrix = [
         MatrixCell(old=old, new=new, same=cell[0], changed=cell[1])
         for old, row in sorted(counts.matrix.items())
@@ -173,15 +136,9 @@ def _fill(shown: WhatIfView, counts: Counts, asked: AskedRules) -> None:
     ]
     shown.rules = [totals(rule, counts, asked) for rule in sorted({*counts.rules, *asked.ids})]
     shown.actions = [ActionTotals(action=name, old=old, new=new) for name, (old, new) in sorted(counts.actions.items())]
-    shown.segments = [
-        SegmentEffect(segment=name, entered=each.entered, left=each.left, people=each.people)
-        for name, each in sorted(counts.segments.items())
-    ]
-    if counts.points is not None:
-        shown.points = msgspec.convert(msgspec.to_builtins(counts.points), PointsEffect)
-    shown.samples = [
-        msgspec.convert(msgspec.to_builtins(each), SampleView) for _, each in sorted(counts.samples.items())
-    ]
+    shown.segments = [each for _, each in sorted(counts.segments.items())]
+    shown.points = counts.points
+    shown.samples = [each for _, each in sorted(counts.samples.items())]
     shown.failures = dict(sorted(counts.failures.items()))
 
 

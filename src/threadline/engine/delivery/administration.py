@@ -1,15 +1,16 @@
-"""Delivery as operators see and steer it: one effect, the dead letters, and the lanes."""
+"""Delivery as operators see and steer it: one effect, the dead letters, and the queues."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from threadline.engine.delivery import circuit, dead_letters
-from threadline.engine.delivery.outcomes import effect_of
+from threadline.engine.delivery.outcomes import caused_effects, effect_of
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.scheduled import effect_id
-from threadline.kernel.outbox import DeadLetter, EffectStatus, LaneState
+from threadline.kernel.event import Recorded
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
 
 
 class Delivery:
@@ -19,28 +20,32 @@ class Delivery:
         self._recorder = recorder
         self._reader = reader
         self._store = recorder.store
-        self._lanes = recorder.catalogue.lanes
+        self._queues = recorder.catalogue.queues
 
     def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
         """The effect that a policy emitted for an event, and its outcomes."""
-        return effect_of(self._store, self._lanes, workspace, effect_id(policy, cause, key), at)
+        return effect_of(self._store, self._queues, workspace, effect_id(policy, cause, key), at)
 
-    def dead_letters(self, workspace: str, lane: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
-        """A page of the effects that were given up on, by lane and time; ``lane`` "" is all of them, "-" of none."""
-        return dead_letters.page(self._store, workspace, lane, after, limit)
+    def caused_by(self, events: Sequence[Recorded]) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
+        return caused_effects(self._store, self._queues, events)
+
+    def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
+        """A page of the effects that were given up on, by queue and time; ``queue`` "" is all of them, "-" of none."""
+        return dead_letters.page(self._store, workspace, queue, after, limit)
 
     def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
         """Make dead letters due again; returns how many are."""
         return dead_letters.redrive(self._recorder, self._reader, found, by)
 
-    def lanes(self) -> list[LaneState]:
-        """The declared lanes, with the state of each and what waits in it."""
-        return circuit.lane_states(self._store, self._lanes)
+    def queues(self) -> list[QueueState]:
+        """The declared queues, with the state of each and what waits in it."""
+        return circuit.queue_states(self._store, self._queues)
 
-    def stop(self, lane: str, why: str) -> bool:
-        """Stop sending in a lane; returns whether that changes anything. Raises `NotFound`."""
-        return circuit.stop_lane(self._store, self._recorder.clock, self._lanes, lane, why)
+    def stop(self, queue: str, why: str) -> bool:
+        """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""
+        return circuit.stop_queue(self._store, self._recorder.clock, self._queues, queue, why)
 
-    def start(self, lane: str) -> bool:
-        """Resume sending in a lane; returns whether that changes anything. Raises `NotFound`."""
-        return circuit.start_lane(self._store, self._lanes, lane)
+    def start(self, queue: str) -> bool:
+        """Resume sending in a queue; returns whether that changes anything. Raises `NotFound`."""
+        return circuit.start_queue(self._store, self._queues, queue)

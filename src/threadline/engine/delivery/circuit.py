@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.scheduled import OUTBOX, due_of, lane_partition
+from threadline.engine.scheduled import OUTBOX, due_of, queue_partition
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.outbox import CircuitState, LaneState
-from threadline.kernel.sender import Lane, Outcome, rest_seconds
+from threadline.kernel.outbox import CircuitState, QueueState
+from threadline.kernel.sender import Outcome, Queue, rest_seconds
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
 from threadline.kernel.time import SECOND, Clock
 
-LANE = "lane"
-"""Table: the circuit of each lane, in one partition."""
+STATES = "lane"
+"""Table: the circuit of each queue, in one partition."""
 _ALL = "-"
 
 
@@ -33,8 +33,8 @@ class Circuit:
     Not thread-safe: each worker counts the failures that it has seen itself.
     """
 
-    def __init__(self, lane: Lane, clock: Clock) -> None:
-        self._lane = lane
+    def __init__(self, queue: Queue, clock: Clock) -> None:
+        self._queue = queue
         self._clock = clock
         self._failures = 0
         """In a row."""
@@ -48,7 +48,7 @@ class Circuit:
             if outcome.destination == "failing":
                 self._failures += 1
                 # One failure is enough after a rest.
-                if self._lane.failures_max and (before.rests or self._failures >= self._lane.failures_max):
+                if self._queue.failures_max and (before.rests or self._failures >= self._queue.failures_max):
                     after = self._rested(before)
             elif not outcome.parked:
                 self._failures = 0
@@ -62,21 +62,21 @@ class Circuit:
 
 
 def circuit_of(store: Store, name: str) -> StoredCircuit:
-    """The circuit of a lane now."""
-    item = store.get([Key(LANE, _ALL, name)])[0]
+    """The circuit of a queue now."""
+    item = store.get([Key(STATES, _ALL, name)])[0]
     return StoredCircuit(CircuitState(), 0) if item is None else StoredCircuit(_read(item), item.version)
 
 
 def circuits(store: Store) -> dict[str, CircuitState]:
-    """The circuits of all lanes that a dispatcher has seen, by name."""
-    return {item.key.sort: _read(item) for item in store.query(LANE, _ALL)}
+    """The circuits of all queues that a dispatcher has seen, by name."""
+    return {item.key.sort: _read(item) for item in store.query(STATES, _ALL)}
 
 
 def change_circuit(
     store: Store, name: str, circuit: CircuitState, expected: int | None, *checks: Check
 ) -> Refusal | None:
-    """Write the circuit of a lane; the refusal if another process has changed it."""
-    put = Put(Key(LANE, _ALL, name), msgspec.msgpack.encode(circuit), expected)
+    """Write the circuit of a queue; the refusal if another process has changed it."""
+    put = Put(Key(STATES, _ALL, name), msgspec.msgpack.encode(circuit), expected)
     return store.commit([Batch(writes=[put, *checks])])[0]
 
 
@@ -84,28 +84,28 @@ def _read(item: Item) -> CircuitState:
     return msgspec.msgpack.decode(item.value, type=CircuitState)
 
 
-def lanes_to_work(store: Store, lanes: Mapping[str, Lane]) -> list[Lane]:
-    """The declared lanes, and former ones: effects still in them must not wait for ever."""
+def queues_to_work(store: Store, queues: Mapping[str, Queue]) -> list[Queue]:
+    """The declared queues, and former ones: effects still in them must not wait for ever."""
     known = circuits(store)
-    for name in lanes.keys() - known.keys():
+    for name in queues.keys() - known.keys():
         change_circuit(store, name, CircuitState(), 0)
-    return [*lanes.values(), *(Lane(name) for name in known.keys() - lanes.keys())]
+    return [*queues.values(), *(Queue(name) for name in known.keys() - queues.keys())]
 
 
-def lane_states(store: Store, lanes: Mapping[str, Lane]) -> list[LaneState]:
-    """The declared lanes by name."""
+def queue_states(store: Store, queues: Mapping[str, Queue]) -> list[QueueState]:
+    """The declared queues by name."""
     known = circuits(store)
     found = []
-    for name in sorted(lanes):
-        items = store.query(OUTBOX, lane_partition(name), limit=PAGE_ITEMS_MAX)
+    for name in sorted(queues):
+        items = store.query(OUTBOX, queue_partition(name), limit=PAGE_ITEMS_MAX)
         oldest = due_of(items[0]) if items else None
-        found.append(LaneState(lanes[name], known.get(name, CircuitState()), len(items), oldest))
+        found.append(QueueState(queues[name], known.get(name, CircuitState()), len(items), oldest))
     return found
 
 
-def stop_lane(store: Store, clock: Clock, lanes: Mapping[str, Lane], name: str, why: str) -> bool:
+def stop_queue(store: Store, clock: Clock, queues: Mapping[str, Queue], name: str, why: str) -> bool:
     """Stop sending there; whether that changes anything. What is due there becomes a dead letter."""
-    if name not in lanes:
+    if name not in queues:
         raise NotFound(f"nothing is sent to {name!r}: it is not declared")
     if circuit_of(store, name).state.stopped_at:
         return False
@@ -113,9 +113,9 @@ def stop_lane(store: Store, clock: Clock, lanes: Mapping[str, Lane], name: str, 
     return True
 
 
-def start_lane(store: Store, lanes: Mapping[str, Lane], name: str) -> bool:
+def start_queue(store: Store, queues: Mapping[str, Queue], name: str) -> bool:
     """Resume sending there at once; whether that changes anything. Dead letters of the meantime wait to be redriven."""
-    if name not in lanes:
+    if name not in queues:
         raise NotFound(f"nothing is sent to {name!r}: it is not declared")
     if circuit_of(store, name).state == CircuitState():
         return False

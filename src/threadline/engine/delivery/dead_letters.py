@@ -15,10 +15,10 @@ from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
     PARKED,
-    lane_partition,
     outbox_partition,
     pack_effect,
     pending_effect,
+    queue_partition,
     unrecorded_key,
 )
 from threadline.kernel.outbox import DeadLetter, PendingEffect
@@ -26,34 +26,34 @@ from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 
 
-def dead_letter_put(one: PendingEffect, lane: str, why: str, told: dict[str, Any], now: int) -> Put:
-    """The write that keeps an effect that is given up on; ``told`` is what its last attempt came to."""
-    key = Key(PARKED, one.workspace, f"{lane or one.effect.lane or '-'}!{time_key(now)}.{one.id}")
+def dead_letter_put(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> Put:
+    """The write of a dead letter; ``details`` are those of the last attempt's outcome."""
+    key = Key(PARKED, one.workspace, f"{queue or one.effect.queue or '-'}!{time_key(now)}.{one.id}")
     waits = pack_effect(one)
-    return Put(key, pack((waits, one.item.key.partition, why, now, told)), 0)
+    return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0)
 
 
-def page(store: Store, workspace: str, lane: str, after: str, limit: int) -> list[DeadLetter]:
-    """A page of the dead letters of a workspace, by lane and time; ``lane`` "" is all of them, "-" those of none."""
-    start = beyond(after) if after else f"{lane}!" if lane else ""
-    stop = f'{lane}"' if lane else None  # the sign after "!"
+def page(store: Store, workspace: str, queue: str, after: str, limit: int) -> list[DeadLetter]:
+    """A page of the dead letters of a workspace, by queue and time; ``queue`` "" is all of them, "-" those of none."""
+    start = beyond(after) if after else f"{queue}!" if queue else ""
+    stop = f'{queue}"' if queue else None  # the sign after "!"
     return [_dead_letter(item) for item in store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
 
 
 def redrive(recorder: Recorder, reader: PersonReader, found: Sequence[DeadLetter], by: str) -> int:
-    """Make dead letters due again, each with an event that says so; answers how many are.
+    """Make dead letters due again, each with an event that says so; returns how many are.
 
-    Their ids stay, so that whoever has had one after all can tell. Two who drive the same one do it once.
+    Their ids stay, so that a receiver recognises one that it has had. Two who redrive the same one do it once.
     """
     requests = [request for each in found if (request := _request(recorder, reader, each, by)) is not None]
     return settle(recorder, requests).done
 
 
 def _dead_letter(item: Item) -> DeadLetter:
-    waits, partition, why, at, told = unpack(item.value)
+    waits, partition, why, at, details = unpack(item.value)
     id = item.key.sort.partition(".")[2]
     place = Key(OUTBOX, partition, f"{time_key(at)}.{id}")
-    return DeadLetter(item, pending_effect(Item(place, 0, waits)), partition, why, at, told)
+    return DeadLetter(item, pending_effect(Item(place, 0, waits)), partition, why, at, details)
 
 
 def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str) -> RecordRequest | None:
@@ -64,11 +64,11 @@ def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str
     now = recorder.clock()
     properties = {"effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, "by": by}
     event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
-    # The lane may have gone out of the definitions meanwhile, or come into them.
-    partition = outbox_partition(recorder.catalogue.lanes, each.lane, one.id)
-    effect = replace(one.effect, lane="" if partition == lane_partition(each.lane) else each.lane)
-    told = one.attempts + 1
-    again = pack_effect(one._replace(effect=effect, since=now, attempts=told, began=told))
+    # The queue may have gone out of the definitions meanwhile, or come into them.
+    partition = outbox_partition(recorder.catalogue.queues, each.queue, one.id)
+    effect = replace(one.effect, queue="" if partition == queue_partition(each.queue) else each.queue)
+    details = one.attempts + 1
+    again = pack_effect(one._replace(effect=effect, since=now, attempts=details, began=details))
     put = Put(Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"), again, 0)
     gone = (Delete(each.item.key, each.item.version), Delete(unrecorded_key(one.workspace, one.id)))
     return RecordRequest(event, one.cause, None, (*gone, put), known=True)

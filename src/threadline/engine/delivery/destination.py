@@ -13,9 +13,9 @@ from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox, left_of
 from threadline.engine.delivery.retry_schedule import is_too_old
 from threadline.engine.folding.packing import time_key
-from threadline.engine.scheduled import OUTBOX, lane_partition, pending_effect
+from threadline.engine.scheduled import OUTBOX, pending_effect, queue_partition
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.sender import EFFECT_PARKED, Lane, Outcome, Sender
+from threadline.kernel.sender import EFFECT_PARKED, Outcome, Queue, Sender
 from threadline.kernel.store import Check, Item, beyond
 
 FAILED_SECONDS = 10.0
@@ -27,23 +27,23 @@ class DestinationWorker:
     """Sends the queue of one destination, in a thread of its own while something is due."""
 
     def __init__(
-        self, engine: EngineAccess, senders: Mapping[str, Sender], lane: Lane, leases: Leases, page: int
+        self, engine: EngineAccess, senders: Mapping[str, Sender], queue: Queue, leases: Leases, page: int
     ) -> None:
         self._engine = engine
-        self._lane = lane
+        self._queue = queue
         self._leases = leases
         self._page = page
-        self._outbox = Outbox(engine, senders, lane)
+        self._outbox = Outbox(engine, senders, queue)
         self._backoff = Backoff(engine.store, engine.clock)
         self._looked_at = ""
         """During a back-off: how far the queue was searched for effects that are too old."""
-        self._circuit = Circuit(lane, engine.clock)
+        self._circuit = Circuit(queue, engine.clock)
         self._thread: threading.Thread | None = None
 
     def start(self, stopping: threading.Event) -> None:
         """Start the thread if something is due and it is not running; it ends when nothing is due."""
         if (self._thread is None or not self._thread.is_alive()) and self._backoff.due(*self._where, 1):
-            name = f"threadline-lane-{self._lane.name}"
+            name = f"threadline-queue-{self._queue.name}"
             self._thread = threading.Thread(target=self._run, args=(stopping,), name=name, daemon=True)
             self._thread.start()
 
@@ -59,10 +59,10 @@ class DestinationWorker:
             while not stopping.is_set() and self.send_due(stopping):
                 pass
         except Unavailable as error:  # what is due stays due; a store that is full or away now may not be in a while
-            log.warning("what is due in lane %s waits for the store: %s", self._lane.name, error)
+            log.warning("what is due in queue %s waits for the store: %s", self._queue.name, error)
             stopping.wait(FAILED_SECONDS)
         except Exception:
-            log.exception("lane %s failed; it goes on in a while", self._lane.name)
+            log.exception("queue %s failed; it goes on in a while", self._queue.name)
             stopping.wait(FAILED_SECONDS)
 
     def send_due(self, stopping: threading.Event) -> int:
@@ -71,18 +71,18 @@ class DestinationWorker:
         check = self._leases.acquire(self._lease) if due else None
         if check is None:
             return 0
-        stored = circuit_of(self._engine.store, self._lane.name)
+        stored = circuit_of(self._engine.store, self._queue.name)
         if stored.state.stopped_at:
             return self._give_up(due, check, f"nothing is sent there any more: {stored.state.why}")
         now = self._engine.clock()
         if stored.state.rest_until > now:
             return self._give_up(self._too_old(now), check, "given up on while the place was left alone")
         # After a back-off one effect is sent, to test whether the destination is well.
-        at_once = 1 if stored.state.rests else self._lane.at_once
+        at_once = 1 if stored.state.rests else self._queue.at_once
         settled = 0
         for start in range(0, len(due), at_once):
             check = None if stopping.is_set() else self._leases.acquire(self._lease)
-            if check is None or (start and circuit_of(self._engine.store, self._lane.name) != stored):
+            if check is None or (start and circuit_of(self._engine.store, self._queue.name) != stored):
                 break  # an operator has stopped or started it meanwhile
             sent = self._outbox.send(due[start : start + at_once], check)
             settled += sent.settled
@@ -90,13 +90,13 @@ class DestinationWorker:
             circuit = self._circuit.after(stored.state, sent.outcomes)
             if circuit != stored.state:
                 # If refused, another process has changed it: its state is read before anything else is sent.
-                change_circuit(self._engine.store, self._lane.name, circuit, stored.version, check)
+                change_circuit(self._engine.store, self._queue.name, circuit, stored.version, check)
                 break
         return settled
 
     @property
     def _where(self) -> tuple[str, str]:
-        return OUTBOX, lane_partition(self._lane.name)
+        return OUTBOX, queue_partition(self._queue.name)
 
     @property
     def _lease(self) -> str:
@@ -112,12 +112,12 @@ class DestinationWorker:
 
         An effect that was tried is due later than one that never was: the oldest need not come first.
         """
-        if self._lane.give_up_seconds is None:
+        if self._queue.give_up_seconds is None:
             return []
         stop = time_key(now + 1)
         items = self._engine.store.query(*self._where, start=self._looked_at, stop=stop, limit=self._page)
         self._looked_at = beyond(items[-1].key.sort) if len(items) == self._page else ""
-        return [item for item in items if is_too_old(self._lane, pending_effect(item), now)]
+        return [item for item in items if is_too_old(self._queue, pending_effect(item), now)]
 
     def _give_up(self, items: Sequence[Item], check: Check, why: str) -> int:
         outcome = Outcome(type=EFFECT_PARKED, parked=why)

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.backoff import Backoff
-from threadline.engine.delivery.circuit import lanes_to_work
+from threadline.engine.delivery.circuit import queues_to_work
 from threadline.engine.delivery.destination import DestinationWorker
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox
@@ -17,19 +17,18 @@ from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import OUTBOX, SHARDS, TIMER, due_of, pending_timer
 from threadline.kernel.policy import TIMER_FIRED
-from threadline.kernel.sender import Lane, Sender
+from threadline.kernel.sender import Queue, Sender
 from threadline.kernel.store import Check, Delete, Item
 
-_OTHERS = Lane("")
-"""All effects that are in no lane."""
+_OTHERS = Queue("")
+"""All effects that are in no queue."""
 _NEVER = threading.Event()
 
 log = logging.getLogger("threadline.work")
 
 
 class Dispatcher:
-    """Carries out what is due. Any number may run on one store: whoever holds the lease of a shard or lane works on
-    it."""
+    """Carries out what is due. Any number may run on one store, each on the shards and queues that it has leased."""
 
     def __init__(
         self,
@@ -47,29 +46,29 @@ class Dispatcher:
         self.page = page
         self._leases = self._new_leases()
         self._outbox = Outbox(engine, senders, _OTHERS)
-        self._lanes: list[DestinationWorker] | None = None
+        self._queues: list[DestinationWorker] | None = None
         self._backoff = Backoff(engine.store, engine.clock)
         first = crc32(owner.encode()) % SHARDS
-        # Everybody begins at another shard, so that those who start together do not run for the same leases.
+        # Each begins at another shard, so that processes that start together do not compete for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
-        """Carry out what is due now, at most a page per shard and lane; returns how many items were settled."""
-        return self._work_shards() + sum(lane.send_due(_NEVER) for lane in self._all_lanes())
+        """Carry out what is due now, at most a page per shard and queue; returns how many items were settled."""
+        return self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
-        """Work until told to stop; between rounds with nothing due it sleeps ``idle_seconds``.
+        """Work until ``stopping`` is set; between rounds with nothing due it sleeps ``idle_seconds``.
 
-        Lanes are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
+        Queues are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
         them to run out.
         """
         while not stopping.is_set():
-            for lane in self._all_lanes():
-                lane.start(stopping)
+            for queue in self._all_queues():
+                queue.start(stopping)
             if self._work_shards() == 0:
                 stopping.wait(idle_seconds)
-        for lane in self._all_lanes():
-            lane.finish()
+        for queue in self._all_queues():
+            queue.finish()
         self._leases.let_go()
 
     def _work_shards(self) -> int:
@@ -86,13 +85,13 @@ class Dispatcher:
         if self._backoff.rest(item) == 1:
             log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
 
-    def _all_lanes(self) -> list[DestinationWorker]:
-        if self._lanes is None:
-            lanes = lanes_to_work(self.engine.store, self.engine.catalogue.lanes)
-            self._lanes = [
-                DestinationWorker(self.engine, self.senders, lane, self._new_leases(), self.page) for lane in lanes
+    def _all_queues(self) -> list[DestinationWorker]:
+        if self._queues is None:
+            queues = queues_to_work(self.engine.store, self.engine.catalogue.queues)
+            self._queues = [
+                DestinationWorker(self.engine, self.senders, queue, self._new_leases(), self.page) for queue in queues
             ]
-        return self._lanes
+        return self._queues
 
     def _new_leases(self) -> Leases:
         return Leases(self.engine.store, self.engine.clock, self.owner, self.lease_seconds)
@@ -122,6 +121,6 @@ class Dispatcher:
             sent = self._outbox.send([item], fresh)
             settled += sent.settled
             for unable in sent.unable:
-                # Nobody here can send it, which may be as it should be: a process that can will take it.
+                # No sender or person here; a process that has them will take it.
                 self._backoff.rest(unable)
         return settled

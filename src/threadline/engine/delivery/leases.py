@@ -1,4 +1,4 @@
-"""Leases: a part of the work belongs to one process at a time, and who has lost it commits nothing any more."""
+"""Leases: a share of the work belongs to one process at a time; after losing it, a process can commit nothing."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Leases:
         """
         now = self._clock()
         key = Key(LEASE, name)
-        held = self._held.get(name)
-        if held is not None and now < held[1] - self._length // 2:
-            return Check(key, held[0])
-        if held is not None and crowded:
-            # Not renewed but given back: where more is due than one process can do, others get their turn.
+        lease = self._held.get(name)
+        if lease is not None and now < lease[1] - self._length // 2:
+            return Check(key, lease[0])
+        if lease is not None and crowded:
+            # Given back instead of renewed: where more is due than one process can do, others get the lease.
             self._let_go(name)
             return None
         item = self._store.get([key])[0]

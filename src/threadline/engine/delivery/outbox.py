@@ -20,7 +20,7 @@ from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.rejected import as_text, writable
-from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Lane, Outcome, Sender
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome, Queue, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
 from threadline.kernel.time import format_time
 
@@ -51,13 +51,13 @@ class Sent(NamedTuple):
 
 
 class Outbox:
-    """Sends effects of one lane, and settles their outcomes."""
+    """Sends effects of one queue, and settles their outcomes."""
 
-    def __init__(self, engine: EngineAccess, senders: Mapping[str, Sender], lane: Lane) -> None:
+    def __init__(self, engine: EngineAccess, senders: Mapping[str, Sender], queue: Queue) -> None:
         self._engine = engine
         self._senders = senders
-        self.lane = lane
-        self._threads = ThreadPoolExecutor(lane.at_once, f"threadline-{lane.name}") if lane.at_once > 1 else None
+        self.queue = queue
+        self._threads = ThreadPoolExecutor(queue.at_once, f"threadline-{queue.name}") if queue.at_once > 1 else None
 
     def able(self, items: Sequence[Item]) -> list[Able]:
         """The effects whose thread has a person, so that their outcome can be recorded."""
@@ -83,7 +83,7 @@ class Outbox:
         return Sent(settled, outcomes, left_of(items, able))
 
     def settle(self, done: Sequence[tuple[Able, Outcome]], check: Check) -> int:
-        """Record outcomes, each in the commit that takes its effect off the table; answers how many are.
+        """Record outcomes, each in the commit that removes its effect; returns how many are.
 
         An effect whose outcome cannot be recorded becomes a dead letter without it: left in the outbox, it would be
         sent again and again.
@@ -125,7 +125,7 @@ class Outbox:
         last = {"outcome": outcome.type, **outcome.properties}
         gone = Delete(one.item.key, one.item.version)
         noted = Put(unrecorded_key(one.workspace, one.id), b"-")
-        dead_letter = dead_letter_put(one, self.lane.name, why, last, self._engine.clock())
+        dead_letter = dead_letter_put(one, self.queue.name, why, last, self._engine.clock())
         return Batch(writes=[gone, dead_letter, noted, check])
 
     def _fate(self, one: PendingEffect, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
@@ -133,9 +133,9 @@ class Outbox:
         if outcome.retry_after_seconds is None and not outcome.parked:
             return outcome.type, {}, ()
         tried = one._replace(attempts=one.attempts + 1)
-        fate = fate_of(self.lane, one, outcome, now)
+        fate = fate_of(self.queue, one, outcome, now)
         if not isinstance(fate, Retry):
-            dead_letter = dead_letter_put(tried, self.lane.name, fate.why, outcome.properties, now)
+            dead_letter = dead_letter_put(tried, self.queue.name, fate.why, outcome.properties, now)
             return EFFECT_PARKED, {"why": fate.why}, (dead_letter,)
         key = one.item.key._replace(sort=f"{time_key(fate.at)}.{one.id}")
         return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_effect(tried), 0),)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import time_key, unpack_event
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import OUTBOX, lane_partition, shard_of, unrecorded_key
+from threadline.engine.scheduled import OUTBOX, due_effects, pending_effect, queue_partition, shard_of, unrecorded_key
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
-from threadline.kernel.outbox import EffectStatus
+from threadline.kernel.outbox import CausedEffect, EffectStatus
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
 from threadline.kernel.store import Batch, Key, Store
 
 DISPATCH = "threadline.dispatch"
 """The source of these events."""
+WAITING_LOOKED_AT_MAX = 10_000
+"""Effects that wait, by when they are due, among which those of an event are looked for."""
 _KNOWN = ("duplicate", "conflict")
 _WAITING = (EFFECT_RETRIED, EFFECT_REDRIVEN)
 
 
 def identifier_of(reader: PersonReader, thread: str) -> Identifier | None:
-    """The identifier that a thread is the thread of; None if nobody has it."""
+    """The identifier of a thread; None if nobody has it."""
     person = reader.by_thread(thread)
     return None if person is None else person.identifiers[thread]
 
@@ -64,8 +67,8 @@ def internal(workspace: str, identifier: Identifier, type: str, key: str, at: in
     )
 
 
-def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
-    """The effect of an id that was emitted at an instant, to be sent at once; ``lanes`` are those declared."""
+def effect_of(store: Store, queues: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
+    """The effect of an id that was emitted at an instant, to be sent at once; ``queues`` are those declared."""
     outcomes: list[Recorded] = []
     while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
         outcomes.append(unpack_event(entry))
@@ -74,6 +77,28 @@ def effect_of(store: Store, lanes: Iterable[str], workspace: str, id: str, at: i
         return EffectStatus(id, False, True, outcomes)
     if outcomes:
         return EffectStatus(id, last in _WAITING, False, outcomes)
-    partitions = [shard_of(id), *map(lane_partition, lanes)]
+    partitions = [shard_of(id), *map(queue_partition, queues)]
     items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
     return EffectStatus(id, any(item is not None for item in items), False, [])
+
+
+def caused_effects(store: Store, queues: Iterable[str], events: Sequence[Recorded]) -> list[CausedEffect]:
+    """The effects whose causes, and whose outcomes, are among these events, in the order of policies and ids."""
+    causes = {each.id for each in events}
+    outcomes: dict[str, list[Recorded]] = {}
+    for each in events:
+        if each.event.source == DISPATCH and "effect" in each.event.properties:
+            outcomes.setdefault(each.event.properties["effect"], []).append(each)
+    found = {}
+    for id, made in outcomes.items():
+        outcome, last = made[-1].event.properties, made[-1].event.type
+        status = EffectStatus(id, last in _WAITING, last == EFFECT_PARKED, made)
+        found[id] = CausedEffect(outcome["cause"], outcome["policy"], outcome["kind"], {}, status)
+    # None is due before its cause has happened, and what is due again has an outcome that says so.
+    start = time_key(min(min(each.event.occurred_at, each.recorded_at) for each in events))
+    for item in islice(due_effects(store, queues, start), WAITING_LOOKED_AT_MAX):
+        one = pending_effect(item)
+        if one.cause in causes:
+            status = EffectStatus(one.id, True, False, outcomes.get(one.id, []))
+            found[one.id] = CausedEffect(one.cause, one.policy, one.effect.kind, one.effect.data, status)
+    return sorted(found.values(), key=lambda each: (each.policy, each.status.id))

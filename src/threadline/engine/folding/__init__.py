@@ -1,1 +1,1 @@
-"""What is folded of a person from events, and how that is stored."""
+"""The states of a person: folded from events, stored, and read at an instant."""

@@ -13,17 +13,17 @@ from threadline.kernel.projection import Edge, Look, State
 
 
 class Scene(Protocol):
-    """Where a person is looked at: in the store, in a group before its commit, or in a sandbox."""
+    """Where a view of a person reads: the store, an attempt before its commit, or a sandbox."""
 
     def history(self, person: Person) -> History:
-        """The person's events, as many of them as are in the person's states."""
+        """The events that are folded in the person's states."""
         ...
 
 
 def states_at(scene: Scene, person: Person, instant: int, only: Sequence[int] | None = None) -> Sequence[State]:
-    """The states that hold at an instant: those kept, or where these know of later events a fold of the history.
+    """The states at an instant: the present ones, or a fold of the history where these include later events.
 
-    ``only``: nobody will ask for other projections than these.
+    ``only``: no other projections are needed.
     """
     if person.latest[0] < instant:
         return person.states
@@ -36,7 +36,7 @@ def states_at(scene: Scene, person: Person, instant: int, only: Sequence[int] | 
 
 
 def view_at(look: Look, state: State, instant: int, events: Callable[[Sequence[Edge]], list[Recorded]]) -> Any:
-    """What a state means at an instant; ``events`` are read where single ones are needed again."""
+    """The view of a state at an instant; ``events`` reads the single events that the view needs."""
     edges = look.edges(state, instant) if look.edges is not None else []
     return look.view(state, instant, events(edges) if edges else [])
 

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
-from threadline.kernel.operation import Inspection, Operation
+from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.policy import Policy, Read
 from threadline.kernel.ports import Declarations
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
-from threadline.kernel.sender import Lane, SenderFactory
+from threadline.kernel.sender import Queue, SenderFactory
 from threadline.kernel.suggestion import suggestion
 
 
@@ -28,17 +28,17 @@ class Plan(NamedTuple):
     steps: tuple[tuple[int, Fold], ...]
     """Index of each projection touched, and the fold, compiled where there is one."""
     rows: tuple[int, ...]
-    """Those of the projections whose index rows may change."""
+    """Index of each projection whose index rows may change."""
     marks: tuple[Callable[[Recorded], Iterable[Row]], ...] = ()
-    """What makes the rows of an event itself."""
+    """Functions that give the rows of the event itself."""
 
 
 class Folding(Protocol):
-    """What is folded of a person: all that a catalogue has, or as much of it as somebody looks at."""
+    """The projections that are folded: all of a catalogue, or those that a simulation reads."""
 
     @property
     def projections(self) -> tuple[Projection, ...]:
-        """In the order in which states are kept."""
+        """In the order of a person's states."""
         ...
 
     def plan(self, event_type: str) -> Plan:
@@ -46,36 +46,37 @@ class Folding(Protocol):
         ...
 
     def empty(self) -> list[State]:
-        """The states of a person about whom nothing is known."""
+        """The states before any event, in the order of `projections`."""
         ...
 
 
 BUILT_IN = ("threadline.capabilities", "threadline.senders")
 PLANS_CACHED = 10_000
-"""Event types are free, so that what is remembered by type has to be bounded."""
+"""Bound of caches by event type: producers choose types freely."""
 
 
 class Catalogue:
-    """What the engine folds, does and answers. Immutable once built, apart from its caches of plans."""
+    """Everything declared. Immutable once built, apart from its caches of plans."""
 
     def __init__(self, values: Iterable[object], rules: IdentityRules, definitions: Declarations | None = None) -> None:
         found = list(values)
         self.rules = rules
         self.definitions = definitions
-        """What users declared of it, for who wants to try something else in its place; None if nobody has said."""
+        """What users declared, from which `variant` makes another; None without definitions."""
         self._failed = frozenset() if definitions is None else definitions.failed
         self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
         self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
-        self.lanes = {lane.name: lane for lane in _unique(v for v in found if isinstance(v, Lane))}
+        self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
+        self.refreshes: tuple[Refresh, ...] = _unique(v for v in found if isinstance(v, Refresh))
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
-        """What is asked of the events of some types, by type."""
+        """By event type."""
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
-        """Which states a packed person holds, in order, and of what version each is."""
+        """Name, version and fingerprint of each state of a packed person, in order."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
         self.looks = tuple(p.look for p in self.projections)
         self.with_rows = tuple(i for i, p in enumerate(self.projections) if p.index.rows is not None)
@@ -97,11 +98,11 @@ class Catalogue:
         return made
 
     def variant(self, definitions: Declarations) -> Catalogue:
-        """The catalogue of other definitions, for people whose identifiers mean what they mean in this one."""
+        """The catalogue of other definitions, with the same identity rules."""
         return Catalogue.declared(definitions, self.rules)
 
     def empty(self) -> list[State]:
-        """The states of a person of whom nothing is known, in the order of `projections`."""
+        """The states before any event, in the order of `projections`."""
         return [p.empty() for p in self.projections]
 
     def plan(self, event_type: str) -> Plan:
@@ -169,8 +170,8 @@ class Catalogue:
         projection = self.projections[index]
         if not read.path or (feeds := projection.depends.feeds) is None or feeds(read.path) != frozenset():
             return ""
-        told = projection.view(projection.empty(), 0, [])
-        return f"{read.projection} has no {'.'.join(read.path)!r}; {suggestion(read.path[0], told)}"
+        shown = projection.view(projection.empty(), 0, [])
+        return f"{read.projection} has no {'.'.join(read.path)!r}; {suggestion(read.path[0], shown)}"
 
     def operation(self, name: str) -> Operation:
         """The operation of this name, as the definitions in force shape it. Raises `NotFound` if they leave it out."""
@@ -195,7 +196,17 @@ def _fold_of(projection: Projection, event_type: str) -> Fold | None:
 
 
 Declared = TypeVar(
-    "Declared", Projection, Policy, Operation, Section, Inspection, Lane, Requirement, SenderFactory, PublicRoute
+    "Declared",
+    Projection,
+    Policy,
+    Operation,
+    Section,
+    Inspection,
+    Refresh,
+    Queue,
+    Requirement,
+    SenderFactory,
+    PublicRoute,
 )
 
 

@@ -1,4 +1,4 @@
-"""A person's events, wherever they lie: read by when they occurred, in the order in which they happened."""
+"""A person's events from several threads, in the order in which they occurred."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Ahead = Mapping[str, Sequence[LogEntry]]
 
 
 class History(Protocol):
-    """The events of one person: those in the store, with those that a group has placed, or those lived in a sandbox."""
+    """The events of one person: those in the store and in an attempt, or those replayed in a sandbox."""
 
     def between(self, start: int | None, stop: int) -> Iterable[Recorded]:
-        """Those that occurred in [start, stop), in occurred order; all that occurred before ``stop`` for None."""
+        """Those that occurred in [start, stop), in occurred order; a ``start`` of None is the beginning."""
         ...
 
     def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
-        """Those of ranges that come sorted and apart, in occurred order."""
+        """Those in these ranges, which are sorted and do not overlap, in occurred order."""
         ...
 
     def next_at(self, instant: int) -> int | None:
-        """When the first of them occurred that did at an instant or later; None if none did."""
+        """The time of the first that occurred at an instant or later; None if none did."""
         ...
 
 
@@ -122,13 +122,13 @@ def in_occurred_order(
 
 
 def next_occurred(store: Store, heads: Mapping[str, int], start: int) -> int | None:
-    """When the first event of several threads occurred that did at an instant or later; None if none did."""
+    """The time of the first event of several threads at an instant or later; None if there is none."""
     span = Span(start, limit=NEXT_PAGE)
     pages = store.spans([thread for thread, head in heads.items() if head], span)
     found = []
     for thread, page in pages.items():
         entries = chain(page, following_pages(store, thread, span, page))
-        # What another process has added since the heads were read is no part of this picture.
+        # Without events that another process has added since the heads were read.
         found.append(next((entry.occurred_at for entry in entries if entry.sequence <= heads[thread]), None))
     return min((at for at in found if at is not None), default=None)
 

@@ -17,8 +17,8 @@ def take_in(
     scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int,
     again: Callable[[Person, int], State],
 ) -> bool:  # fmt: skip
-    """Fold an event that is in the person's history already; answers whether a tail of events still leads from the
-    snapshot to the states. ``again`` folds a state from the history."""
+    """Fold an event that is in the person's history already; returns whether snapshot and tail still give the states.
+    ``again`` folds a state from the history."""
     latest = (recorded.event.occurred_at, recorded.id)
     late = latest < person.latest
     had_provisional = person.provisional is not None
@@ -37,29 +37,29 @@ def take_in(
 def _keep_up(
     scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int, *, late: bool
 ) -> int:
-    """Bring what is so now up to an event that the person's states are about to take in; answers the projections that
-    it touches, as bits."""
-    # What policies add occurs now, and has happened for whoever asks later: it is no reason to begin.
-    folding, history, kept = person.states.folding, scene.history(person), person.provisional
+    """Bring the provisional states up to an event that is about to be folded; returns the projections that it touches,
+    as bits."""
+    # What policies emit occurs now, and lies in the past of any later read: it needs no provisional states.
+    folding, history, provisional = person.states.folding, scene.history(person), person.provisional
 
     def others(start: int | None) -> Iterable[Recorded]:
         return (each for each in history.between(start, now) if each.id != recorded.id)
 
-    if kept is not None:
-        if kept.until < now:
-            kept.advance(now, others(kept.until))
+    if provisional is not None:
+        if provisional.until < now:
+            provisional.advance(now, others(provisional.until))
     elif person.latest[0] < now:
-        kept = ProvisionalStates(copied(person.states), person.latest, now)
+        provisional = ProvisionalStates(copied(person.states), person.latest, now)
     elif 2 * person.size <= VALUE_BYTES_MAX:
-        kept = ProvisionalStates(States(folding), NOTHING, now)
-        kept.advance(now, others(None))
-    person.provisional = kept
-    if kept is None:
+        provisional = ProvisionalStates(States(folding), NOTHING, now)
+        provisional.advance(now, others(None))
+    person.provisional = provisional
+    if provisional is None:
         return sum(1 << index for index, _ in steps)
-    if recorded.event.occurred_at >= kept.until:
-        # Before another one that lies ahead it may leave the states with all events as they were. From its own time
-        # until that of the other, views are different all the same.
+    if recorded.event.occurred_at >= provisional.until:
+        # Between its own time and that of a later event ahead of the clock, views may differ although the states with
+        # all events do not.
         return sum(1 << index for index, _ in steps) if late else 0
-    until = kept.until
-    kept.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
-    return kept.states.touched
+    until = provisional.until
+    provisional.fold(recorded, lambda index: folded_before(folding, history, until, (index,))[index])
+    return provisional.states.touched

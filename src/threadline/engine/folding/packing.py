@@ -1,4 +1,4 @@
-"""How events and people are written into bytes and read back; the only place that knows these layouts."""
+"""The stored form of events and people; the only place that knows these layouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Body(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 # JSON, not MessagePack: the log outlives this code, and anything can read JSON.
 _json = msgspec.json.Encoder()
-_said = msgspec.msgpack.Encoder(order="sorted")
+_sorted = msgspec.msgpack.Encoder(order="sorted")
 _body = msgspec.json.Decoder(_Body)
 _event = msgspec.json.Decoder(Event)
 _pack = msgspec.msgpack.Encoder()
@@ -32,12 +32,12 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(encoded: bytes) -> Event:
-    """The event as everybody will read it from the log. Raises `msgspec.ValidationError` if it cannot be read."""
+    """The event as it is read from the log. Raises `msgspec.ValidationError` if it cannot be read."""
     return _event.decode(encoded)
 
 
 def body_of(encoded: bytes, recorded_at: int, cause: str = "") -> bytes:
-    """The bytes the log keeps of an encoded event: `_Body`, put together without encoding the event once more."""
+    """The bytes of an encoded event in the log: `_Body`, without encoding the event again."""
     return b"[%b,%d,%b]" % (encoded, recorded_at, _json.encode(cause))
 
 
@@ -53,16 +53,16 @@ def unpack_event(entry: LogEntry) -> Recorded:
 
 
 def payload_digest(event: Event) -> int:
-    """A signed 64-bit hash of what the producer said, equal for a retry and different for another payload.
+    """A signed 64-bit hash of the payload: equal for a retry, different for another payload.
 
     What transport and correction add is left out: times of receipt and of sending, the corrected time, and the
     wire's own fields. Raises ValueError, TypeError or OverflowError for what a state could not hold either, such as
     integers beyond 64 bits: that is why it is MessagePack, like states, and not JSON, like the log.
     """
-    said = _said.encode(
+    content = _sorted.encode(
         (event.type, event.identifiers, event.properties, event.context, event.sent_time, event.object_ref)
     )
-    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big", signed=True)
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
 
 
 def pack(value: Any) -> bytes:

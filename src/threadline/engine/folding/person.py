@@ -17,7 +17,7 @@ SNAPSHOT = "snapshot"
 THREAD = "thread"
 
 VALUE_BYTES_MAX = ITEM_BYTES_MAX - KEY_BYTES_MAX
-"""What is left for a value when the store counts its key as well."""
+"""The largest value, where the store counts the key as well."""
 
 
 class Person:
@@ -57,18 +57,18 @@ class Person:
         """The identifier that each thread belongs to."""
         self._never_merge: list[str] = []
         self._described: msgspec.Raw | None = None
-        """What few events change, as a head has it; None: to be packed anew."""
+        """The packed part of a head that few events change; None: to be packed again."""
         self._timers: dict[str, int] | None = {}
         self._packed_timers: msgspec.Raw | None = None
         self.latest: tuple[int, str] = (-(1 << 63), "")
         """(occurred_at, id) of the newest event folded."""
         self.states = states
         self.provisional: ProvisionalStates | None = None
-        """What is so until the newest events have happened, for somebody who has events ahead of the clock."""
+        """Set while events lie ahead of the clock; see `provisional.py`."""
         self.snapshot_version = 0
         """The version with which the snapshot was written; 0: there is none."""
         self.snapshot_item: int | None = 0
-        """The version of the snapshot's own item, 0 for none; None: not known. A store tells a difference by it."""
+        """The version of the snapshot's own item, 0 for none; None: unknown."""
         self.tail: list[bytes] | None = None
         """Ids of the events folded since the snapshot; None: the next commit writes the states."""
         self.size = 0
@@ -76,9 +76,9 @@ class Person:
         self.pending: list[Recorded] = []
         """Events of the attempt at work that are not in the store yet."""
         self.stale: tuple[int, ...] = ()
-        """Projections whose stored state is of another version and must be folded again before use."""
+        """Projections whose stored state has another version and is folded again before use."""
         self.unwritten: frozenset[int] = frozenset()
-        """Those that were folded again since the person was read: none of their index rows is known to be stored."""
+        """Projections folded again since the person was read: their stored index rows are unknown."""
 
     @property
     def never_merge(self) -> list[str]:
@@ -106,14 +106,14 @@ class Person:
         self._packed_timers = None
 
     def drop_timer(self, name: str) -> int | None:
-        """Note that a timer is not pending any more; answers when it was due."""
+        """Remove a pending timer; returns when it was due."""
         due_at = self.timers.pop(name, None)
         if due_at is not None:
             self._packed_timers = None
         return due_at
 
     def keep_packed_timers(self, timers: msgspec.Raw) -> None:
-        """Take the timers as they are stored; they are opened when somebody looks."""
+        """Take the timers as they are stored; they are unpacked on first use."""
         self._timers, self._packed_timers = None, timers
 
     def packed_timers(self) -> msgspec.Raw:
@@ -124,17 +124,17 @@ class Person:
 
     @property
     def position(self) -> int:
-        """How many events the person's threads hold: the position at which everything here is true."""
+        """The number of events in the person's threads."""
         return sum(self.heads.values())
 
     def add_thread(self, thread: str, identifier: Identifier, head: int = 0) -> None:
-        """Let a thread belong to this person."""
+        """Add a thread."""
         self.heads[thread] = head
         self.identifiers[thread] = identifier
         self._described = None
 
     def remove_thread(self, thread: str) -> tuple[Identifier, int]:
-        """Let a thread not belong to this person any more; answers its identifier and its head."""
+        """Remove a thread; returns its identifier and its head."""
         self._described = None
         return self.identifiers.pop(thread), self.heads.pop(thread)
 
@@ -143,7 +143,7 @@ class Person:
         self._described = described
 
     def described(self) -> msgspec.Raw:
-        """Whose threads these are: the part of a head that few events change."""
+        """The packed part of a head that few events change: threads, identifiers and the like."""
         if self._described is None:
             identifiers = [self.identifiers[thread] for thread in self.heads]
             fields = (self.workspace, self.created_at, list(self.heads), identifiers, self._never_merge)
@@ -159,7 +159,7 @@ class Person:
 
 
 def _nested(timers: dict[str, int]) -> dict[str, dict[str, dict[str, int]]]:
-    """Timers as they are stored: their names share threads and policies, which would else be most of the item."""
+    """Timers as they are stored: grouped, since repeated threads and policies would be most of the item."""
     nested: dict[str, dict[str, dict[str, int]]] = {}
     for name, due_at in timers.items():
         thread, policy, key = name.split("/", 2)
@@ -177,7 +177,7 @@ def _flat(nested: dict[str, dict[str, dict[str, int]]]) -> dict[str, int]:
 
 
 def own(person: ports.Person) -> Person:
-    """A person that operations hand back, with all that the engine knows of them."""
+    """The engine's own person behind the port that operations hand back."""
     assert isinstance(person, Person), "operations hand back the people that they were handed"
     return person
 
@@ -193,5 +193,5 @@ def snapshot_key(person: str) -> Key:
 
 
 def thread_key(thread: str) -> Key:
-    """Where it is written whose a thread is."""
+    """The key of a thread's owner."""
     return Key(THREAD, thread)

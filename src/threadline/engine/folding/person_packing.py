@@ -28,16 +28,16 @@ _ALIAS, _WHOLE, _HEAD = 0, 1, 2
 WHOLE_BYTES_MAX = 1_000
 """States of up to so many bytes are written whole: reading a tail for them costs more than it saves."""
 SNAPSHOT_BYTES_MAX = VALUE_BYTES_MAX // 2
-"""Larger states are written whole as well, so that the first event that makes a person too large is the one refused."""
+"""Larger states are written whole as well, so that the event that makes a person too large is the one refused."""
 TAIL_EVENTS_MAX = 16
 """Readers fold the tail, so it is short."""
 TAIL_EVENT_BYTES = 250
-"""One event of tail for so many bytes of states: the larger a snapshot, the seldomer it is written."""
+"""One event of tail for so many bytes of states: a larger snapshot is written less often."""
 TAIL_INTERIM_MAX = 100
 """The tail may be longer between two commits of one call."""
 PAGE_PEOPLE = 200
 _READINGS_MAX = 64
-"""Readings of a head and its snapshot, where a commit comes between the two on a store without a common snapshot."""
+"""Reads of a head and its snapshot, where commits come between the two on a store without a common snapshot."""
 
 # --- writing ----------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ _decode_described = msgspec.msgpack.Decoder(_Described).decode
 _snapshot = msgspec.msgpack.Decoder(_Snapshot).decode
 _ALIAS_START = b"\x92" + pack(_ALIAS)
 _HEAD_START = b"\x98" + pack(_HEAD)
-"""How the MessagePack arrays begin that are no whole person."""
+"""First bytes of the MessagePack arrays that are not a whole person."""
 
 
 def _pack_head(person: Person) -> bytes:
@@ -180,7 +180,7 @@ def read_people(store: Store, catalogue: Catalogue, ids: Iterable[str]) -> list[
 
 
 def people_of(store: Store, catalogue: Catalogue, items: Iterable[Item]) -> list[Person | str | None]:
-    """The people of these items; None for somebody whose item has gone meanwhile."""
+    """The people of these items; None for an item that is gone meanwhile."""
     chosen = list(items)
     keys = [snapshot_key(item.key.partition) for item in chosen if item.value.startswith(_HEAD_START)]
     snapshots = {item.key.partition: item for item in (store.get(keys) if keys else ()) if item is not None}
@@ -188,7 +188,7 @@ def people_of(store: Store, catalogue: Catalogue, items: Iterable[Item]) -> list
 
 
 def pages_of_people(store: Store, catalogue: Catalogue) -> Iterator[tuple[Item, Person]]:
-    """Everybody with their item, in the order of a scan, a page of the store at a time."""
+    """All people with their items, in the order of a scan, page by page."""
     after: Key | None = None
     while items := store.scan(PERSON, after=after, limit=PAGE_PEOPLE):
         after = items[-1].key
@@ -238,7 +238,7 @@ def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | No
     person.latest, person.size, person.snapshot_version = head.latest, head.size, head.snapshot_version
     person.snapshot_item = None if packed is None else packed.version
     tail = [head.tail[at : at + 16] for at in range(0, len(head.tail), 16)]
-    # Of another layout, the states that stand are older than those that are folded again now: all are written.
+    # Of another layout: the stored states are older than those folded again now, so all are written.
     person.tail = tail if snapshot.layout == catalogue.layout else None
     if tail:
         person.states.follow(_events_of(store, [each.hex() for each in tail]))

@@ -1,4 +1,4 @@
-"""A person at an instant, as readers and policies see them: in the store, in the midst of a group, in a sandbox."""
+"""A person at an instant, as readers and policies see them: in the store, in an attempt, in a sandbox."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ViewScene(Scene, Protocol):
 class PolicyScene(ViewScene, Protocol):
     """Where policies react to events."""
 
-    def heeded(self, workspace: str, type: str) -> bool:
+    def handled(self, workspace: str, type: str) -> bool:
         """See `threadline.kernel.policy.PolicyView`."""
         ...
 
@@ -85,7 +85,7 @@ class FoldedPersonView:
         if at is not None and at != self.at:
             return self._view(name, at)
         if self._position != self._person.position:
-            # A policy that came before may have added events of its own.
+            # An earlier policy may have added events.
             self._views.clear()
             self._position = self._person.position
         if name not in self._views:
@@ -96,7 +96,7 @@ class FoldedPersonView:
         index = self._scene.index.get(name)
         if index is None:
             return None
-        # The person may have events after that instant, for example from the future, which do not count at it.
+        # Events after that instant, such as those ahead of the clock, do not count at it.
         return view_at(self._scene.look(index), self._state(index, at), at, self._at_edges)
 
     def _state(self, index: int, at: int) -> State:
@@ -173,9 +173,9 @@ class ReactingPersonView(FoldedPersonView):
         """Whether an event of this type can change the value at a path of a projection's view."""
         return self._scene.catalogue.touches(self._type, name, path)
 
-    def heeded(self, type: str) -> bool:
+    def handled(self, type: str) -> bool:
         """Whether a policy names events of this type, so that each may lead to more in the same commit."""
-        return self._policies.heeded(self._person.workspace, type)
+        return self._policies.handled(self._person.workspace, type)
 
     def shared(self, name: str) -> Any:
         """The current value of the `Shared` of this name."""

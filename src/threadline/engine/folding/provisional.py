@@ -1,9 +1,9 @@
-"""What is so of a person as long as events of theirs lie ahead of the clock.
+"""Provisional states: those of a person without the events that lie ahead of the clock.
 
-A client's clock may run ahead by a day; such an event counts from when it says. A person's states have it at
-once, for they must not depend on when anybody looks. Whoever asks earlier would have to fold the person anew from the
-log, and a single such event would make every question about a busy person cost seconds for a day. So a second set of
-states is kept beside the first, without what has not happened yet, until everything has.
+A client's clock may run ahead by a day; such an event counts from its own time. A person's states include it at once,
+since they must not depend on the time of reading. Until then a read would fold the person from the log, and one such
+event would make every read of a busy person cost seconds for a day. So a second set of states is stored beside the
+first, without those events, until they have happened.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class ProvisionalStates:
         self.until = until
 
     def copy(self) -> ProvisionalStates:
-        """One of its own, of which nothing is unpacked."""
+        """A copy, of which nothing is unpacked."""
         return ProvisionalStates(copied(self.states), self.latest, self.until)
 
     def advance(self, until: int, events: Iterable[Recorded], only: Sequence[int] | None = None) -> None:
         """Fold what has happened since: the events in [`until`, ``until``), in occurred order.
 
-        ``only``: into these projections, when nobody will ask for the others.
+        ``only``: into these projections, where no others are needed.
         """
         for recorded in events:
             steps = self.states.folding.plan(recorded.event.type).steps
@@ -57,7 +57,7 @@ class ProvisionalStates:
     def at(
         self, instant: int, events: Callable[[int], Iterable[Recorded]], only: Sequence[int] | None = None
     ) -> States | None:
-        """The states that hold at an instant; None if they have to be folded anew, for it is too long ago.
+        """The states at an instant; None for one before the last fold: they are folded from the log.
 
         ``events`` gives those that occurred from an instant on and before that one, in occurred order.
         """
@@ -71,11 +71,11 @@ class ProvisionalStates:
         return then.states
 
     def to_pack(self) -> tuple[Any, ...]:
-        """As it is packed beside a person's states."""
+        """The packed form, stored beside a person's states."""
         return self.latest, self.until, self.states.to_pack()
 
 
 def copied(states: States) -> States:
-    """The same states once more; folding into the one leaves the other as it is."""
+    """An independent copy of states."""
     values: list[Any] = _copied(pack(states.to_pack()))
     return States(states.folding, values)

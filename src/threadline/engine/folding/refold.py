@@ -21,13 +21,13 @@ NOTHING = (-(1 << 63), "")
 _OCCURRED_ORDER = attrgetter("occurred_at", "id")
 """`occurred_order` of log entries."""
 AHEAD_EVENTS_MAX = 4_000
-"""Events of the people whose threads are read at once; whoever has more is read page by page."""
+"""Events of people whose threads are read at once; a person with more is read page by page."""
 
 
 def read_ahead(
     store: Store, people: Iterable[Person], wanted: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[Person, Ahead | None]]:
-    """Each of these people, in order, with their threads read ahead; None of somebody who has too many events.
+    """Each of these people, in order, with their threads read ahead; None for a person with too many events.
 
     ``wanted`` says which types of events are read.
     """
@@ -92,7 +92,7 @@ def person_entries(store: Store, person: Person, ahead: Ahead | None = None) -> 
 def person_events(store: Store, person: Person, entries: Sequence[LogEntry] | None) -> Iterator[Recorded]:
     """A person's events in occurred order, from `person_entries`, or page by page where that gives None.
 
-    Each is unpacked when its turn comes: what is folded at once is still in the processor's caches.
+    Each is unpacked right before it is folded, while it is in the processor's caches.
     """
     return in_occurred_order(store, person.heads) if entries is None else map(unpack_event, entries)
 
@@ -126,7 +126,7 @@ def refold_person(
 
 
 def catch_up(store: Store, catalogue: Catalogue, person: Person) -> None:
-    """Fold again those states of a person that were written for other definitions than those in force."""
+    """Fold the stale states of a person again: those written for other definitions than those in force."""
     if person.stale:
         refold_person(store, catalogue, person, only=person.stale)
         person.stale = ()

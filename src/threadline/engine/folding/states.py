@@ -1,4 +1,4 @@
-"""The states of one person: as a snapshot has them until somebody looks, and then with the events since folded in."""
+"""The states of one person: packed as in the snapshot until first use, then with the events since folded in."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class States(Sequence[State]):
         """A live state, or still `msgspec.Raw`; the write path works on this list after `settle`."""
         self._tail: Callable[[], Sequence[Recorded]] | Sequence[Recorded] = ()
         self.outdated: set[int] = set()
-        """States that a late event has made wrong; they are folded from the log when they are next asked for."""
+        """States that a late event has invalidated; they are folded from the log on next use."""
         self.touched = 0
-        """The projections that the event taken last has touched, as bits."""
+        """The projections that the last event has touched, as bits."""
         self._again: Again | None = None
 
     def follow(self, tail: Callable[[], Sequence[Recorded]]) -> None:
@@ -42,17 +42,17 @@ class States(Sequence[State]):
         self._tail = tail
 
     def settle(self) -> list[Any]:
-        """Open every state, so that `values` can be worked on; answers `values`."""
+        """Unpack every state; returns `values`, which can then be changed."""
         for index, state in enumerate(self.values):
             if state.__class__ is msgspec.Raw or index in self.outdated:
                 self[index]
         return self.values
 
     def take(self, recorded: Recorded, steps: Sequence[tuple[int, Fold]], again: Again | None = None) -> bool:
-        """Fold an event into the states that it touches; answers whether a state has to be folded from the log.
+        """Fold an event into the states that it touches; returns whether a state has to be folded from the log.
 
-        ``again`` for one that comes late: an ordered state that cannot take it in place is folded from the log, by
-        this, when it is next asked for. So many late events at once cost one refold.
+        ``again`` is given for a late event: it folds an ordered state that cannot take the event in place from the log,
+        on next use, so that many late events cost one refold.
         """
         values, projections = self.values, self.folding.projections
         self.touched = 0
@@ -104,7 +104,7 @@ class States(Sequence[State]):
         return len(self.values)
 
     def to_pack(self) -> list[Any]:
-        """Every state with its tail folded in; what nobody has looked at and has no tail goes on as bytes."""
+        """Every state with its tail folded in; an unused state without a tail stays packed."""
         if self.outdated or self._tail:
             self.settle()
         return self.values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from threadline.engine.folding.person import own
-from threadline.engine.maintenance import indexes
+from threadline.engine.maintenance import applying, indexes
 from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.recorder import Recorder
@@ -16,7 +16,8 @@ from threadline.kernel.projection import Row
 class Maintenance:
     """Derived data of one store. Caches of this process are cleared where something behind them was rewritten."""
 
-    def __init__(self, recorder: Recorder, ranks: Ranks) -> None:
+    def __init__(self, recorder: Recorder, ranks: Ranks, engine: ports.Ports) -> None:
+        self._engine = engine
         self._recorder = recorder
         self._ranks = ranks
         self._store = recorder.store
@@ -47,6 +48,25 @@ class Maintenance:
         done = refold_everybody(self._store, self._catalogue)
         self._clear()
         return done.events
+
+    def stale(self) -> tuple[str, ...]:
+        """What is older than the definitions in force: ``people`` or names of a `Refresh`."""
+        return applying.stale(self._store, self._catalogue, self._engine)
+
+    def changes(self) -> list[ports.DefinitionChange]:
+        """How the definitions in force differ from those that everybody was last brought up to."""
+        return list(applying.changes(self._store, self._catalogue))
+
+    def changed_projections(self) -> tuple[str, ...]:
+        """The projections whose states have to be folded again for everybody."""
+        return applying.changed_projections(self._store, self._catalogue)
+
+    def advance(self, cursor: str, limit: int) -> ports.Advanced:
+        """Bring some people up to date, from a cursor on ("": from the beginning). It may be killed at any point."""
+        advanced = applying.advance(self._store, self._catalogue, self._engine, cursor, limit)
+        if not advanced.next:
+            self._clear()
+        return advanced
 
     def _clear(self) -> None:
         self._recorder.clear_caches()

@@ -17,7 +17,10 @@ from threadline.kernel.projection import Projection
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, scan_pages
 
 MARKS = "index"
-"""Table of marks: under the name of a projection, for which definition everybody's rows are written."""
+"""Table of marks: under the name of a projection, for which definition everybody's rows are written; under `PEOPLE` and
+what `_refresh_mark` gives, for which everybody is up to date otherwise."""
+PEOPLE = "people"
+"""Names what is brought up to date first: everybody's states."""
 _NONE = b"-"
 """A mark that is taken back: for no definition."""
 _ATTEMPTS_MAX = 32
@@ -25,14 +28,15 @@ _PAGE_ROWS = 500
 _PERSON_ID = re.compile("[0-9a-f]{32}")
 
 
-def prepare(store: Store, catalogue: Catalogue) -> None:
-    """Mark a store without people as complete: whoever comes will get their rows as they come.
+def prepare(store: Store, catalogue: Catalogue, besides: Put) -> None:
+    """Mark a store without people as complete: whoever comes will get their rows as they come. ``besides`` says the
+    same of the definitions as a whole.
 
     In one with people take back every mark of another definition. What is written from now on keeps that definition's
     rows no longer current, and it may be in force again one day.
     """
     try:
-        writes = _writes_of_marks(store, {each.name: _mark(each) for each in _indexed(catalogue)})
+        writes = _writes_of_marks(store, _marks(catalogue), besides)
     except StoreDamaged:
         return  # who reads the marks will hear of it, and `verify` of all that is damaged
     try:
@@ -42,14 +46,40 @@ def prepare(store: Store, catalogue: Catalogue) -> None:
         return  # it cannot be written to from here; then nothing is said about it either
 
 
-def _writes_of_marks(store: Store, wanted: Mapping[str, Put]) -> list[Put]:
+def _marks(catalogue: Catalogue) -> dict[str, Put]:
+    """Every mark that says that all is up to date, by the name that it stands under."""
+    marks = [_mark(each) for each in _indexed(catalogue)]
+    marks += [_step_mark(catalogue, name) for name in (PEOPLE, *(each.name for each in catalogue.refreshes))]
+    return {mark.key.partition: mark for mark in marks}
+
+
+def _step_mark(catalogue: Catalogue, step: str) -> Put:
+    if step == PEOPLE:
+        return Put(Key(MARKS, "all people"), catalogue.layout.encode())
+    fingerprint = next(each.fingerprint for each in catalogue.refreshes if each.name == step)
+    return Put(Key(MARKS, f"all {step}"), fingerprint.encode())
+
+
+def mark(store: Store, catalogue: Catalogue, step: str) -> None:
+    """Note that everybody is up to date in a step: `PEOPLE` or the name of a `Refresh`."""
+    store.commit([Batch(writes=[_step_mark(catalogue, step)])])
+
+
+def is_marked(store: Store, catalogue: Catalogue, step: str) -> bool:
+    """Whether everybody is up to date in a step, by the definitions in force."""
+    wanted = _step_mark(catalogue, step)
+    item = store.get([wanted.key])[0]
+    return item is not None and item.value == wanted.value
+
+
+def _writes_of_marks(store: Store, wanted: Mapping[str, Put], besides: Put) -> list[Put]:
     held = {item.key.partition: item for item in scan_pages(store, MARKS)}
     missing = [mark for name, mark in wanted.items() if name not in held or held[name].value != mark.value]
     right = {(mark.key, mark.value) for mark in wanted.values()}
     other = (item.key for item in held.values() if item.value != _NONE and (item.key, item.value) not in right)
     writes = {key: Put(key, _NONE) for key in other}
     if missing and not store.scan(PERSON, limit=1):
-        writes |= {mark.key: mark for mark in missing}
+        writes |= {mark.key: mark for mark in (*missing, besides)}
     return list(writes.values())
 
 
@@ -155,28 +185,54 @@ def _empty(store: Store, table: str) -> None:
         store.commit([Batch(writes=deletes)])
 
 
+def catch_up_page(store: Store, catalogue: Catalogue, after: str, limit: int) -> tuple[int, str]:
+    """Write the states, and with them the index rows, of people whose states are older than the definitions in force.
+
+    Answers how many people were looked at, and the id after which to go on; empty: that was everybody.
+    """
+    items = store.scan(PERSON, after=Key(PERSON, after) if after else None, limit=limit)
+    people = people_of(store, catalogue, items)
+    stale = [
+        (item, person)
+        for item, person in zip(items, people, strict=True)
+        if isinstance(person, Person) and person.stale
+    ]
+    batches = [Batch(writes=_writes_of_person(store, catalogue, item, person)) for item, person in stale]
+    for (item, _), refusal in zip(stale, store.commit(batches) if batches else (), strict=True):
+        if refusal is not None:  # somebody was faster
+            write_person(store, catalogue, store.get([item.key])[0] or item)
+    return len(items), items[-1].key.partition if len(items) == limit else ""
+
+
 def write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
     """Write whatever index rows of a person are missing, or say something else; answers how many people that were."""
     for _ in range(_ATTEMPTS_MAX):
         [person] = people_of(store, catalogue, [item])
         if not isinstance(person, Person):
             return 0  # merged into somebody whose turn it will be, or was
-        was_stale = bool(person.stale)
-        catch_up(store, catalogue, person)
-        rows = index_rows(person, catalogue)
-        held = store.get(list(rows))
-        missing = [key for key, old in zip(rows, held, strict=True) if old is None or old.value != rows[key]]
-        if not missing and not was_stale:
-            return 1
-        # With the person in the same batch, so that no row is written that has become untrue meanwhile.
-        person.version = item.version
-        writes = [*person_writes(person, catalogue), *(Put(k, rows[k]) for k in missing)]
-        if store.commit([Batch(writes=writes)])[0] is None:
+        writes = _writes_of_person(store, catalogue, item, person)
+        if not writes or store.commit([Batch(writes=writes)])[0] is None:
             return 1
         found = store.get([item.key])[0]
         assert found is not None, "people are never removed under their id"
         item = found
     raise Unavailable("other writers keep changing the same person; go on later")
+
+
+def _writes_of_person(store: Store, catalogue: Catalogue, item: Item, person: Person) -> list[Put | Delete]:
+    """A person whose states were stale or who lacks index rows, with these; nothing if all is as it should be."""
+    was_stale = bool(person.stale)
+    catch_up(store, catalogue, person)
+    rows = index_rows(person, catalogue)
+    held = store.get(list(rows))
+    missing = [
+        Put(key, rows[key]) for key, old in zip(rows, held, strict=True) if old is None or old.value != rows[key]
+    ]
+    if not missing and not was_stale:
+        return []
+    # With the person in the same batch, so that no row is written that has become untrue meanwhile.
+    person.version = item.version
+    return [*person_writes(person, catalogue), *missing]
 
 
 def _mark(projection: Projection) -> Put:

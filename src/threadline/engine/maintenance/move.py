@@ -15,6 +15,7 @@ from threadline.engine.delivery.leases import LEASE
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import PERSON, SNAPSHOT, snapshot_key
 from threadline.engine.folding.person_packing import pages_of_people
+from threadline.engine.maintenance.applying import APPLIED
 from threadline.engine.maintenance.dump import dump_lines
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people
@@ -32,7 +33,7 @@ NOT_MOVED = {
 }
 """Table -> why it stays where it is."""
 
-_OPENED = {MARKS, DECLARED, CONTENT}
+_OPENED = {MARKS, APPLIED, DECLARED, CONTENT}
 """What is written where a store is opened: its index rows are complete and these versions of rules are declared. Where
 nobody is yet it says nothing, and is levelled with the rest."""
 

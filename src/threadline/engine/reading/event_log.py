@@ -13,7 +13,7 @@ from threadline.kernel.event import Recorded, event_id
 from threadline.kernel.store import FeedEntry, LogEntry, Store, feed_pages
 
 LOOKED_AT_MAX = 50_000
-"""Events that are read to see whether one of a type was ever sent."""
+"""Events that are read to look for types."""
 
 
 class EventLog:
@@ -46,8 +46,8 @@ class EventLog:
         return self._store.feed(cursor, limit)
 
     def types_sent(self, sought: Collection[str]) -> frozenset[str] | None:
-        """Every type of which there is an event, or as many as were met when all those sought were; None where it
-        cannot be told: the log is empty, or one of them is not among its first `LOOKED_AT_MAX` events."""
+        """The types met in the log until all those sought were met; None if that is unknown: the log is empty, or one
+        of them is not among its first `LOOKED_AT_MAX` events."""
         met: set[str] = set()
         read = 0
         for _, entry in islice(feed_pages(self._store), LOOKED_AT_MAX + 1):

@@ -1,4 +1,4 @@
-"""Who somebody was: the joins and splits around a person up to an instant, and what history told late joins then."""
+"""Identity at an instant: the joins and splits around a person, and the joins by history imported later."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class _Change(NamedTuple):
 
     recorded: Recorded
     known_at: int
-    """From when it counts as known: from when the event counts that joined them, which may be of imported history."""
+    """When it counts as known: when the event does that caused it, which may be imported history."""
 
     @property
     def joins(self) -> bool:
         return self.recorded.event.type == MERGED
 
     @property
-    def kept(self) -> str:
-        """The id of the one who keeps the rest."""
+    def survivor(self) -> str:
+        """The id of the person who keeps the rest."""
         return str(self.recorded.event.properties["survivor" if self.joins else "person"])
 
     @property
     def moved(self) -> str:
-        """The id of the one to whom the threads that move belong when they are apart."""
+        """The id of the person who has the moved threads when they are separate."""
         return str(self.recorded.event.properties["merged" if self.joins else "split"])
 
     @property
@@ -59,9 +59,9 @@ class _Part(NamedTuple):
 class IdentityHistory:
     """A person, and who they were at any instant that is known.
 
-    A join is an event that says which threads it moved, so it can be undone without what was before. All of them are
-    undone, and those that were recorded by then are done again. What imported history has told since of that time joins
-    people by itself, each event those whom it names: so it does not matter in which order it was imported.
+    A join is an event that names the threads it moved, so it can be undone without the state before. All joins are
+    undone, and those recorded by the instant are applied again. History imported since joins the people whom each of
+    its events names, so that the order of imports does not matter.
     """
 
     def __init__(
@@ -75,60 +75,60 @@ class IdentityHistory:
         self._named = named
         """Whether an identifier was named, not a person's id."""
         self._people = {person.id: person}
-        """Everybody as they are, who has ever been one with this person or with one of these."""
+        """The present people who were ever joined with this person, transitively."""
         self._changes = self._gather()
         """All joins and splits among them, in the order in which they were recorded."""
-        self._told_by, self._untold_by = 1 << 63, -(1 << 63)
-        """An instant by which the identifier had been told, and one by which it had not."""
+        self._known_by, self._unknown_by = 1 << 63, -(1 << 63)
+        """Cached bounds: the first instant at which the identifier is seen as known, the last at which as unknown."""
         self._recorded: dict[int, list[_Part]] = {}
-        """Who everybody was after so many changes."""
+        """Number of changes -> the parts after them."""
 
     def at(self, known_at: int) -> Person:
-        """Whom the thread belonged to at an instant; without states, for these are of the present.
+        """The person that the thread belonged to at an instant, without states, which are of the present.
 
-        Under an identifier that had not been told by then nothing was known, whoever has it today.
+        An identifier that was unknown then has a person without threads, whoever has it today.
         """
-        if self._named and not self._was_told(known_at):
+        if self._named and not self._was_known(known_at):
             return self._made(_Part(self._person.id, set()), known_at)
-        late = self._told_late(known_at)
+        late = self._known_late(known_at)
         if not late and all(change.recorded.recorded_at <= known_at for change in self._changes):
             return self._person
         part = _with(self._parts(known_at, late), self._thread)
         return self._person if part is None else self._made(part, known_at)
 
-    def _was_told(self, known_at: int) -> bool:
-        """Whether an event that was known by an instant names the identifier that was asked for."""
-        if self._told_by <= known_at:
+    def _was_known(self, known_at: int) -> bool:
+        """Whether an event known at an instant names the identifier that was asked for."""
+        if self._known_by <= known_at:
             return True
-        if known_at <= self._untold_by:
+        if known_at <= self._unknown_by:
             return False
         heads = self._heads()
-        # Its own thread first, which is where most identifiers were told first.
+        # Its own thread first: most identifiers first occur there.
         own = {self._thread: heads.pop(self._thread, 0)}
         for recorded in chain(*(self._events(each, known_at) for each in (own, heads))):
             if recorded.known_at <= known_at and self._thread in self._threads_of(recorded):
-                self._told_by = recorded.known_at
+                self._known_by = recorded.known_at
                 return True
-        self._untold_by = known_at
+        self._unknown_by = known_at
         return False
 
     def _threads_of(self, recorded: Recorded) -> set[str]:
         """The threads of the identifiers that an event names."""
         normalise, workspace = self._catalogue.rules.normalise, self._person.workspace
-        normal = [each for told in recorded.event.identifiers if (each := normalise(told)) is not None]
+        normal = [each for given in recorded.event.identifiers if (each := normalise(given)) is not None]
         return {recorded.thread, *(thread_id(workspace, each) for each in normal)}
 
     def linked(self, person: ports.Person, known_at: int) -> list[Identifier]:
-        """Those identifiers of a person of then that somebody had been told under by then. It reads everybody's events.
+        """The identifiers linked to this person at ``known_at``. It reads the events of all people around.
 
-        One that was told of others was refused there, with whomever it was linked later.
+        An identifier in events of other people was refused there, whomever it was linked with later.
         """
         moved = {t for each in self._changes if each.recorded.recorded_at <= known_at for t in each.threads}
-        told = self._threads_told(known_at)
-        return [each for thread, each in person.identifiers.items() if thread in moved or thread in told]
+        known = self._threads_known(known_at)
+        return [each for thread, each in person.identifiers.items() if thread in moved or thread in known]
 
-    def _threads_told(self, known_at: int) -> set[str]:
-        """The threads of identifiers that were told by then of who has them."""
+    def _threads_known(self, known_at: int) -> set[str]:
+        """The threads of identifiers that events known at an instant link to their people."""
         found: set[str] = set()
         for recorded in self._events(self._heads(), known_at):
             if recorded.known_at <= known_at:
@@ -136,19 +136,19 @@ class IdentityHistory:
         return found
 
     def _linked_by(self, recorded: Recorded) -> frozenset[str]:
-        """The threads of those whom an event names, but for those whom it was refused to join with whose it is."""
+        """The threads that an event names, without those that it was refused to join with its person."""
         teller = _with(self._recorded_parts(recorded.recorded_at), recorded.thread)
         return frozenset(() if teller is None else self._threads_of(recorded) & teller.threads)
 
     def _parts(self, known_at: int, late: Sequence[Recorded]) -> list[_Part]:
-        """Who everybody around was at an instant: whose threads were whose."""
+        """The people around at an instant: which threads were one person."""
         parts = [_Part(part.id, set(part.threads)) for part in self._recorded_parts(known_at)]
         if not late:
             return parts
         links = set(map(self._linked_by, late))
-        told = self._events(self._heads(), known_at)
-        early = set().union(*(self._threads_of(each) for each in told if each.recorded_at <= known_at))
-        # Nothing of these had been recorded then: whose they were is for what has been told since to say.
+        events = self._events(self._heads(), known_at)
+        early = set().union(*(self._threads_of(each) for each in events if each.recorded_at <= known_at))
+        # No event of these was recorded then: history imported since decides whose they were.
         for thread in sorted(frozenset().union(*links) - early):
             part = _with(parts, thread)
             if part is not None and len(part.threads) > 1:
@@ -159,7 +159,7 @@ class IdentityHistory:
         return parts
 
     def _recorded_parts(self, recorded_at: int) -> list[_Part]:
-        """The same, as it had been recorded by an instant; not to be changed."""
+        """The same by what was recorded at an instant; not to be changed."""
         done = sum(change.recorded.recorded_at <= recorded_at for change in self._changes)
         if done not in self._recorded:
             parts = [_Part(person.id, set(person.heads)) for person in self._people.values()]
@@ -169,8 +169,8 @@ class IdentityHistory:
             self._recorded[done] = parts
         return self._recorded[done]
 
-    def _told_late(self, known_at: int) -> list[Recorded]:
-        """History that counts as known by an instant and was recorded only later, if it matters to who is who."""
+    def _known_late(self, known_at: int) -> list[Recorded]:
+        """History that counts as known at an instant and was recorded later; empty where there is one thread only."""
         heads = self._heads()
         if len(heads) == 1:
             return []
@@ -188,11 +188,11 @@ class IdentityHistory:
         found: dict[tuple[str, str, str], _Change] = {}
         todo = [self._person]
         while todo:
-            for told in self._events_of(todo.pop()):
-                change = _Change(told, told.recorded_at)
-                # Both people tell of a split.
-                found.setdefault((told.event.type, told.cause, change.moved), change)
-                for id in (change.kept, change.moved):
+            for recorded in self._events_of(todo.pop()):
+                change = _Change(recorded, recorded.recorded_at)
+                # A split is an event of both people.
+                found.setdefault((recorded.event.type, recorded.cause, change.moved), change)
+                for id in (change.survivor, change.moved):
                     if any(id in person.heads for person in self._people.values()):
                         continue
                     if (other := self._lookup.by_thread(id)) is not None:
@@ -217,7 +217,7 @@ class IdentityHistory:
         return made
 
     def _began(self, id: str, known_at: int) -> int:
-        """When a person of then was created: the next join that ended them says so, or they are still there."""
+        """When a person was created: the join that ended them says so, or they still exist."""
         for change in self._changes:
             if change.known_at > known_at and change.joins and change.moved == id:
                 return int(change.recorded.event.properties["merged_created_at"])
@@ -234,7 +234,7 @@ def _with(parts: list[_Part], thread: str) -> _Part | None:
 
 
 def _undo(parts: list[_Part], change: _Change) -> set[str]:
-    """Undo a change; answers the threads that it moved, with those that came to them later."""
+    """Undo a change; returns the threads that it moved, with those added to them later."""
     return _take(parts, change, change.threads) if change.joins else _join(parts, change)
 
 
@@ -247,7 +247,7 @@ def _do(parts: list[_Part], change: _Change, threads: set[str]) -> None:
 
 def _join(parts: list[_Part], change: _Change) -> set[str]:
     # A person's id is the id of the thread that founded it, and that one never leaves.
-    one, other = _with(parts, change.kept), _with(parts, change.moved)
+    one, other = _with(parts, change.survivor), _with(parts, change.moved)
     if one is None or other is None or one is other:
         return set()
     parts.remove(other)
@@ -264,7 +264,7 @@ def _unite(parts: list[_Part], threads: frozenset[str], id: str) -> None:
 
 
 def _take(parts: list[_Part], change: _Change, threads: set[str]) -> set[str]:
-    whole = _with(parts, change.kept)
+    whole = _with(parts, change.survivor)
     moved = set() if whole is None else whole.threads & threads
     if whole is not None and moved:
         whole.threads.difference_update(moved)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, snapshot_key, thread_key
-from threadline.engine.folding.person_packing import assembled
+from threadline.engine.folding.person_packing import assembled, people_of
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import Item, Store
 
 _READINGS_MAX = 64
-"""Readings for one person, where others are merged or split between one reading and the next."""
+"""Reads for one person, where merges and splits come between one read and the next."""
 STATE_BYTES_MAX = 2 * 1_024 * 1_024
 """Packed states of the people who were read last, in one generation."""
 
@@ -27,9 +27,9 @@ class _Read(NamedTuple):
 
 
 class Lookup:
-    """Finds people. Who is read again before anything has changed is not opened and folded again.
+    """Finds people. A person who is read again unchanged is neither unpacked nor folded again.
 
-    People whom it has found are shared between all who read, in several threads: nobody may change them.
+    The people are shared between reading threads: nobody may change them.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Lookup:
         for _ in range(_READINGS_MAX):
             item = self._store.get([thread_key(thread)])[0]
             person = None if item is None else self.by_id(item.value.decode())
-            # It may have been split off between the two readings: then it is somebody else's by now.
+            # It may have been split off between the two reads, and be another person's by now.
             if person is None or thread in person.heads:
                 return person
         return None
@@ -59,13 +59,23 @@ class Lookup:
             found = self._person(id)
             if not isinstance(found, str):
                 return found
-            # Merged away. They are whoever has the thread that founded them, which may have been split off since with
-            # others, or merged again: that is written with the thread itself.
+            # Merged away: the person is the one who has the founding thread, which may have been split off or merged
+            # again since.
             item = self._store.get([thread_key(id)])[0]
             if item is None:
                 return None
             id = item.value.decode()
         return None
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Person]:
+        """By id, the people of some ids, through merges, read together; states may be those of other definitions."""
+        items = [item for item in self._store.get([person_key(id) for id in ids]) if item is not None]
+        people = zip(items, people_of(self._store, self._catalogue, items), strict=True)
+        found = {
+            item.key.partition: person if isinstance(person, Person) else self.by_id(item.key.partition)
+            for item, person in people
+        }
+        return {id: person for id, person in found.items() if person is not None}
 
     def _person(self, id: str) -> Person | str | None:
         item, snapshot = self._store.get([person_key(id), snapshot_key(id)])

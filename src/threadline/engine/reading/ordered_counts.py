@@ -51,14 +51,14 @@ class OrderedCounts:
         index = max(0, bisect_right(self._firsts, number) - 1)
         numbers, times = self._blocks[index]
         place = bisect_left(numbers, number)
-        held = times[place] if place < len(numbers) and numbers[place] == number else 0
-        count = max(count, -held)
+        present = times[place] if place < len(numbers) and numbers[place] == number else 0
+        count = max(count, -present)
         if count == 0:
             return
-        if held == 0:
+        if present == 0:
             numbers.insert(place, number)
             times.insert(place, count)
-        elif held + count:
+        elif present + count:
             times[place] += count
         else:
             del numbers[place], times[place]

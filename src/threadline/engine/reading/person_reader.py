@@ -159,7 +159,7 @@ class PersonReader:
         past: Callable[[Recorded], bool] = _past(after, reverse)
         span = Span(start, stop, types, None, min(limit + 1, EVENTS_PAGE_MAX), reverse)
         pages = self.store.spans([thread for thread, head in person.heads.items() if head], span)
-        streams = [self._thread(thread, person.heads[thread], span, page) for thread, page in pages.items()]
+        streams = [_thread(self.store, thread, person.heads[thread], span, page) for thread, page in pages.items()]
         merged = heapq.merge(*streams, key=occurred_order, reverse=reverse)
         page: list[Recorded] = []
         for recorded in merged:
@@ -206,6 +206,19 @@ class PersonReader:
             if not after:
                 return
 
+    def identifiers_of(self, workspace: str, ids: Sequence[str]) -> dict[str, list[str]]:
+        """By id, how people are named as ``kind:value``, strongest first: one reading of the store for all of them.
+
+        Whoever has gone, or is of another workspace, is left out; a merged person is the survivor.
+        """
+        rank = self.catalogue.rules.rank
+        found = self._lookup.by_ids(ids)
+        return {
+            id: [str(each) for each in sorted(person.identifiers.values(), key=rank)]
+            for id, person in found.items()
+            if person.workspace == workspace
+        }
+
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
         """People for whom a policy has a timer due before an instant, in order of its due time, with the cursor after
         each."""
@@ -214,11 +227,6 @@ class PersonReader:
                 person = self.by_thread(timer.thread)
                 if person is not None:
                     yield timer.item.key.sort, person
-
-    def _thread(self, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
-        """A thread's events up to its head in the order of reading, from the first page on."""
-        entries = chain(page, following_pages(self.store, thread, span, page))
-        return ties_sorted((unpack_event(entry) for entry in entries if entry.sequence <= head), span.reverse)
 
 
 class _AsKnown:
@@ -234,6 +242,12 @@ class _AsKnown:
     def history(self, person: Person) -> StoredHistory:
         """The person's events that were known by then."""
         return self._reader.history(person, self._known_at)
+
+
+def _thread(store: Store, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
+    """A thread's events up to its head in the order of reading, from the first page on."""
+    entries = chain(page, following_pages(store, thread, span, page))
+    return ties_sorted((unpack_event(entry) for entry in entries if entry.sequence <= head), span.reverse)
 
 
 def _past(after: Cursor | None, reverse: bool) -> Callable[[Recorded], bool]:

@@ -17,11 +17,11 @@ from threadline.kernel.time import SECOND, Clock
 
 _BEHIND_ALL = "\U0010ffff"
 RENEWED_FROM = 0.75
-"""The part of their time after which counts are renewed beside those who ask, so that these need not wait."""
+"""Fraction of their lifetime after which counts are renewed in the background, so that no reader waits."""
 
 
 class _Counts:
-    """One board's scores, counted. What ends by itself is listed by its end and taken out when that has come."""
+    """One board's scores, counted. Scores that expire are listed by their end, and taken out at it."""
 
     def __init__(self, board: Board, expiring: bool, as_of: int) -> None:
         self.as_of = as_of
@@ -30,7 +30,7 @@ class _Counts:
         """End -> score -> how often, of scores that are counted and will end."""
         self.heap: list[int] = []
         self.now = as_of
-        """Whatever ended up to here is out already."""
+        """Scores that ended up to here are out."""
         self.read: dict[str, str] | None = dict.fromkeys(partitions(board, as_of, expiring=expiring), "")
         """While the board is read: its partitions -> the last sort read of each. None once all of it is."""
 
@@ -42,8 +42,8 @@ class _Counts:
             if end not in self.ends:
                 self.ends[end] = {}
                 heapq.heappush(self.heap, end)
-            held = self.ends[end]
-            held[place.score] = held.get(place.score, 0) + count
+            cached = self.ends[end]
+            cached[place.score] = cached.get(place.score, 0) + count
             self.scores.add(place.score, count)
 
     def advance(self, now: int) -> None:
@@ -54,7 +54,7 @@ class _Counts:
         self.now = max(self.now, now)
 
     def note(self, partition: str, sort: str, count: int) -> None:
-        """A row was committed or removed; one that reading has not come to yet will be met there as it is."""
+        """Count a row that was committed or removed; one that the reading has not reached yet is met there as it is."""
         if self.read is None or sort <= self.read.get(partition, sort):
             self.change(place_of(sort), count)
 
@@ -71,9 +71,9 @@ class Ranks:
         self.store = store
         self.clock = clock
         self.refresh_seconds: float | None = None
-        """None: no other process writes to this store, so that counts never grow old."""
+        """Lifetime of counts; None where no other process writes to this store."""
         self._committing = committing
-        """Held while a commit is made and told here: what is read under it is not torn by one."""
+        """Locked during a commit and its `note`, so that no read under it is torn by one."""
         self._counts: dict[Board, _Counts] = {}
         self._renewed: dict[Board, _Counts] = {}
         """Boards that are being read again."""
@@ -95,7 +95,7 @@ class Ranks:
             return Counted(counts.scores.above(score), counts.scores.total, as_of)
 
     def committed(self, batches: Sequence[Batch] | None) -> None:
-        """Batches of this process were committed, or for None nobody knows which; told before the next commit."""
+        """Count the batches of this process before its next commit; None: it is unknown which went through."""
         if not self._counts and not self._renewed:
             return
         if batches is None:
@@ -107,7 +107,7 @@ class Ranks:
                     self._note(write)
 
     def clear(self) -> None:
-        """Forget everything: rows were written by something that does not tell here."""
+        """Drop all counts: rows were written past `note`."""
         with self._lock:
             self._counts.clear()
             self._renewed.clear()
@@ -130,7 +130,7 @@ class Ranks:
             return None if counts is None or counts.read is not None else counts
 
     def _age(self, counts: _Counts, now: int) -> float:
-        """How old counts are; 1 is as old as they may be."""
+        """The age of counts as a fraction of their lifetime."""
         return 0 if self.refresh_seconds is None else (now - counts.as_of) / (self.refresh_seconds * SECOND)
 
     def _read_once(self, board: Board, expiring: bool, asked_at: int) -> _Counts:
@@ -146,7 +146,7 @@ class Ranks:
             return counts
 
     def _renew(self, board: Board, expiring: bool) -> None:
-        """Read a board again beside those who ask, who go on with what is there."""
+        """Read a board again in the background; readers use the present counts meanwhile."""
         counts = _Counts(board, expiring, self.clock())
         with self._lock:
             if board in self._renewed:
@@ -172,8 +172,8 @@ class Ranks:
         for partition in list(read):
             after = ""
             while True:
-                # Writers come in between two pages, never in the middle of one: what they change behind this place is
-                # told to `note`, what they change ahead of it is met as it is.
+                # Writers come between two pages, not within one: `note` counts what they change behind this place, and
+                # what they change ahead of it is met as it is.
                 with self._committing:
                     page = self.store.query(TABLE, partition, start=beyond(after), limit=PAGE_ITEMS_MAX)
                     with self._lock:

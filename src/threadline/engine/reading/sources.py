@@ -1,4 +1,4 @@
-"""Which sources have ever recorded in a workspace, so that a message is found whoever brought it."""
+"""The sources that have recorded in a workspace, so that a message is found under any of them."""
 
 from __future__ import annotations
 

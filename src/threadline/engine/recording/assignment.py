@@ -9,10 +9,10 @@ from threadline.engine.recording.working_set import WorkingSet
 
 
 def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[ValidatedEvent]]:
-    """The events by whom they can concern, in the order of the first event of each group.
+    """The events in groups, in the order of the first event of each.
 
-    Events that name the same person, or the same identifier of nobody yet, are one group; an event with identifiers of
-    several people joins their groups. Whose each event is in the end is decided when its group is worked on.
+    Events that name the same person, or the same new identifier, are one group; an event with identifiers of several
+    people joins their groups. The person of each event is decided when its group is worked on.
     """
     groups: dict[str, list[ValidatedEvent]] = {}
     merged: dict[str, str] = {}

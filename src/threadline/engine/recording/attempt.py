@@ -64,7 +64,7 @@ class Attempt:
             change.large += len(body) > FULL_EVENT_BYTES
             person.tail = None
         if person.states.outdated and max(event.occurred_at, person.latest[0]) > self.now:
-            # What is so until then begins with the states before this event.
+            # Provisional states begin with the states before this event.
             person.states.settle()
         person.pending.append(recorded)
         if person.tail is not None:
@@ -123,24 +123,24 @@ class Attempt:
         return StoredHistory(self.store, person.stored_heads(), person.pending)
 
     def undo(self, first: int, events: Sequence[ValidatedEvent]) -> None:
-        """Drop what a group of events has come to, as the changes sealed since there were ``first`` of them. The
-        events wait for another attempt."""
+        """Drop the changes of a group of events, sealed since there were ``first`` of them. The events wait for another
+        attempt."""
         self.people.forget(self.changes.drop(first))
-        # Whoever was only looked at may be another by now: that may be why there is nothing to commit.
+        # Also people who were only read: they may have changed, which may be why nothing was to be committed.
         self.people.forget_owners(name.thread for one in events for name in one.names)
         for one in events:
             self.unsettled.add(one.id)
             self.receipts.pop(one.position, None)
 
     def answers(self) -> dict[int, Receipt]:
-        """The receipts that are settled; people who were merged since under the survivor's id."""
+        """The settled receipts, with the survivor's id for people merged since."""
         departed, unsettled = self.people.departed, self.unsettled
         if not departed and not unsettled:
             return self.receipts
         answers = {}
         for position, receipt in self.receipts.items():
             if receipt.id in unsettled:
-                continue  # whatever is said of an event a second time is not settled before the first is
+                continue  # a duplicate of an unsettled event is unsettled as well
             if receipt.person in departed:
                 receipt = msgspec.structs.replace(receipt, person=self.people.person(receipt.person).id)
             answers[position] = receipt

@@ -15,11 +15,11 @@ from threadline.kernel.policy import Policy, Wish
 
 
 class Stage(Protocol):
-    """Where policies are asked and what they wish for is carried out: a group before its commit, or a sandbox."""
+    """Where policies are asked and their wishes applied: an attempt before its commit, or a sandbox."""
 
     @property
     def catalogue(self) -> Catalogue:
-        """What is folded; it says how many writes a wish takes."""
+        """Says how many writes a wish takes."""
         ...
 
     def reacting(self, recorded: Recorded) -> Sequence[tuple[Policy, bool]]:
@@ -41,11 +41,11 @@ class Stage(Protocol):
     def prepare(
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> Sequence[tuple[Wish, Any]]:
-        """Each wish with the form of it that `grant` takes. Raises for what the policy may not wish for."""
+        """Each wish with its form for `apply_wish`. Raises for a wish that the policy may not have."""
         ...
 
-    def grant(self, person: Person, cause: Recorded, policy: str, prepared: Any) -> Recorded | None:
-        """Carry a wish out; the event if it was for one that somebody may react to."""
+    def apply_wish(self, person: Person, cause: Recorded, policy: str, prepared: Any) -> Recorded | None:
+        """Apply a wish; returns the event if it emits one that policies may react to."""
         ...
 
     def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
@@ -53,15 +53,15 @@ class Stage(Protocol):
         ...
 
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
-        """Say that a policy wished for more than one cause may have: never silently."""
+        """Emit the event that says that a policy wished for more than one cause may have."""
         ...
 
 
 def cascade(stage: Stage, person: Person, first: Recorded) -> None:
     """Let policies react to an event and to what they add.
 
-    What comes of one cause are at most `CASCADE_EVENTS_MAX` wishes, in no more writes than room is kept for; that
-    there was more is said by an event. A policy that raises loses its wishes for the event at hand and nothing else.
+    One cause leads to at most `CASCADE_EVENTS_MAX` wishes, in the writes reserved for them; an event says where more
+    were wished for. A policy that raises loses its wishes for the event at hand and nothing else.
     """
     queue = [first]
     added, writes = 0, 2  # of the event that says so
@@ -76,7 +76,7 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
         known = stage.known(person, recorded)
         known.room_left = room
         for policy, touched in policies:
-            # All wishes of a policy are prepared before one is granted: a policy that fails half-way has none granted.
+            # All wishes of a policy are prepared before one is applied: a policy that fails half-way has none applied.
             try:
                 if not policy.is_asked(recorded, known, touched) or not (wishes := policy.react(recorded, known)):
                     continue
@@ -94,14 +94,14 @@ def cascade(stage: Stage, person: Person, first: Recorded) -> None:
                     stage.cut(person, recorded, policy.name)
                     return
                 added += 1
-                emitted = stage.grant(person, recorded, policy.name, prepared)
+                emitted = stage.apply_wish(person, recorded, policy.name, prepared)
                 if emitted is not None:
                     queue.append(emitted)
 
 
 def _room(added: int, writes: int, free: int) -> int:
-    """How many more wishes may come of a cause of which so many have come, and be in its batch.
+    """How many more wishes of a cause are allowed, and fit in its batch.
 
-    Each takes two writes. Rows that they change come to that: who asks for half of the room leaves as much for these.
+    Each takes two writes, and may change rows: a policy that uses half of the room leaves as much for these.
     """
     return max(0, min(CASCADE_EVENTS_MAX - 1 - added, CASCADE_EVENTS_MAX - (writes + 1) // 2, free // 2 - 2))

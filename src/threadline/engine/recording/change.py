@@ -13,7 +13,7 @@ from threadline.kernel.policy import Emit
 from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put
 
 _FREE = BATCH_WRITES_MAX - 12
-"""Writes that are not kept free for what sealing adds: person items, snapshots and index rows."""
+"""Writes of a batch without those reserved for sealing: person items, snapshots and index rows."""
 FULL_EVENT_BYTES = 64 * 1_024
 """An event of more bytes counts as two: a change full of such would exceed what a batch may hold."""
 
@@ -27,7 +27,7 @@ class Change:
     def __init__(self, person: Person) -> None:
         self.people: dict[str, Person] = {person.id: person}
         self.ids: set[str] = {person.id}
-        """Everybody whose change this is, those who were merged away in it included."""
+        """The people of this change, with those merged away in it."""
         self.entries: list[LogEntry] = []
         self.failures: list[tuple[str, Emit, Exception]] = []
         """Policies that raised about events of this change (id of the event, what says so, error), logged once it is
@@ -37,12 +37,12 @@ class Change:
         self.writes: dict[Key, Put | Delete] = {}
         self.checks: dict[Key, Check] = {}
         self.requests: list[int] = []
-        """Positions, in the call, of the requests whose fate is this batch's."""
+        """Positions of the requests that are decided by this batch."""
         self.rows_before: dict[Key, bytes] = {}
         self.rows_of: dict[str, set[int]] = {}
         """Person id -> the projections whose rows may change."""
         self.rows_to_write: list[Put | Delete] = []
-        """Index rows to be written or removed as things stand."""
+        """Index rows to be written or removed so far."""
 
     @property
     def size(self) -> int:
@@ -51,7 +51,7 @@ class Change:
 
     @property
     def free(self) -> int:
-        """How many more writes fit beside what sealing may add."""
+        """How many more writes fit beside those that sealing may add."""
         return _FREE - (
             2 * (len(self.entries) + self.large)
             + len(self.writes) + len(self.checks) + len(self.people) + len(self.rows_to_write)
@@ -66,12 +66,12 @@ class Change:
                 self.writes[write.key] = write
 
     def add(self, person: Person) -> None:
-        """Let the batch write this person."""
+        """Add a person to be written."""
         self.people[person.id] = person
         self.ids.add(person.id)
 
     def absorb(self, other: Change) -> None:
-        """Take over another change: two people are being joined and must commit as one."""
+        """Take over another change: two people who are merged commit as one."""
         self.people.update(other.people)
         self.ids |= other.ids
         self.entries += other.entries
@@ -85,9 +85,9 @@ class Change:
         self.rows_to_write += other.rows_to_write
 
     def note_rows(self, person: Person, catalogue: Catalogue, only: Iterable[int] | None = None) -> None:
-        """Remember a person's index rows as they stand in the store; call before the first change to them.
+        """Note a person's index rows as stored; call before the first change to them.
 
-        ``only`` are the projections whose rows may change; without it all that have any.
+        ``only`` are the projections whose rows may change; by default all that have rows.
         """
         noted = self.rows_of.setdefault(person.id, set())
         new = [index for index in (catalogue.with_rows if only is None else only) if index not in noted]
@@ -96,7 +96,7 @@ class Change:
             self.rows_before.update(index_rows(person, catalogue, [i for i in new if i not in person.unwritten]))
 
     def count_rows(self, catalogue: Catalogue) -> None:
-        """Reckon which rows differ by now; call after each change to what rows are made of."""
+        """Compute the rows that differ; call after each change of the states that rows come from."""
         after: dict[Key, bytes] = {}
         for id, noted in self.rows_of.items():
             if id in self.people:
@@ -105,7 +105,7 @@ class Change:
         self.rows_to_write = changed + [Delete(k) for k in self.rows_before if k not in after]
 
     def seal(self, catalogue: Catalogue, *, interim: bool = False) -> Batch:
-        """The batch: events, changed rows, and what is written of each person under the version expected."""
+        """The batch: events, changed rows, and each person under the expected version."""
         people = self.people.values()
         states = [put for person in people for put in person_writes(person, catalogue, interim=interim)]
         return Batch(self.entries, [*states, *self.writes.values(), *self.checks.values(), *self.rows_to_write])

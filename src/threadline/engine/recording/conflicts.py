@@ -1,4 +1,4 @@
-"""Why an attempt, or one person's part of it, is void: it is made again, isolated, or without what is unrecordable."""
+"""Why an attempt is void, whole or for one person: it is made again, isolated, or without what is unrecordable."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ class UnrecordableEvents(Exception):
     def __init__(self, positions: Sequence[int], code: str, message: str) -> None:
         super().__init__(message)
         self.positions = positions
-        """Of their requests in the call; empty where that is known further up."""
+        """Of their requests in the call; empty where only the caller knows them."""
         self.code = code

@@ -1,4 +1,4 @@
-"""Contention: people whom other processes change as well are changed by one process after the other."""
+"""Contention: people whom several processes change at the same time are changed under an advisory lock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ContentionTracker:
         self._store = store
         self._cache = cache
         self._contended: TwoGenerationCache[str, int] = TwoGenerationCache(CONTENDED_REMEMBERED)
-        """Such people, and the version at which this process left them. They are read again under their lock."""
+        """Person id -> the version at which this process left them. They are read again under their lock."""
 
     def contended(self, groups: Sequence[Sequence[ValidatedEvent]]) -> list[set[str]]:
         """The contended people whom the events of each group name; empty if nobody is contended at all."""
@@ -36,18 +36,18 @@ class ContentionTracker:
 
     @contextmanager
     def locked(self, people: Iterable[str]) -> Iterator[None]:
-        """The advisory lock of all of these people, who are read anew under it."""
+        """The advisory lock of these people, who are read again under it."""
         ids = sorted(set(people))
         keys = [person_key(id) for id in ids]
         with self._store.advisory_lock(keys):
             for id, item in zip(ids, self._store.get(keys), strict=True):
                 if item is None or item.version == self._contended.get(id):
-                    self._contended.forget(id)  # nobody else has been there
+                    self._contended.forget(id)  # no other process has changed them
                 self._cache.people.forget(id)
             yield
 
     def note(self, changed: Iterable[Person], overtaken: Set[str]) -> None:
-        """Remember how a commit left those whom it changed, and in whose change another process was faster."""
+        """Note the versions at which a commit left people, and those whom another process changed first."""
         for id in overtaken:
             self._contended.put(id, 0)
         if self._contended:

@@ -13,7 +13,7 @@ from threadline.kernel.store import Store
 
 
 def distinct(checked: Sequence[Checked]) -> dict[tuple[str, int | None], list[int]]:
-    """Of each thing that these events say, its id and digest, and the positions of the events that say it."""
+    """(id, digest) of each payload -> the positions of the events that carry it."""
     found: dict[tuple[str, int | None], list[int]] = {}
     for position, one in enumerate(checked):
         if isinstance(one, ValidatedEvent):
@@ -25,10 +25,10 @@ def distinct(checked: Sequence[Checked]) -> dict[tuple[str, int | None], list[in
 
 
 def fresh_among(store: Store, checked: Sequence[Checked]) -> list[list[int]]:
-    """What is new among these events: for each new thing the positions of the events that carry it.
+    """The positions of the events of each new payload.
 
-    An exact duplicate of a recorded event is not new, a different payload under its key is. So is what cannot be
-    recorded, because each of it is rejected anew.
+    An exact duplicate of a recorded event is not new; a different payload under its key is, and so is an event that
+    cannot be recorded, because each is rejected.
     """
     found = distinct(checked)
     known = store.seen(list({id: None for id, _ in found}))

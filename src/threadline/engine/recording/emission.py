@@ -15,18 +15,18 @@ from threadline.kernel.policy import POLICY_FAILED, TIMER_FIRED, CancelTimer, Ef
 from threadline.kernel.store import Delete, Key, Put
 from threadline.kernel.time import EARLIEST, LATEST
 
-_LANE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 CASCADE_CUT = "threadline.cascade_cut"
-"""Type of the event that says a policy wished for more events than one cause may have."""
+"""Type of the event that says that a policy wished for more than one cause may have."""
 
 FAILURE_LENGTH_MAX = 500
-"""Characters of an error that the event about it has at most."""
+"""Length of an error in the event about it, characters."""
 
 
 def writes_of(catalogue: Catalogue, wish: Wish) -> int:
     """How many writes a wish may take, as a store counts them; index rows of states apart, which are few."""
-    # A timer that is set anew is two: the one that was there goes.
+    # Setting a timer again takes two: the earlier item is deleted.
     return 2 + len(catalogue.plan(wish.type).marks) if isinstance(wish, Emit) else 1 + isinstance(wish, Timer)
 
 
@@ -75,7 +75,7 @@ def history_of(cause: Recorded) -> int | None:
 def event_of(
     person: Person, thread: str, source: str, cause: str, wish: Emit, now: int, history: int | None = None
 ) -> Event:
-    """The event that is wished for, in a thread of the person.
+    """The event of a wish, in a thread of the person.
 
     What follows from history and occurred before that was recorded is history as well. Otherwise a read of the past
     would lack it until the import, although a live run would have shown it.
@@ -95,12 +95,12 @@ def event_of(
 
 
 def cut(policy: str, now: int) -> Emit:
-    """What says that a cascade was cut at its limit, and by whom."""
+    """The wish for the event that says that a cascade was cut at its limit, and at which policy."""
     return Emit(type=CASCADE_CUT, key="cut", occurred_at=now, properties={"policy": policy})
 
 
 def failure(policy: str, cause: Recorded, error: Exception, now: int) -> Emit:
-    """What says that a policy has raised about an event. All its other wishes for this cause were dropped."""
+    """The wish for the event that says that a policy raised. Its other wishes for this cause were dropped."""
     properties = {"policy": policy, "event_type": cause.event.type, "error": _text_of(error)}
     return Emit(type=POLICY_FAILED, key="failed", occurred_at=now, properties=properties)
 
@@ -116,7 +116,7 @@ def _text_of(error: Exception) -> str:
         text = repr(error)
     except Exception:  # noqa: BLE001 — an error that cannot be shown must not refuse the event after all
         text = type(error).__name__
-    # An address in memory is another one in every process; a lone surrogate cannot be written.
+    # An address in memory differs between processes; a lone surrogate cannot be encoded.
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", text).encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= FAILURE_LENGTH_MAX else text[: FAILURE_LENGTH_MAX - 1] + "…"
 
@@ -125,19 +125,19 @@ def _text_of(error: Exception) -> str:
 
 
 def effect_put(catalogue: Catalogue, person: Person, cause: Recorded, policy: str, wish: Effect, id: str) -> Put:
-    """The write that puts an effect in the outbox, under the id that it keeps."""
-    partition = outbox_partition(catalogue.lanes, wish.lane, id)
+    """The write that puts an effect in the outbox."""
+    partition = outbox_partition(catalogue.queues, wish.queue, id)
     key = Key(OUTBOX, partition, f"{time_key(wish.due_at or cause.recorded_at)}.{id}")
-    # A lane that nobody has declared yet is kept with the effect: what is given up on is looked for under its name.
-    lane = wish.lane if partition == shard_of(id) and _LANE.fullmatch(wish.lane) else ""
-    return Put(key, pack_new(person.workspace, cause.thread, policy, cause.id, wish, lane))
+    # An undeclared queue is stored with the effect: dead letters are listed under its name.
+    queue = wish.queue if partition == shard_of(id) and _QUEUE.fullmatch(wish.queue) else ""
+    return Put(key, pack_new(person.workspace, cause.thread, policy, cause.id, wish, queue))
 
 
 # --- timers -----------------------------------------------------------------------------------
 
 
 def timer_writes(person: Person, cause: Recorded, policy: str, wish: Timer | CancelTimer) -> Iterator[Put | Delete]:
-    """The writes that set or cancel a timer; each changes the person's timers just before it is handed out."""
+    """The writes that set or cancel a timer; each changes the person's timers right before it is yielded."""
     thread = cause.thread
     for known in person.heads:  # whichever of the person's threads it was set in, before or after a merge
         due_at = person.drop_timer(f"{known}/{policy}/{wish.key}")
@@ -149,7 +149,7 @@ def timer_writes(person: Person, cause: Recorded, policy: str, wish: Timer | Can
 
 
 def note_fired(person: Person, thread: str, fired: Event) -> None:
-    """Take a timer that has fired off the person's list; the dispatcher takes its item away in the same batch."""
+    """Remove a timer that has fired from the person; the dispatcher deletes its item in the same batch."""
     name = f"{thread}/{fired.properties['policy']}/{fired.properties['key']}"
     if person.timers.get(name) == fired.occurred_at:
         person.drop_timer(name)
@@ -161,7 +161,7 @@ def is_idle(person: Person, policy: str, wish: Wish) -> bool:
 
 
 def stays(wish: Timer, pending: Iterable[int]) -> bool:
-    """Whether timers of this key that are due at these instants are to stay as they are."""
+    """Whether a pending timer of this key, due at one of these instants, stays as it is."""
     if wish.unless_pending:
         return any(True for _ in pending)
     return wish.unless_earlier and any(due_at <= wish.due_at for due_at in pending)

@@ -1,4 +1,4 @@
-"""Identifiers as events bring them: their normal form, and the thread that each leads to."""
+"""Identifiers of events: their normal form and their thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS_REMEMBERED = 1_000
 
 
 class ResolvedIdentifier(msgspec.Struct, frozen=True, gc=False):
-    """An identifier in its normal form and where it leads."""
+    """An identifier in its normal form and its thread."""
 
     identifier: Identifier
     thread: str
@@ -28,17 +28,17 @@ class ResolvedIdentifier(msgspec.Struct, frozen=True, gc=False):
 
 
 class IdentifierResolver:
-    """Identifiers as they come in -> `ResolvedIdentifier`; the latest are remembered, as the same people come again."""
+    """Identifiers as given -> `ResolvedIdentifier`; the latest are cached."""
 
     def __init__(self, rules: IdentityRules) -> None:
         self._rules = rules
         # Keyed by text and holding structs that the garbage collector does not track: tens of thousands of
-        # remembered names must not lengthen its passes.
+        # cached names must not lengthen its passes.
         self._known: TwoGenerationCache[str, ResolvedIdentifier] = TwoGenerationCache(NAMES_REMEMBERED)
         self._kinds: set[str] = set()
 
     def of(self, workspace: str, identifier: Identifier) -> ResolvedIdentifier | None:
-        """Who is meant by an identifier, or None if it is junk. Raises `EventRejected` for a kind that cannot be."""
+        """The resolved identifier, or None for junk. Raises `EventRejected` for an invalid kind."""
         if identifier.kind not in self._kinds:
             self._admit(identifier.kind)
         key = f"{workspace}\0{identifier.kind}\0{identifier.value}"
@@ -55,6 +55,6 @@ class IdentifierResolver:
 
     def _admit(self, kind: str) -> None:
         check_kind(kind)
-        if len(self._kinds) >= KINDS_REMEMBERED:  # kinds are free, so that what is remembered has to be bounded
+        if len(self._kinds) >= KINDS_REMEMBERED:  # producers choose kinds freely, so the cache is bounded
             self._kinds.clear()
         self._kinds.add(kind)

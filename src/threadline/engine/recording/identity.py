@@ -1,4 +1,4 @@
-"""Whose an event is: threads found, people created, joined and split, doubtful joins set aside for review."""
+"""The person of an event: threads found, people created, merged and split, doubtful joins quarantined for review."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ TOO_MANY_TO_JOIN = "to join them would change more items than a batch can hold; 
 
 
 class Grounds(NamedTuple):
-    """Why people are joined or split, as the event tells that says so."""
+    """Why people are merged or split, for the event that says so."""
 
     cause: str
-    """The id of the event that brings it about, or of the request that asks for it: the same one does it once."""
+    """The id of the event or request that leads to it; one cause does it once."""
     reason: str
     by: str = ""
     """Who asked for it."""
@@ -43,7 +43,7 @@ class Grounds(NamedTuple):
 def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Identifier], other: Person | None) -> str:
     """Why these identifiers must not become the person's, or "" if nothing speaks against it.
 
-    ``other`` is the person they come from where a join is not an operator's own will: a split is then respected.
+    ``other`` is the person they come from, if the join is not an operator's request: a split is then respected.
     """
     own, theirs = set(person.identifiers.values()), set(identifiers)
     if len(own | theirs) > THREADS_PER_PERSON_MAX:
@@ -51,7 +51,7 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
     before, brought = Counter(i.kind for i in own), Counter(i.kind for i in theirs)
     for kind, count in Counter(i.kind for i in own | theirs).items():
         limit = rules.kind(kind).limit
-        # Who was joined by force has too many already: of other kinds they go on gaining.
+        # A person joined by force has too many already; other kinds may still be added.
         if count > limit and count > max(before[kind], brought[kind]):
             return f"one person may have {limit} {kind}, together they have {count}"
     if other is not None and (
@@ -62,7 +62,7 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
 
 
 def _against(attempt: Attempt, person: Person, named: ResolvedIdentifier, owner: Person | None) -> str:
-    """Why an event must not make an identifier the person's that is its owner's or nobody's; "" if it may."""
+    """Why an event must not give the person an identifier that is ``owner``'s or nobody's; "" if it may."""
     rules = attempt.catalogue.rules
     if owner is not None:
         too_many = TOO_MANY_TO_JOIN if attempt.changes.position in attempt.isolation.unjoined else ""
@@ -80,26 +80,27 @@ def resolve(attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier
     """
     first = named[0]
     person = attempt.people.owner(first.thread)
-    aside: list[Put] = []
+    quarantined: list[Put] = []
     if person is None:
-        person = _first_contact(attempt, workspace, named, id, aside)
+        person = _first_contact(attempt, workspace, named, id, quarantined)
     for other in named[1:]:
         owner = attempt.people.owner(other.thread)
         if owner is person:
             continue
         if against := _against(attempt, person, other, owner):
-            aside += _set_aside(attempt, workspace, first, other, owner, against, id)
+            quarantined += _quarantine(attempt, workspace, first, other, owner, against, id)
         elif owner is None:
             link(attempt, person, other)
         else:
             person = join(attempt, person, owner, Grounds(id, "identifiers in one event"))
-    for put in aside:  # in the batch of the event, which when it is told again is a duplicate and sets nothing aside
+    # In the batch of the event: sent again, it is a duplicate and quarantines nothing.
+    for put in quarantined:
         attempt.changes.of(person, 1).writes[put.key] = put
     return person, first.thread
 
 
 def _first_contact(
-    attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str, aside: list[Put]
+    attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str, quarantined: list[Put]
 ) -> Person:
     first = named[0]
     for other in named[1:]:
@@ -110,8 +111,8 @@ def _first_contact(
         if not against:
             link(attempt, known, first)
             return known
-        aside += _set_aside(attempt, workspace, first, other, known, against, id)
-    # A person's id is the id of the thread that founded it: nothing is drawn, two first contacts agree.
+        quarantined += _quarantine(attempt, workspace, first, other, known, against, id)
+    # A person's id is the id of the founding thread: nothing is random, so two first contacts agree.
     person = Person(first.thread, workspace, attempt.now, States(attempt.catalogue))
     attempt.people.add(person)
     link(attempt, person, first)
@@ -119,14 +120,14 @@ def _first_contact(
 
 
 def link(attempt: Attempt, person: Person, named: ResolvedIdentifier) -> None:
-    """Let an identifier that was nobody's be this person's."""
+    """Give a person an identifier that was nobody's."""
     key = thread_key(named.thread)
     attempt.changes.of(person, 2).writes[key] = Put(key, person.id.encode(), 0)
     person.add_thread(named.thread, named.identifier)
     attempt.people.claim(named.thread, person)
 
 
-def _set_aside(
+def _quarantine(
     attempt: Attempt,
     workspace: str,
     one: ResolvedIdentifier,
@@ -135,7 +136,7 @@ def _set_aside(
     why: str,
     id: str,
 ) -> list[Put]:
-    """What sets a join aside, if nothing has yet; ``owner`` is who has the other identifier."""
+    """The write that quarantines a join, if it is not yet; ``owner`` has the other identifier."""
     if owner is not None:
         attempt.people.confirm(owner)
     pair = "-".join(sorted((one.thread, other.thread)))
@@ -182,8 +183,8 @@ def join(attempt: Attempt, one: Person, other: Person, grounds: Grounds) -> Pers
         "by": grounds.by, "merged_created_at": merged.created_at,
     }  # fmt: skip
     change.count_rows(attempt.catalogue)
-    told = _note(attempt, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
-    react(attempt, survivor, told)
+    merge = _note(attempt, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
+    react(attempt, survivor, merge)
     return survivor
 
 
@@ -248,17 +249,17 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
         "person": person.id, "split": new.id, "threads": sorted(threads), "reason": grounds.reason, "by": grounds.by,
     }  # fmt: skip
     change.count_rows(attempt.catalogue)
-    # Each of the two threads tells of it, and each of the two people is looked at anew.
+    # An event in a thread of each, so that policies react for both people.
     name = f"split/{grounds.cause}/{new.id}"
-    told = _note(attempt, person, SPLIT, name, properties, grounds.cause)
-    told_apart = _note(attempt, new, SPLIT, f"{name}/new", properties, grounds.cause)
-    react(attempt, person, told)
-    react(attempt, new, told_apart)
+    own_event = _note(attempt, person, SPLIT, name, properties, grounds.cause)
+    new_event = _note(attempt, new, SPLIT, f"{name}/new", properties, grounds.cause)
+    react(attempt, person, own_event)
+    react(attempt, new, new_event)
     return new
 
 
 def set_apart(one: Person, other: Person) -> None:
-    """Let no event join these two any more. They commit together: each remembers the threads of the other."""
+    """Prevent events from joining these two. They commit together: each lists the threads of the other."""
     one.never_merge, other.never_merge = (
         sorted({*one.never_merge, *other.heads}),
         sorted({*other.never_merge, *one.heads}),
@@ -266,27 +267,27 @@ def set_apart(one: Person, other: Person) -> None:
 
 
 def _divide_apart(attempt: Attempt, person: Person, new: Person) -> None:
-    """From whom each of two is to stay apart who are being split: from one another, and those who say so of them."""
-    kept: dict[str, set[str]] = {person.id: set(), new.id: set()}
+    """Divide `never_merge` between two people who are split, and add each to the other's."""
+    separate: dict[str, set[str]] = {person.id: set(), new.id: set()}
     for thread in person.never_merge:
         other = attempt.people.owner(thread)
         for part in (person, new):
             if other is None or part.heads.keys() & set(other.never_merge):
-                kept[part.id].add(thread)
-    person.never_merge, new.never_merge = sorted(kept[person.id]), sorted(kept[new.id])
+                separate[part.id].add(thread)
+    person.never_merge, new.never_merge = sorted(separate[person.id]), sorted(separate[new.id])
     set_apart(person, new)
 
 
-def link_told(attempt: Attempt, person: Person, named: ResolvedIdentifier, grounds: Grounds) -> None:
-    """Let an identifier that was refused be the person's after all, and tell of it as of a merge: it can be undone."""
+def link_reviewed(attempt: Attempt, person: Person, named: ResolvedIdentifier, grounds: Grounds) -> None:
+    """Give the person a refused identifier after review, with an event like a merge's, so that it can be undone."""
     link(attempt, person, named)
     person.never_merge = [thread for thread in person.never_merge if thread != named.thread]
     properties = {
         "survivor": person.id, "merged": named.thread, "threads": [named.thread], "reason": grounds.reason,
         "by": grounds.by, "merged_created_at": attempt.now,
     }  # fmt: skip
-    told = _note(attempt, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
-    react(attempt, person, told)
+    link_event = _note(attempt, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
+    react(attempt, person, link_event)
 
 
 def _note(attempt: Attempt, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:

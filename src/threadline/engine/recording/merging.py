@@ -58,11 +58,11 @@ class IdentityAdministration:
 
         def work(attempt: Attempt) -> tuple[str, str]:
             reader = PersonReader(attempt.store, attempt.catalogue)
-            kept = attempt.people.person(reader.person(workspace, person).id)
-            threads = _chosen(reader, kept, identifiers)
-            id, _, began = _founded(reader, kept, threads)
-            new = identity.split(attempt, kept, threads, id, began, grounds)
-            return kept.id, new.id
+            remaining = attempt.people.person(reader.person(workspace, person).id)
+            threads = _chosen(reader, remaining, identifiers)
+            id, _, began = _founded(reader, remaining, threads)
+            new = identity.split(attempt, remaining, threads, id, began, grounds)
+            return remaining.id, new.id
 
         return self._recorder.change(work)
 
@@ -80,7 +80,7 @@ class IdentityAdministration:
                 raise InvalidValue(f"event {event} is a {merged.event.type}, not a merge")
             properties = merged.event.properties
             person = attempt.people.person(reader.person(workspace, properties["survivor"]).id)
-            # Whoever has the founding thread is who was merged away: apart again, elsewhere, or the one who stays.
+            # The person merged away has the founding thread: split again, merged elsewhere, or the survivor itself.
             if (id := properties["merged"]) == person.id or id not in person.heads:
                 raise Conflict("this merge was undone already")
             threads, created_at = _parted(attempt, person, properties), properties["merged_created_at"]
@@ -94,13 +94,13 @@ class IdentityAdministration:
         return self._recorder.change(work)
 
     def review(self, workspace: str, id: str, *, join: bool, by: str = "") -> dict[str, Any]:
-        """Decide about a quarantined join: do it across the limit, or dismiss it. What it does commits with it."""
+        """Decide about a quarantined join: merge across the limit, or dismiss it, in one commit with the decision."""
         key = Key(QUARANTINE, workspace, id)
 
         def work(attempt: Attempt) -> dict[str, Any]:
             item = attempt.store.get([key])[0]
             if item is None:
-                raise NotFound(f"nothing is set aside under {id}")
+                raise NotFound(f"nothing is quarantined under {id}")
             entry: dict[str, Any] = msgspec.json.decode(item.value)
             if entry["status"] != "open":
                 raise Conflict(f"it was {entry['status']} already")
@@ -139,13 +139,13 @@ class IdentityAdministration:
         reader = self._reader
         whole = reader.person(workspace, person)
         threads = _chosen(reader, whole, identifiers)
-        kept = Person(whole.id, workspace, whole.created_at, States(reader.catalogue))
+        remaining = Person(whole.id, workspace, whole.created_at, States(reader.catalogue))
         new = Person(*_founded(reader, whole, threads), States(reader.catalogue))
         for thread, known in whole.identifiers.items():
-            (new if thread in threads else kept).add_thread(thread, known, whole.heads[thread])
-        for part in (kept, new):
+            (new if thread in threads else remaining).add_thread(thread, known, whole.heads[thread])
+        for part in (remaining, new):
             refold_person(reader.store, reader.catalogue, part)
-        return kept, new
+        return remaining, new
 
 
 def _two(attempt: Attempt, workspace: str, one: str, other: str) -> tuple[Person, Person]:
@@ -157,10 +157,10 @@ def _two(attempt: Attempt, workspace: str, one: str, other: str) -> tuple[Person
 
 
 def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[str]:
-    """The threads of somebody who was merged away, of all that the person has: those of then and those of since.
+    """The threads of the person merged away, among those of the survivor: the merged ones and those added since.
 
-    An identifier that was first told while they were one is whose it would have been without the merge: theirs with
-    whom it was told. Where that is both, the strongest identifier of the event decides, as it does whose the event is.
+    An identifier that first occurred while they were one belongs to the person whose identifiers it occurred with. If
+    these are of both, the strongest identifier of the event decides.
     """
     survivor, merged = merge["survivor"], merge["merged"]
     leads = dict.fromkeys(person.heads, "") | {thread: merged for thread in merge["threads"] if thread in person.heads}
@@ -174,9 +174,9 @@ def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[
     names = IdentifierResolver(attempt.catalogue.rules)
     events = thread_events(attempt.store, person.heads)
     for recorded in sorted(events, key=lambda each: (each.recorded_at, each.thread, each.sequence)):
-        told = (names.of(person.workspace, each) for each in recorded.event.identifiers)
+        resolved = (names.of(person.workspace, each) for each in recorded.event.identifiers)
         named = sorted(
-            (each for each in told if each is not None and each.thread in leads), key=ResolvedIdentifier.rank
+            (each for each in resolved if each is not None and each.thread in leads), key=ResolvedIdentifier.rank
         )
         leaders = list(dict.fromkeys(leader(each.thread) for each in named))
         first = next((each for each in leaders if each in (survivor, merged)), leaders[0] if leaders else "")
@@ -201,7 +201,7 @@ def _chosen(reader: PersonReader, person: Person, identifiers: Sequence[str]) ->
 
 
 def _founded(reader: PersonReader, person: Person, threads: Sequence[str]) -> tuple[str, str, int]:
-    """Id, workspace and time of creation of the one whom threads make that are taken out of a person."""
+    """Id, workspace and time of creation of the person that these threads make when they are split off."""
     rules = reader.catalogue.rules
     strongest = min(threads, key=lambda t: (rules.kind(person.identifiers[t].kind).priority, t))
     events = thread_events(reader.store, dict.fromkeys(threads, 1 << 62))
@@ -212,7 +212,7 @@ def _founded(reader: PersonReader, person: Person, threads: Sequence[str]) -> tu
 def _reviewed(
     attempt: Attempt, workspace: str, entry: dict[str, Any]
 ) -> list[tuple[ResolvedIdentifier, Person | None]]:
-    """The two identifiers that were to be joined and whose they are, first those that are somebody's."""
+    """The two identifiers of a quarantined join and their people; an identifier of nobody comes last."""
     names = IdentifierResolver(attempt.catalogue.rules)
     named = [names.of(workspace, Identifier(*text.split(":", 1))) for text in entry["identifiers"]]
     found = [(each, attempt.people.owner(each.thread)) for each in named if each is not None]
@@ -227,8 +227,8 @@ def _join_reviewed(attempt: Attempt, workspace: str, entry: dict[str, Any], by: 
     grounds = Grounds(f"review/{entry['id']}", "review", by)
     for each, person in found[1:]:
         if person is None:
-            # It was refused as a further identifier of somebody, so that it is nobody's yet.
-            identity.link_told(attempt, survivor, each, grounds)
+            # It was refused as a further identifier, and is nobody's yet.
+            identity.link_reviewed(attempt, survivor, each, grounds)
         elif person is not survivor:
             return identity.join(attempt, survivor, person, grounds)
     return survivor

@@ -1,4 +1,4 @@
-"""What a recorder remembers from call to call: live people, whose threads are, and the newest events."""
+"""The recorder's cache: live people, owners of threads, and the newest events."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from threadline.kernel.event import Recorded
 STATE_BYTES_MAX = 16 * 1_024 * 1_024
 """Packed states in one generation; alive they take about six times as much."""
 PERSON_BYTES = 1_000
-"""What a person counts for beside the states."""
+"""Weight of a person besides the states."""
 OWNERS_CACHED = 60_000
 EVENTS_CACHED = 8_000
 """Events of tails, which readers of this process then need not read and decode. Alive one takes about a kilobyte."""
 
 
 class PeopleCache:
-    """What a recorder remembers between calls. Another process may have changed it since: then a commit is refused.
+    """The recorder's cache between calls. A commit on outdated entries is refused.
 
-    The people in it are alive: whoever takes one out, changes it and does not see the change committed has to forget
-    it. Only the recorder may use it, but for `events`.
+    The people in it are mutable: after a change that is not committed they must be dropped. Only the recorder uses it,
+    apart from `events`.
     """
 
     __slots__ = ("events", "owners", "people")

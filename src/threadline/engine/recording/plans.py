@@ -1,4 +1,4 @@
-"""Plans: what an event of each type sets off in a workspace, worked out once and kept from call to call."""
+"""Plans: folds, rows and policies for each event type of a workspace, computed once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from threadline.kernel.projection import Fold, Row
 
 
 class EventPlan(NamedTuple):
-    """What an event of one type sets off in one workspace."""
+    """Folds, rows and policies of one event type in one workspace."""
 
     steps: tuple[tuple[int, Fold], ...]
     """Index of each projection touched, and its fold."""
@@ -25,9 +25,9 @@ class EventPlan(NamedTuple):
     policies: tuple[Policy, ...]
     """The policies that may be asked."""
     reads: tuple[int, ...]
-    """Of each the projections one of which the event must touch, as bits; 0 if the policy is asked in any case."""
+    """Of each policy: the projections one of which the event must touch, as bits; 0 if it is always asked."""
     room: int
-    """Writes to keep free for what these policies may add: an event and its consequences commit together."""
+    """Writes to reserve for these policies: an event and its consequences commit together."""
 
 
 class Plans:
@@ -41,8 +41,8 @@ class Plans:
         self._plans: dict[str, dict[str, EventPlan]] = {}
 
     def refresh(self, workspaces: Iterable[str]) -> None:
-        """Take in what is shared in these workspaces now; to be called before the clock is read, so that whatever an
-        event is decided by had begun by the time that the event bears."""
+        """Read the shared values of these workspaces. Called before the clock is read, so that the values that decide
+        about an event were in force by its time."""
         for workspace in workspaces:
             known = self._shared.get(workspace)
             shared: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class Plans:
             plans = self._plans[workspace]
         plan = plans.get(event_type)
         if plan is None:
-            if len(plans) >= PLANS_CACHED:  # event types are free, so that what is kept by type has to be bounded
+            if len(plans) >= PLANS_CACHED:
                 plans.clear()
             plan = plans[event_type] = self._made(workspace, event_type)
         return plan
@@ -74,7 +74,7 @@ class Plans:
         policies = tuple(
             policy
             for policy in self._catalogue.reactors(event_type)
-            if policy.shared is None or policy.shared.heeds(self.shared(workspace, policy.shared.name), event_type)
+            if policy.shared is None or policy.shared.handles(self.shared(workspace, policy.shared.name), event_type)
         )
         reads = tuple(self._reads(policy) if policy.goes_by_touch(event_type) else 0 for policy in policies)
         room = 2 * CASCADE_EVENTS_MAX if policies else 0
@@ -84,9 +84,9 @@ class Plans:
         return sum({1 << self._catalogue.index[read.projection] for read in policy.reads})
 
     def shared(self, workspace: str, name: str) -> Any:
-        """The value of a policy's `Shared`: one and the same for a whole attempt."""
+        """The value of a policy's `Shared`, the same for a whole attempt."""
         return self._shared[workspace][name]
 
-    def heeded(self, workspace: str, event_type: str) -> bool:
+    def handled(self, workspace: str, event_type: str) -> bool:
         """Whether a policy names events of this type."""
         return any(policy.names_types for policy in self.of(workspace, event_type).policies)

@@ -34,7 +34,7 @@ NOT_THE_POLICYS = (Unavailable, StoreDamaged, ConcurrencyConflict, UnrecordableE
 """What may be raised while a policy reads and has another cause: the call fails or is tried again."""
 
 Prepared = ValidatedEvent | Put | Timer | CancelTimer
-"""A wish that can be granted without fail: an event, an effect, a timer."""
+"""A wish that can be applied without fail: an event, an effect, a timer."""
 
 
 def react(attempt: Attempt, person: Person, recorded: Recorded) -> None:
@@ -81,8 +81,7 @@ class Reactions:
     def prepare(
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> list[tuple[Wish, Prepared]]:
-        """Each wish with the form of it that `grant` takes. Raises for what the policy may not wish for, and for what
-        no store can hold."""
+        """Each wish with its form for `apply_wish`. Raises for a wish that is undeclared, or that no store can hold."""
         found = emission.checked(policy, wishes)
         return [(wish, self._prepared(person, cause, policy.name, wish)) for wish in found]
 
@@ -98,8 +97,8 @@ class Reactions:
             timer_put(person.workspace, cause.thread, policy, wish)
         return wish
 
-    def grant(self, person: Person, cause: Recorded, policy: str, prepared: Prepared) -> Recorded | None:
-        """Carry a wish into the person's change; the recorded event if it was for one."""
+    def apply_wish(self, person: Person, cause: Recorded, policy: str, prepared: Prepared) -> Recorded | None:
+        """Add a wish to the person's change; returns the event if it emits one."""
         if isinstance(prepared, ValidatedEvent):
             return self._attempt.append_own(person, cause.thread, prepared)
         writes: Iterable[Put | Delete]
@@ -109,33 +108,33 @@ class Reactions:
         return None
 
     def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
-        """What says that a policy has raised about an event; re-raises what is no fault of the policy."""
+        """The wish for the event that says that a policy raised; re-raises what is no fault of the policy."""
         if isinstance(error, NOT_THE_POLICYS):
             raise error
         failure = emission.failure(policy.name, cause, error, self._attempt.now)
         if cause.event.type == TIMER_FIRED:
-            # It is this policy's alone. Recorded it would be used up; refused it stays, and fires once the policy can.
+            # The timer belongs to this policy. Recorded, it would be lost; refused, it stays, and fires again.
             raise UnrecordableEvents([], "policy_failed", emission.failure_message(failure)) from error
         self._attempt.changes.of(person).failures.append((cause.id, failure, error))
-        # A policy that fails about failures would go on for ever; the log line says so.
+        # A policy that fails about failures would go on for ever; a log line is enough.
         return None if cause.event.type == POLICY_FAILED else failure
 
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
-        """Put in the thread that a cascade was cut at its limit, and by whom."""
+        """Emit the event that says that a cascade was cut at its limit."""
         cut = emission.cut(policy, self._attempt.now)
-        self.grant(person, cause, policy, self._prepared(person, cause, policy, cut))
+        self.apply_wish(person, cause, policy, self._prepared(person, cause, policy, cut))
 
     def look(self, index: int) -> Look:
-        """How a projection is looked at: whole."""
+        """The view function of a projection."""
         return self.catalogue.looks[index]
 
     def history(self, person: Person) -> StoredHistory:
         """The person's events: those in the store and those of this attempt."""
         return self._attempt.history(person)
 
-    def heeded(self, workspace: str, type: str) -> bool:
+    def handled(self, workspace: str, type: str) -> bool:
         """Whether a policy names events of this type."""
-        return self._attempt.plans.heeded(workspace, type)
+        return self._attempt.plans.handled(workspace, type)
 
     def shared(self, workspace: str, name: str) -> Any:
         """The value of a policy's `Shared`."""

@@ -1,9 +1,9 @@
 """The recorder: events in, receipts out, everything durable or nothing.
 
-One call goes through six steps: validation (`validation.py`), sorting out what the log has already
-(`duplicates.py`), warming the working set (`working_set.py`), assignment to groups that have nobody in common
-(`assignment.py`), work on one group after the other (`work.py`), and the commit. What another process has changed
-meanwhile is tried again (`retry.py`).
+One call goes through six steps: validation (`validation.py`), finding duplicates
+(`duplicates.py`), reading the working set (`working_set.py`), assignment to groups without a common person
+(`assignment.py`), work on one group after the other (`work.py`), and the commit. Lost races are tried again
+(`retry.py`).
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from threadline.kernel.time import Clock
 T = TypeVar("T")
 
 FENCED = "fenced"
-"""Code of a request whose own conditions (a lease, a timer still there) no longer hold; not an event to keep."""
+"""Code of a request whose own conditions (a lease, a pending timer) no longer hold; it is not logged as rejected."""
 CALL_EVENTS_MAX = 1_000
 
 log = logging.getLogger("threadline.policies")
 
 
 class _Call:
-    """One call of `record`: its requests, and what is settled about them so far, by position."""
+    """One call of `record`: its requests, and the settled receipts and refusals by position."""
 
     __slots__ = ("events", "isolation", "receipts", "refused", "requests")
 
@@ -73,14 +73,14 @@ class _Call:
                 self.refused[position] = one.error
 
     def unsettled(self) -> list[ValidatedEvent]:
-        """What the next attempt is made at."""
+        """The events for the next attempt."""
         if len(self.receipts.keys() | self.refused.keys()) == len(self.requests):
             return []
         return [one for one in self.events if one.position not in self.receipts and one.position not in self.refused]
 
     @property
     def settled(self) -> int:
-        """Grows with whatever an attempt finds out, to an end: there is only so much to settle."""
+        """A measure of progress: it grows with each request that is settled or isolated."""
         return len(self.receipts) + len(self.refused) + sum(map(len, self.isolation))
 
 
@@ -114,7 +114,7 @@ class Recorder:
 
     @property
     def committing(self) -> threading.Lock:
-        """Held while a call is worked on and committed: what is done under it meets no commit half-way."""
+        """Locked while a call is worked on and committed."""
         return self._lock
 
     @property
@@ -125,8 +125,8 @@ class Recorder:
     def refuse_forks(self) -> None:
         """Raise `Unavailable` in a copy of the process that opened the store.
 
-        It has the locks and connections of its parent, but not the threads that hold them: it would wait for ever, or
-        write where the parent writes.
+        It has the locks and connections of its parent, but not its threads: it would wait for ever, or write over the
+        parent's writes.
         """
         if self.forked:
             raise Unavailable(
@@ -164,20 +164,20 @@ class Recorder:
         return receipts
 
     def check(self, events: Iterable[Event]) -> list[Checked]:
-        """Validate events for `record_checked`, without the store and beside whatever is recorded meanwhile.
+        """Validate events for `record_checked`, without the store and without a lock.
 
         Raises `InvalidValue` where the caller is at fault, such as for a workspace that cannot be one.
         """
         return self._validator.check(map(RecordRequest, events), self.clock())
 
     def fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
-        """The positions of each new thing among these events: an exact duplicate is not new, a different payload is."""
+        """The positions of each new payload among these events; an exact duplicate is not new."""
         return fresh_among(self.store, checked)
 
     def likely_person(self, one: ValidatedEvent) -> str:
-        """The id of an event's person as far as this process knows, else the thread of its strongest identifier.
+        """The id of an event's person if it is cached, else the thread of its strongest identifier.
 
-        It asks no store and waits for nobody, so it is good for a guess only.
+        A guess: it neither reads the store nor waits.
         """
         thread = one.names[0].thread
         return self._cache.owners.peek(thread) or thread
@@ -216,7 +216,7 @@ class Recorder:
     def _begin(
         self, events: Iterable[ValidatedEvent], isolation: Isolation | None = None, *, cached: bool = True
     ) -> Attempt:
-        """An attempt at these events; without ``cached`` it believes the store alone."""
+        """An attempt at these events; without ``cached`` it reads everything from the store."""
         people = WorkingSet(self.store, self.catalogue, self._cache if cached else PeopleCache())
         self._plans.refresh({one.event.workspace for one in events})
         return Attempt(
@@ -233,11 +233,11 @@ class Recorder:
             if any(contended):
                 if all(contended):
                     with self._contention.locked(set().union(*contended)):
-                        # Made anew, for what has waited became known no earlier than its turn came.
+                        # Begun again: after waiting, events are known no earlier than the lock was taken.
                         attempt = self._begin(events, call.isolation)
                         groups = self._groups(attempt, call, events, certain=certain)
                         return self._worked(attempt, groups, call, certain=certain)
-                # Events for whose people others may have to be waited for come in an attempt of their own.
+                # Events of contended people, which may wait for other processes, get an attempt of their own.
                 for group, people in zip(groups, contended, strict=True):
                     attempt.unsettled.update(one.id for one in group if people)
                 groups = [group for group, people in zip(groups, contended, strict=True) if not people]
@@ -297,8 +297,8 @@ class Recorder:
         return attempt.answers()
 
     def _refuse_fenced(self, positions: Sequence[int], call: _Call) -> None:
-        # A refused batch is tried again, except where a condition of the request itself no longer holds:
-        # a lease that was taken over stays lost, a timer that was taken away is gone.
+        # A refused batch is tried again, unless a condition of the request itself no longer holds: a lost lease stays
+        # lost, a deleted timer is gone.
         for position in positions:
             conditions = [w for w in call.requests[position].writes if w.expected is not None]
             items = self.store.get([c.key for c in conditions])
@@ -331,13 +331,13 @@ class Recorder:
     def change(self, work: Callable[[Attempt], T]) -> T:
         """Run ``work`` on an attempt of its own and commit what it changes: merges, splits and the like.
 
-        Retried from the start when another process was faster; whatever ``work`` raises undoes everything.
+        Retried from the start after a lost race; an exception of ``work`` undoes everything.
         """
         self.refuse_forks()
         with self._lock:
             retries = Retries()
             while True:
-                # Nothing from the cache: what an operator names must be judged by what is so now.
+                # Without the cache: an operator's request is decided by the present state of the store.
                 attempt = self._begin((), cached=False)
                 try:
                     result = work(attempt)
@@ -354,14 +354,14 @@ class Recorder:
                 retries.again()
 
     def _forget(self, attempt: Attempt) -> None:
-        """Drop from the cache whom an attempt has changed that did not work with it."""
+        """Drop the people whom an attempt has changed from the cache, which it did not use."""
         for id, person in attempt.people.touched.items():
             self._cache.people.forget(id)
             for thread in person.heads:
                 self._cache.owners.forget(thread)
 
     def _committed(self, attempt: Attempt) -> list[Refusal | None]:
-        """Commit and tell the watchers; returns what became of each batch."""
+        """Commit and notify the watchers; returns the refusal, or None, of each batch."""
         batches = attempt.changes.batches()
         outcomes: list[Refusal | None] = []
         done: list[Batch] | None = None
@@ -385,7 +385,7 @@ class Recorder:
             policy = failure.properties["policy"]
             key = (next(iter(change.people.values())).workspace, policy)
             self.policy_failures[key] = self.policy_failures.get(key, 0) + 1
-            # The trace of the first: one for every event would drown the log.
+            # The traceback of the first only: one for every event would flood the log.
             log.error(
                 "policy_failed: %s, event %s",
                 emission.failure_message(failure),
@@ -394,6 +394,6 @@ class Recorder:
             )
 
     def clear_caches(self) -> None:
-        """Forget every cached person: something else has written to the store."""
+        """Drop the cache: the store was written past this recorder."""
         with self._lock:
             self._cache.clear()

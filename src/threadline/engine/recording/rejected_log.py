@@ -30,16 +30,16 @@ ENTRY_BYTES_MAX = 160_000
 """An entry as it is stored; what is larger is kept as text, cut. No event of that size could ever be recorded."""
 MESSAGE_MAX = 2_000
 
-_SAID = ("properties", "context", "sent_time", "object_ref", "schema_version", "object_id", "historical")
+_CONTENT = ("properties", "context", "sent_time", "object_ref", "schema_version", "object_id", "historical")
 
 
 def entry_of(event: Event, error: EventRejected, now: int) -> RejectedEntry:
     """The rejected-log entry of an event: everything about it, so that it can be recorded after all."""
     payload, form = _payload(event)
-    # What the producer said names the entry, as it names the event: a retry brings other times and marks with it.
-    said = [getattr(event, name) for name in ("type", "identifiers", *_SAID)]
+    # The id comes from the payload: a retry has other times and marks.
+    content = [getattr(event, name) for name in ("type", "identifiers", *_CONTENT)]
     return RejectedEntry(
-        id=short_hash(event.workspace, event.source, event.key, error.code, shown(said)),
+        id=short_hash(event.workspace, event.source, event.key, error.code, shown(content)),
         workspace=event.workspace, source=writable(event.source), code=error.code, message=str(error)[:MESSAGE_MAX],
         received_at=event.received_at or now, payload=payload, form=form, key=writable(event.key[:KEY_LENGTH_MAX]),
     )  # fmt: skip
@@ -49,12 +49,12 @@ def _payload(event: Event) -> tuple[Any, str]:
     """The event by the names of its fields, or as text if JSON cannot hold it; and the form that this is."""
     form: dict[str, Any] = {name: getattr(event, name) for name in Event.__struct_fields__}
     form["identifiers"] = [[i.kind, i.value] for i in event.identifiers]
-    kept, whole = keepable(form)
-    return kept, "event" if whole else "text"
+    payload, whole = keepable(form)
+    return payload, "event" if whole else "text"
 
 
 def conflict_writes(store: Store, event: Event, id: str, digest: int, now: int) -> list[Put | Delete]:
-    """Keep the second payload that came under a key: the first is in the log, so both are kept, however often sent."""
+    """The writes that log the second payload of a key; the first is in the log."""
     error = EventRejected("conflict", "the same key was used before with another payload; the first one stands")
     own = short_hash("conflict", id, str(digest))
     entry = msgspec.structs.replace(entry_of(event, error, now), id=own, event_id=id)
@@ -64,8 +64,8 @@ def conflict_writes(store: Store, event: Event, id: str, digest: int, now: int) 
 def keep(store: Store, entries: Iterable[RejectedEntry]) -> None:
     """Write entries to the rejected log.
 
-    The same entry again adds nothing, so that retries may come; but one that was dismissed is open again, at its new
-    time. One that was re-submitted stays settled: what it told of is in the log.
+    A retry adds nothing to an open entry, and opens a dismissed one again, at its new time. A resubmitted one stays
+    settled: its event is in the log.
     """
     unique = {entry.id: entry for entry in entries}
     found = store.get([_key(entry) for entry in unique.values()])

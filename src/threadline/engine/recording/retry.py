@@ -1,4 +1,4 @@
-"""A void attempt is made again from the start: after a lost race, or without the events that made it void."""
+"""Retries of void attempts: after a lost race, or without the events that made the attempt void."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from threadline.engine.recording.validation import Isolation
 from threadline.kernel.errors import EventRejected, Unavailable
 
 ATTEMPTS_MAX = 64
-"""Attempts in a row that settle nothing, because other processes change the same people, before the call fails."""
+"""Attempts in a row that settle nothing, lost to other processes, before the call fails."""
 PAUSE_SECONDS_MAX = 0.1
 
 
@@ -29,8 +29,8 @@ class Retries:
         return self._attempts + self._settled > 0
 
     def again(self, settled: int = 0) -> None:
-        """Wait before the next attempt: longer after each that settled nothing, and for a random time, unlike other
-        writers. ``settled`` grows with what attempts settle. Raises `Unavailable` after too many."""
+        """Wait before the next attempt, with jitter: longer after each that settled nothing. ``settled`` measures the
+        progress. Raises `Unavailable` after too many."""
         # An attempt that settled something was not lost to other writers.
         self._attempts, self._settled = (0 if settled > self._settled else self._attempts + 1), settled
         if self._attempts == ATTEMPTS_MAX:
@@ -40,14 +40,14 @@ class Retries:
 
 
 def isolate(error: UnrecordableEvents, isolation: Isolation, refused: dict[int, EventRejected]) -> None:
-    """Isolate what made an attempt void at the next one; reject it where it was isolated already."""
+    """Isolate the requests that made an attempt void; reject those that were isolated already."""
     unfit = set(error.positions)
     assert unfit, "whatever is recorded here belongs to a request"
     if len(unfit) > 1 and not unfit <= isolation.alone:
-        # One of a batch is unfit: with a batch for each it shows which, and its neighbours are recorded.
+        # One of a batch is unrecordable: with a batch for each, its neighbours are recorded.
         isolation.alone.update(unfit)
     elif error.code == TOO_MANY_CHANGES and not unfit <= isolation.unjoined:
-        # It may be the joining of people that is too much: then that is quarantined, and not the event refused.
+        # The merge may be too large for a batch: then the merge is quarantined, and the event recorded.
         isolation.unjoined.update(unfit)
     else:
         refused.update({position: EventRejected(error.code, str(error)) for position in unfit})

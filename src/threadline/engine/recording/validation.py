@@ -41,17 +41,16 @@ class RecordRequest(NamedTuple):
     writes: tuple[Put | Delete | Check, ...] = ()
     """Further writes of the same batch, such as taking a fired timer away under a lease."""
     known: bool = False
-    """Whether the identifiers are those of a person as they are kept: whoever has their threads is meant, whatever the
-    definitions say of such identifiers by now."""
+    """Whether the identifiers are in their stored form: the definitions in force are not applied to them."""
 
 
 class Isolation(NamedTuple):
-    """Positions of requests that could not be recorded in some way, and how they are tried from then on."""
+    """Positions of requests that made an attempt void, by how they are tried from then on."""
 
     alone: set[int]
     """They share no batch with those after them."""
     unjoined: set[int]
-    """They join nobody, because no batch could hold what that would change."""
+    """They merge nobody: no batch could hold the merge."""
 
 
 class ValidatedEvent(msgspec.Struct, gc=False):
@@ -64,7 +63,7 @@ class ValidatedEvent(msgspec.Struct, gc=False):
     id: str
     digest: int
     encoded: bytes
-    """The event as JSON; the time of recording completes it."""
+    """The event as JSON, without the time of recording."""
     names: tuple[ResolvedIdentifier, ...]
     """Who is meant, the strongest identifier first."""
 
@@ -90,7 +89,7 @@ class _Resolved(msgspec.Struct, frozen=True, gc=False):
 
 
 class Validator:
-    """Validates requests one by one. Needs no lock: what threads lose of each other's caches is worked out again."""
+    """Validates requests. Needs no lock: a cache entry that a race loses is computed again."""
 
     def __init__(self, rules: IdentityRules, never_ahead: Container[str] = ()) -> None:
         self.identifiers = IdentifierResolver(rules)
@@ -98,7 +97,7 @@ class Validator:
         self._resolved: dict[str, dict[tuple[Identifier, ...], _Resolved]] = {}
 
     def check(self, requests: Iterable[RecordRequest], now: int) -> list[Checked]:
-        """What becomes of each request, in order. Raises `InvalidValue` where the caller is at fault, not the event."""
+        """The result for each request, in order. Raises `InvalidValue` where the caller is at fault, not the event."""
         checked: list[Checked] = []
         for request in requests:
             try:
@@ -113,7 +112,7 @@ class Validator:
         event = request.event
         self._check(event)
         workspace, identifiers = event.workspace, event.identifiers
-        # The digest goes by the time that the producer gave, whatever is made of it here: a retry has the same one.
+        # The digest covers the producer's own time, before correction, so that a retry has the same one.
         sent_time = event.sent_time
         if event.occurred_at > now:
             event = self._not_too_far_ahead(event, now)
@@ -133,7 +132,7 @@ class Validator:
             id = event_id(workspace, event.source, event.key)
             encoded = encode_event(event)
             if event.source_type == "direct":
-                # From Python anything may come: what is folded now must be what a refold will read from the log.
+                # A Python caller may pass any object; what is folded now must equal what a refold reads from the log.
                 if b"null" in encoded and not is_finite((event.properties, event.context, event.wire)):
                     raise not_finite()
                 event = decode_event(encoded)
@@ -147,7 +146,7 @@ class Validator:
                 "too_large",
                 f"the event has {size} bytes as the log keeps it; at most {limits.LOGGED_EVENT_BYTES_MAX} are taken",
             )
-        # Counting brackets is cheap and nearly always enough: without so many of them nothing is nested so deeply.
+        # Counting brackets is cheap and nearly always enough: fewer brackets cannot nest deeper.
         if encoded.count(b"[") + encoded.count(b"{") > limits.JSON_DEPTH_MAX and nested_beyond(
             (event.properties, event.context, event.wire), limits.JSON_DEPTH_MAX + 1
         ):
@@ -155,7 +154,7 @@ class Validator:
         return ValidatedEvent(-1, request, event, id, digest, encoded, resolved.names)
 
     def _identifiers_of(self, workspace: str, identifiers: tuple[Identifier, ...]) -> _Resolved:
-        """What the identifiers of an event come to; remembered, because the same people come again and again."""
+        """The resolved identifiers of an event, cached."""
         known = self._resolved.get(workspace)
         if known is None or len(known) >= RESOLVED_REMEMBERED:
             if len(self._resolved) >= WORKSPACES_REMEMBERED:
@@ -171,20 +170,20 @@ class Validator:
     def _check(self, event: Event) -> None:
         """Raise `EventRejected` for what no log may hold."""
         if not is_workspace(event.workspace):
-            # Whoever calls us has chosen it, not the producer of the event: there is no workspace to reject it in.
+            # The caller has chosen the workspace, not the producer: there is no rejected log to put it in.
             raise InvalidValue(f"{event.workspace[:80]!r} cannot name a workspace: {WORKSPACE_FORM}")
         internal = event.source_type == "internal"
         check_type(event.type, internal=internal)
         check_key(event.key, internal=internal)
         if "\0" in event.source:
-            # An event's id is made of both, with a NUL between them: so no other source and key have the same.
+            # An event's id is made of both with a NUL between them; without NULs in them no two pairs share one.
             raise EventRejected("invalid_value", "the source of an event may hold no NUL")
         check_identifier_count(len(event.identifiers))
         if not EARLIEST <= event.occurred_at <= LATEST:
             raise EventRejected("invalid_time", "the time is outside the years 1 to 9999")
 
     def _not_too_far_ahead(self, event: Event, now: int) -> Event:
-        """The event at the time of its receipt, marked, if its own time lies too far ahead to be believed."""
+        """The event; if its time lies too far ahead, at the time of receipt, and marked."""
         at_once = event.type in self._never_ahead and event.source_type != "external"
         if event.occurred_at <= now + (0 if at_once else limits.FUTURE_MAX_SECONDS * SECOND):
             return event

@@ -1,4 +1,4 @@
-"""Work: the events of one group, each put in the thread of its person, folded, and reacted to; then sealed."""
+"""Work: the events of one group are appended, folded and reacted to, and their changes sealed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def work(attempt: Attempt, events: Sequence[ValidatedEvent]) -> None:
         except UnrecordableEvents as error:
             raise error if error.positions else UnrecordableEvents([one.position], error.code, str(error)) from error
         except Conflict as error:
-            # What an event brings about bears its id: another process has recorded it since this attempt looked.
+            # The ids of consequences come from the event: another process has recorded it since this attempt read.
             raise ConcurrencyConflict(f"event {one.id} has joined two people already") from error
         except (ThreadlineError, ConcurrencyConflict):
             raise
@@ -59,7 +59,7 @@ def _record(attempt: Attempt, one: ValidatedEvent) -> None:
 
 
 def _person_of(attempt: Attempt, one: ValidatedEvent) -> tuple[Person, str]:
-    """The person and the thread of an event: nearly always somebody who has all of its identifiers."""
+    """The person and the thread of an event: nearly always one who has all of its identifiers."""
     names, owners = one.names, attempt.people.owners
     person = owners.get(names[0].thread)
     if person is not None:
@@ -72,7 +72,7 @@ def _person_of(attempt: Attempt, one: ValidatedEvent) -> tuple[Person, str]:
 
 
 def fold_only(attempt: Attempt, one: ValidatedEvent) -> tuple[Recorded, ReactingPersonView]:
-    """An event in its place, and its person right after it, for who only wants to look. Policies are not asked."""
+    """An event, appended and folded, and its person right after it. Policies are not asked."""
     person, thread = resolve(attempt, one.event.workspace, one.names, one.id)
     recorded = attempt.append(person, thread, one, attempt.plans.of(person.workspace, one.event.type))
     return recorded, Reactions(attempt).known(person, recorded)

@@ -1,4 +1,4 @@
-"""The people of an attempt: whose each thread is, as a cache or the store has it, and as the attempt changes that."""
+"""The working set: the people of an attempt and the owners of threads, read once and as the attempt changes them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from threadline.kernel.store import Store
 
 
 class WorkingSet:
-    """Reads people once, and then knows them as the attempt has changed them."""
+    """Reads people once, and then has them as the attempt has changed them."""
 
     def __init__(self, store: Store, catalogue: Catalogue, cache: PeopleCache) -> None:
         self._store = store
         self._catalogue = catalogue
         self._cache = cache
         self._people: dict[str, Person] = {}
-        """Everybody who was looked at, by id."""
+        """People read so far, by id."""
         self.owners: dict[str, Person | None] = {}
-        """Whose each thread is, as far as it was looked up; None: nobody's."""
+        """Thread -> its person, as far as read; None: nobody's."""
         self.touched: dict[str, Person] = {}
-        """Those whom this attempt changes, by id."""
+        """The people changed by this attempt, by id."""
         self.departed: dict[str, Person] = {}
-        """Id of each who was merged away -> into whom."""
+        """Id of a person merged away -> the survivor."""
 
     def warm(self, events: Sequence[ValidatedEvent]) -> None:
-        """Read every thread and person that these events need, in two fat reads."""
+        """Read the threads and people of these events, in two reads of the store."""
         owners, cached_owners, cache = self.owners, self._cache.owners, self._cache.people
         unread: dict[str, None] = {}
         wanted: dict[str, list[str]] = {}
@@ -82,7 +82,7 @@ class WorkingSet:
                 self._cache.put(person)
 
     def _replace(self, person: Person) -> None:
-        """Let this be the person of their id. Two objects for one person would number events from two heads."""
+        """Replace the object of a person. Two objects for one person would number events from two heads."""
         before = self._people.get(person.id)
         if before is not None:
             owners = self.owners
@@ -94,8 +94,7 @@ class WorkingSet:
         self._people[person.id] = person
 
     def group_of(self, thread: str) -> str:
-        """What the events have in common that concern the owner of a thread: the owner's id, or the thread if it is
-        nobody's, since whoever is founded by it will have it for an id."""
+        """The id of a thread's owner; for an unowned thread the thread, which will be the id of its person."""
         owner = self.owners.get(thread)
         if owner is None:
             return self._cache.owners.get(thread) or thread
@@ -105,7 +104,7 @@ class WorkingSet:
         """The person a thread belongs to, or None on first contact."""
         if thread in self.owners:
             return self.owners[thread]
-        # Another process has merged or split since this was cached: ask the store whose the thread is now.
+        # Another process has merged or split since this was cached: read the owner from the store.
         item = self._store.get([thread_key(thread)])[0]
         if item is None:
             self.owners[thread] = None
@@ -121,7 +120,7 @@ class WorkingSet:
         return person
 
     def person(self, id: str) -> Person:
-        """The living person of an id; the attempt's own changes included."""
+        """The person of an id, through the merges of this attempt."""
         person = self._living(id)
         if person is None:
             raise StoreDamaged(f"person {id} is named as an owner but is not there")
@@ -139,17 +138,17 @@ class WorkingSet:
         return self._people.get(id)
 
     def add(self, person: Person) -> None:
-        """Let somebody be among these people who has come to be in this attempt."""
+        """Add a person created in this attempt."""
         self._people[person.id] = self.touched[person.id] = person
 
     def claim(self, thread: str, person: Person) -> None:
-        """Let a thread be this person's from now on."""
+        """Make a person the owner of a thread."""
         self.owners[thread] = person
         self._cache.owners.put(thread, person.id)
 
     def confirm(self, person: Person) -> None:
-        """Raise `ConcurrencyConflict` if somebody whom this attempt does not change is another in the store than they
-        were thought to be: no condition of its batches would notice."""
+        """Raise `ConcurrencyConflict` if a person whom this attempt only reads has changed in the store: no condition
+        of its batches would notice."""
         if person.id in self.touched:
             return
         item = self._store.get([person_key(person.id)])[0]
@@ -158,7 +157,7 @@ class WorkingSet:
             raise ConcurrencyConflict(f"person {person.id} has changed since they were read")
 
     def keep(self, people: Iterable[Person]) -> None:
-        """What was changed of these was committed: let the cache have them."""
+        """Put people whose changes are committed in the cache."""
         for person in people:
             if person.id in self.departed:
                 self._cache.people.forget(person.id)
@@ -166,7 +165,7 @@ class WorkingSet:
                 self._cache.put(person)
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Drop people whom this attempt has changed and who were not committed: nobody is repaired."""
+        """Drop people whose changes were not committed; they are read again."""
         for id in ids:
             person = self._people.get(id)
             self._drop(id)
@@ -175,12 +174,12 @@ class WorkingSet:
                     self._cache.owners.forget(thread)
 
     def forget_owners(self, threads: Iterable[str]) -> None:
-        """Drop whoever has these threads."""
+        """Drop the owners of these threads."""
         owners = (self.owners.get(thread) for thread in threads)
         self.forget({owner.id for owner in owners if owner is not None})
 
     def forget_all(self) -> None:
-        """Drop everybody who was looked at: any of them may have been changed by another process since."""
+        """Drop everybody: any of them may have been changed by another process since."""
         self.forget(list(self._people))
 
     def _drop(self, id: str) -> None:

@@ -171,7 +171,7 @@ class SimulatedPerson:
             return None
         return emission.failure(policy.name, cause, error, self._now)
 
-    def grant(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
+    def apply_wish(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
         """Apply a wish. What would be sent goes nowhere: there is no outbox here."""
         if isinstance(wish, Emit):
             if not self._variant.matters(wish.type):
@@ -191,7 +191,7 @@ class SimulatedPerson:
         if len(self._variant.evaluators) > 1:
             raise VariantsDiverged  # it may be cut for one of them only
         self.cuts += self.evaluating
-        self.grant(person, cause, policy, emission.cut(policy, self._now))
+        self.apply_wish(person, cause, policy, emission.cut(policy, self._now))
 
 
 class _Bench:
@@ -208,7 +208,7 @@ class _Bench:
         asked = self._variant.step(recorded.event.type).evaluators
         evaluators = self._variant.evaluators[:asked]
         seen = ReactingPersonView(self.scene, self._person, recorded.event.type, known.at)
-        decisions = tuple([evaluator.judge(recorded, seen) for evaluator in evaluators])
+        decisions = tuple([evaluator.decisions(recorded, seen) for evaluator in evaluators])
         self.decided.append(
             Decided(recorded, decisions if len(evaluators) == len(self._variant.evaluators) else decisions * 2)
         )
@@ -294,7 +294,7 @@ class _Scene:
         """The person's events so far."""
         return self._history
 
-    def heeded(self, workspace: str, type: str) -> bool:
+    def handled(self, workspace: str, type: str) -> bool:
         """Whether a evaluator or a policy that reacts again names events of this type."""
         return any(policy is None or policy.names_types for policy in self._variant.step(type).reactors)
 

@@ -96,7 +96,7 @@ class Variant:
         return self.step(event_type).matters
 
     def _heeded(self, event_type: str) -> bool:
-        return any(evaluator.heeds(event_type) for evaluator in self.evaluators)
+        return any(evaluator.handles(event_type) for evaluator in self.evaluators)
 
     def _counts(self, index: int, event_type: str) -> bool:
         whole = self._folded.get(index)

@@ -45,7 +45,7 @@ BACKOFF_SECONDS_FIRST = 0.025
 BACKOFF_SECONDS_MAX = 2.0
 CONNECTIONS_MAX = 32
 _STAND_IN = Credentials("threadline", "threadline")
-"""For a server of one's own that stands in for AWS: it asks for a signature and looks at none."""
+"""For a local stand-in for AWS, which requires a signature and checks none."""
 
 
 class Refused(Exception):
@@ -57,7 +57,7 @@ class Refused(Exception):
 
 
 class Gone(Exception):
-    """What was asked for by name is not there: a table, a shard, an iterator, a piece of a stream, an operation."""
+    """A named resource does not exist: a table, a shard, an iterator, a part of a stream, an operation."""
 
 
 class Client:
@@ -84,7 +84,7 @@ class Client:
         """Capacity that AWS would bill, in units: ``write`` and ``read``, and requests by operation."""
 
     def call(self, operation: str, body: Body, service: str = "dynamodb") -> Body:
-        """The answer to an operation, however often it had to be asked.
+        """The answer to an operation, with retries.
 
         Throttling, conflicts, timeouts and broken connections are tried again with growing, random pauses, for as long
         as the patience lasts; so ``body`` must mean the same when it is carried out twice. Raises `Unavailable` when
@@ -121,7 +121,7 @@ class Client:
         except msgspec.DecodeError:
             answer = None
         if status == 200:
-            # Whatever stands in between may say that all is well, and know nothing of what was asked.
+            # A proxy in between may answer 200 with something else.
             return answer if isinstance(answer, dict) else "the answer was none of DynamoDB's"
         return _trouble(status, answer if isinstance(answer, dict) else {}, operation, self.address.table)
 
@@ -155,7 +155,7 @@ class Client:
             self.units[operation] += 1
 
     def close(self) -> None:
-        """Let go of the connections; calls that are under way end at their next attempt."""
+        """Close the connections; running calls end at their next attempt."""
         self._closed = True
         self._http.clear()
 

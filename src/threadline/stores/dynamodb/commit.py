@@ -1,4 +1,4 @@
-"""One batch as one transaction: what is asked of DynamoDB, and what its answer means for the port. Does no I/O."""
+"""One batch as one transaction: the request to DynamoDB, and the meaning of its answer for the port. No I/O."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class Transaction(NamedTuple):
 
 
 class Expelled(Exception):
-    """The journal's entry was declared dead before its pages were there; the batch is to be told anew."""
+    """The journal's entry was closed before its pages were there; the batch has to be sent again."""
 
 
 class Framed(Exception):
-    """Items stand beside other frames than was thought, and nothing else is wrong; the batch is to be told anew."""
+    """Items have other frames than expected, and nothing else is wrong; the batch has to be sent again."""
 
     def __init__(self, writes: Sequence[Write]) -> None:
         super().__init__("there are other frames than was thought")
@@ -78,7 +78,7 @@ class Framed(Exception):
 
 
 class Clause(NamedTuple):
-    """What the table is called and when it is: what every request of a call has in common."""
+    """The table's name and the time: common to all requests of a call."""
 
     table: str
     now: int
@@ -103,7 +103,7 @@ def repeated_id(batch: Batch) -> str | None:
 def transaction(batch: Batch, place: Place, clause: Clause, known: Mapping[Key, Frame], attempt: int) -> Transaction:
     """The transaction that commits a batch: ids, pages, and the writes of the port under their conditions.
 
-    ``known`` are frames that were seen beside its items; it is told anew, with another token, if they are others.
+    ``known`` are the frames last seen; if these have changed, the batch is sent again with another token.
     """
     steps = []
     laid = pages(batch.events, place)
@@ -119,18 +119,18 @@ def transaction(batch: Batch, place: Place, clause: Clause, known: Mapping[Key, 
     if sum(len(write.value) for write in batch.writes if isinstance(write, Put)) > _FRAMED_BYTES_MAX:
         room = 0
     for write in batch.writes:
-        told = None
+        written = None
         if isinstance(write, Put):
-            told = _shape(write, clause, known.get(write.key), room=len(frames) < room)
-            if told.framed:
+            written = _shape(write, clause, known.get(write.key), room=len(frames) < room)
+            if written.framed:
                 frames[write.key] = Frame(place.mark, (write.expected or 0) + 1, write.value)
                 steps.append(Step({"Put": {"TableName": clause.table, "Item": _frame_item(write, place)}}, "frame"))
-        steps.append(Step(_action(write, told, place, clause), "write", write=write))
+        steps.append(Step(_action(write, written, place, clause), "write", write=write))
     return Transaction(steps, f"{place.position}{place.number:x}.{attempt}", frames)
 
 
 def _shape(put: Put, clause: Clause, frame: Frame | None, *, room: bool) -> Shape:
-    # Whoever expects no version has not read the item; what is written for the first time may stay as it is.
+    # An unconditional write has not read the item, and a first write has no frame.
     if not put.expected or clause.is_bare(put):
         return Shape(packed(put.value))
     return shape(put.key, put.value, put.expected + 1, frame, room=room)
@@ -142,7 +142,7 @@ def _frame_item(put: Put, place: Place) -> Attributes:
 
 
 def batch_pages(batch: Batch, place: Place) -> list[PageKey]:
-    """The pages on which a batch's events will be."""
+    """The pages of a batch's events."""
     return [key for key, _ in pages(batch.events, place)]
 
 
@@ -157,21 +157,21 @@ def page_of(found: Attributes) -> PageKey:
 
 
 def _put(clause: Clause, item: Attributes) -> Body:
-    return {"Put": {"TableName": clause.table, "Item": item, "ConditionExpression": _ABSENT, **_TELL}}
+    return {"Put": {"TableName": clause.table, "Item": item, "ConditionExpression": _ABSENT, **_RETURN_OLD}}
 
 
-_TELL = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+_RETURN_OLD = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def _action(write: Write, told: Shape | None, place: Place, clause: Clause) -> Body:
-    """A write of the port under its conditions; ``told`` is how its value is written."""
+def _action(write: Write, written: Shape | None, place: Place, clause: Clause) -> Body:
+    """A write of the port under its conditions; ``written`` is how its value is written."""
     conditions, values = _conditions(write.expected, clause.now)
     if clause.is_bare(write):
         conditions.append(_UNFRAMED)
-    if told is None:
+    if written is None:
         body = {"Key": item_key(write.key), **_expressed(clause, values, conditions)}
         return {"ConditionCheck" if isinstance(write, Check) else "Delete": body}
-    attributes = {**told.attributes, POSITION: place.mark}
+    attributes = {**written.attributes, POSITION: place.mark}
     lifetime = clause.lifetimes.get(write.key.table)
     if lifetime is not None:
         # Rounded up: nothing may go a moment too early.
@@ -179,13 +179,13 @@ def _action(write: Write, told: Shape | None, place: Place, clause: Clause) -> B
     if write.expected == 0:
         item = {**item_key(write.key), **attributes, VERSION: {"N": "1"}}
         return {"Put": {"Item": item, **_expressed(clause, values, conditions)}}
-    if told.framed:
+    if written.framed:
         attributes[FRAME] = place.mark
-    elif told.mark:
+    elif written.mark:
         conditions.append(f"#{FRAME} = :mark")
-        values[":mark"] = told.mark
+        values[":mark"] = written.mark
     if write.expected is None:
-        # It counts up what nobody has read, so it refuses to follow upon itself. `is_own` knows that refusal.
+        # It increments a version that it has not read, so a repeated request is refused; `is_own` recognises that.
         conditions.append(f"(attribute_not_exists(#{POSITION}) OR #{POSITION} <> :{POSITION})")
     # An update leaves the mark of a frame where it is, and nothing else of what was there.
     gone = [f"#{name}" for name in (PLAIN, DEFLATED, DIFFERENCE, EXPIRES) if name not in attributes]
@@ -196,7 +196,7 @@ def _action(write: Write, told: Shape | None, place: Place, clause: Clause) -> B
 
 
 def _conditions(expected: int | None, now: int) -> tuple[list[str], Attributes]:
-    """What has to hold for a version; an item that has expired counts as absent, though it still lies there."""
+    """The condition on a version; an expired item counts as absent, though it is still stored."""
     if expected is None:
         return [], {}
     moment = {":now": {"N": str(now // SECOND)}}
@@ -207,16 +207,16 @@ def _conditions(expected: int | None, now: int) -> tuple[list[str], Attributes]:
 
 
 def _expressed(clause: Clause, values: Attributes, conditions: Sequence[str], update: str = "") -> Body:
-    """What a request says in DynamoDB's expressions: with the values and the names in them, for it allows no others."""
+    """A request's expressions, with the names and values used in them: DynamoDB refuses unused ones."""
     condition = " AND ".join(conditions)
     names = {name: name[1:] for name in re.findall(r"#\w+", condition + update)}
-    said = {
+    request = {
         "ConditionExpression": condition,
         "UpdateExpression": update,
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
-    return {"TableName": clause.table, **_TELL, **{name: each for name, each in said.items() if each}}
+    return {"TableName": clause.table, **_RETURN_OLD, **{name: each for name, each in request.items() if each}}
 
 
 def is_own(item: Attributes, place: Place) -> bool:
@@ -227,16 +227,16 @@ def is_own(item: Attributes, place: Place) -> bool:
 
 
 def meaning(made: Transaction, reasons: Sequence[Body], place: Place, now: int) -> Refusal | None:
-    """What a cancelled transaction says to the caller; None if it was the second telling of one that went through.
+    """The refusal of a cancelled transaction; None if it repeats one that went through.
 
-    Raises `Expelled` if the entry of the journal was given up, `Framed` if only what was thought of frames is wrong.
+    Raises `Expelled` if the entry of the journal was closed, `Framed` if only frames have changed.
     """
     failed = [
         (step, reason.get("Item") or {})
         for step, reason in zip(made.steps, reasons, strict=True)
         if reason.get("Code") == CONDITION_FAILED
     ]
-    # Ten minutes after the first telling a token is forgotten; what the batch wrote is not.
+    # DynamoDB forgets a token after ten minutes; the writes of the batch are still there.
     if any(is_own(item, place) for _, item in failed):
         return None
     for step, _ in failed:

@@ -1,4 +1,4 @@
-"""A large value that changes a little, told by its difference from a frame; when that pays. Does no I/O.
+"""A large value that changes a little, stored as its difference from a frame where that pays. No I/O.
 
 A person's item is written with every event of that person, and a transaction bills two units for each KB of it. So a
 value of more than a KB is put away once as a frame, an item of its own, and what is written from then on is the value
@@ -15,7 +15,7 @@ from threadline.stores.dynamodb.layout import DIFFERENCE, Attributes, packed
 
 KIB = 1_024
 BLOCK_BYTES, SHIFT_BYTES_MAX = 16 * KIB, 7 * KIB
-"""Deflate looks back 32 KB: each block is told by what lies in the frame from a little before it to a little behind."""
+"""Deflate looks back 32 KB: the dictionary of a block is the frame around the block's own position."""
 _OVERHEAD_BYTES = 43
 """What an item has beside its key and its value: version, position, mark, and the names of all."""
 
@@ -24,7 +24,7 @@ class Frame(NamedTuple):
     """The frame that lies beside an item."""
 
     mark: Attributes
-    """Which it is: that of the place of its making, which no other has."""
+    """Its mark: the position at which it was made, which is unique."""
     version: int
     """The item's when the frame was made."""
     value: bytes
@@ -57,8 +57,8 @@ def shape(key: Key, value: bytes, version: int, frame: Frame | None, *, room: bo
     return Shape({DIFFERENCE: {"B": difference(value, value)}}, framed=True) if room else Shape(whole)
 
 
-def _units(key: Key, held: Attributes) -> int:
-    size = _OVERHEAD_BYTES + len("".join(key).encode()) + sum(len(each["B"]) for each in held.values())
+def _units(key: Key, stored: Attributes) -> int:
+    size = _OVERHEAD_BYTES + len("".join(key).encode()) + sum(len(each["B"]) for each in stored.values())
     return -(-size // KIB)
 
 
@@ -72,10 +72,10 @@ def difference(value: bytes, frame: bytes) -> bytes:
 
 
 def restored(short: bytes, frame: bytes) -> bytes:
-    """The value of which `difference` was told."""
+    """The value of a `difference`."""
     blocks: list[bytes] = []
     while short:
-        # A deflated block says itself where it ends.
+        # A deflated block marks its own end.
         engine = zlib.decompressobj(-15, _around(frame, len(blocks) * BLOCK_BYTES))
         blocks.append(engine.decompress(short) + engine.flush())
         short = engine.unused_data

@@ -1,9 +1,9 @@
-"""Frames: the values from which items beside them are told by their difference; found, remembered, taken away.
+"""Frames: the values from which items are stored as differences; found, cached, dissolved.
 
 An item has the mark of a frame exactly as long as that very frame lies beside it, whether its value is a difference
-from it or stands there whole. Whoever writes a difference makes the mark a condition; whoever makes a frame writes the
-mark with it; whoever deletes an item makes it a condition that there is none, and first has `Frames.dissolve` take it
-away, which changes neither value nor version. Items that expire have no frame, since nothing would expire it with them.
+from it or stands there whole. Writing a difference is conditional on the mark; writing a frame writes it; deleting
+an item is conditional on there being none, after `Frames.dissolve` has removed it, which changes neither value nor
+version. Items that expire have no frame, since nothing would expire it with them.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Frames:
         self._bytes = 0
 
     def known(self, key: Key) -> Frame | None:
-        """What was last seen beside an item; it may be out of date."""
+        """The frame last seen; it may be out of date."""
         return self._known.get(key)
 
     def learn(self, key: Key, frame: Frame | None) -> None:
-        """Remember what was read or written; None: forget what was known."""
+        """Cache a frame that was read or written; None: drop it."""
         with self._lock:
             gone = self._known.pop(key, None)
             self._bytes -= len(gone.value) if gone is not None else 0
@@ -74,7 +74,7 @@ class Frames:
             stale = [key for key in rest if key not in values]
             if not stale:
                 return [(item, values[key]) for key, item in items.items() if key in values]
-            # Beside these lies another frame than they name: they have been written again since they were read.
+            # These name another frame than is there: they were written again since they were read.
             rest = {key_of(item): item for item in get_many(self._client, [item_key(key) for key in stale]).values()}
             items |= rest
         raise Unavailable("an item is rewritten faster than it can be read; try again")
@@ -96,7 +96,7 @@ class Frames:
         return values
 
     def dissolve(self, key: Key) -> None:
-        """Put an item's whole value into it and take its frame away. To readers and writers nothing has changed."""
+        """Store an item's whole value and remove its frame. Value and version stay the same."""
         for item, value in self.whole(get_many(self._client, [item_key(key)]).values()):
             if FRAME in item:
                 self._dissolve(key, item, value)
@@ -104,10 +104,10 @@ class Frames:
 
     def _dissolve(self, key: Key, item: Attributes, value: bytes) -> None:
         table = self._client.address.table
-        kept = {name: each for name, each in item.items() if name not in (PLAIN, DEFLATED, DIFFERENCE, FRAME)}
+        attributes = {name: each for name, each in item.items() if name not in (PLAIN, DEFLATED, DIFFERENCE, FRAME)}
         put = {
             "TableName": table,
-            "Item": {**kept, **packed(value)},
+            "Item": {**attributes, **packed(value)},
             # No two writes leave the same position, so it is still the same value.
             "ConditionExpression": "#p = :p AND #f = :f",
             "ExpressionAttributeNames": {"#p": POSITION, "#f": FRAME},
@@ -118,7 +118,7 @@ class Frames:
         try:
             self._client.call("TransactWriteItems", {**request, "ReturnConsumedCapacity": "TOTAL"})
         except Refused:
-            return  # somebody else has written it; whoever still meets a frame there comes again
+            return  # another process has written it; a caller that still meets a frame tries again
 
 
 def _fits(frame: Frame | None, item: Attributes) -> bool:

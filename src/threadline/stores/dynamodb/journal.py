@@ -53,7 +53,7 @@ END = "g"
 
 
 class Register(NamedTuple):
-    """Who writes to the journal, as read at one instant."""
+    """The register of writers, as read at one instant."""
 
     generation: int
     """How many have ever registered."""
@@ -67,8 +67,8 @@ class Register(NamedTuple):
         return min(map(_floor, self.words.values()), default=END)
 
 
-def _floor(word: str) -> str:
-    return word.lstrip(_EXPELLED).partition(".")[0]
+def _floor(mark_text: str) -> str:
+    return mark_text.lstrip(_EXPELLED).partition(".")[0]
 
 
 class Journal:
@@ -91,13 +91,13 @@ class Journal:
         self._beater: threading.Thread | None = None
         self._closing = threading.Event()
         self._silent: dict[str, tuple[str, float]] = {}
-        """Writer -> its last word and since when it has said nothing else, as seen from here."""
+        """Writer -> its last ``floor.beat`` and since when that has not changed, as seen here."""
         self._silent_lock = threading.Lock()
 
     # --- positions --------------------------------------------------------------------------
 
     def observe(self, position: str) -> None:
-        """Take later positions from now on: whoever has read what was written there comes after it."""
+        """Take later positions from now on: what follows a read comes after what was read."""
         at = int(position[:16], 16)
         if at > self._last:
             with self._lock:
@@ -136,7 +136,7 @@ class Journal:
         return True
 
     def end(self, position: str, *, answered: bool) -> None:
-        """The call of a position has ended; with ``answered`` false nobody knows what became of its batches."""
+        """End the call of a position; with ``answered`` false the outcome of its batches is unknown."""
         with self._lock:
             if answered:
                 self._open.discard(position)
@@ -165,7 +165,7 @@ class Journal:
         with self._lock:
             if self._mark == mark:
                 self._registered = False
-            # Whoever expelled us closes what was open.
+            # The process that expelled this one closes what was open.
             self._open -= {position for position in self._open if position.endswith(mark)}
 
     def _ends(self) -> Iterator[str]:
@@ -202,7 +202,7 @@ class Journal:
                 continue  # the next beat may get through; until then readers wait for us
 
     def beat(self) -> None:
-        """Say how far this writer is, or leave when it has been idle; settle what is in doubt."""
+        """Publish this writer's floor, or leave when idle; settle entries of unknown outcome."""
         with self._register_lock:
             for position in sorted(self._doubtful):
                 self._close_entry(position)
@@ -216,13 +216,13 @@ class Journal:
                 self._idle_beats = self._idle_beats + 1 if idle else 0
                 leaving = idle and self._idle_beats > IDLE_BEATS
                 self._beats += 1
-                word = f"{min(self._open, default='') or self._tick()}.{self._beats}"
+                mark_text = f"{min(self._open, default='') or self._tick()}.{self._beats}"
                 self._registered = not leaving
             try:
                 if leaving:
                     self._update("REMOVE #w", mark, {})
                 else:
-                    values = {":f": {"S": word}, ":x": {"S": _EXPELLED}}
+                    values = {":f": {"S": mark_text}, ":x": {"S": _EXPELLED}}
                     condition = "attribute_exists(#w) AND NOT begins_with(#w, :x)"
                     self._update("SET #w = :f", mark, values, condition=condition)
             except Refused:
@@ -257,9 +257,9 @@ class Journal:
             mark = self._mark
         found = self.register()
         if own and not found.words.get(mark, _EXPELLED).startswith(_EXPELLED):
-            # The floor in the register may be half a second old; nobody but us knows better.
+            # The own floor in the register may be half a second old.
             found.words[mark] = max(own, _floor(found.words[mark]))
-        for writer in self._silent_among({writer: word for writer, word in found.words.items() if writer != mark}):
+        for writer in self._silent_among({writer: text for writer, text in found.words.items() if writer != mark}):
             if self._expel(writer, found.words[writer]):
                 del found.words[writer]
         return found
@@ -269,13 +269,13 @@ class Journal:
         with self._silent_lock:
             seen = self._silent
             self._silent = {
-                writer: seen[writer] if seen.get(writer, ("", 0.0))[0] == word else (word, now)
-                for writer, word in words.items()
+                writer: seen[writer] if seen.get(writer, ("", 0.0))[0] == mark_text else (mark_text, now)
+                for writer, mark_text in words.items()
             }
             return [
                 writer
-                for writer, (word, since) in self._silent.items()
-                if word.startswith(_EXPELLED) or now - since > self._expiry_seconds
+                for writer, (mark_text, since) in self._silent.items()
+                if mark_text.startswith(_EXPELLED) or now - since > self._expiry_seconds
             ]
 
     def entries(self, after: str, stop: str, limit: int) -> Iterator[tuple[str, list[list[PageKey]]]]:
@@ -302,15 +302,15 @@ class Journal:
 
     # --- expelling --------------------------------------------------------------------------
 
-    def _expel(self, writer: str, word: str) -> bool:
-        """Close what a silent writer has left open. Whoever else does the same at the same time does no harm."""
-        marked = word if word.startswith(_EXPELLED) else _EXPELLED + word
+    def _expel(self, writer: str, mark_text: str) -> bool:
+        """Close the open entries of a silent writer. Several processes may do so at the same time."""
+        marked = mark_text if mark_text.startswith(_EXPELLED) else _EXPELLED + mark_text
         try:
-            values = {":x": {"S": marked}, ":f": {"S": word}}
+            values = {":x": {"S": marked}, ":f": {"S": mark_text}}
             self._update("SET #w = :x", writer, values, condition="#w = :f")
         except Refused:
-            return False  # it has spoken after all, or somebody else is faster
-        for position, batches in self._part(journal_pk(writer), _floor(word)[:16], END, 100):
+            return False  # it has beaten after all, or another process was faster
+        for position, batches in self._part(journal_pk(writer), _floor(mark_text)[:16], END, 100):
             if position.endswith(writer):
                 self._close_pages(batches)
         self._update("REMOVE #w", writer, {})

@@ -1,4 +1,4 @@
-"""What lies where in the table, in which bytes: the keys of all kinds of items, how values and events are packed.
+"""The layout of the table: the keys of all kinds of items, the packed form of values and events.
 
 | pk                       | sk                                   | item |
 |--------------------------|--------------------------------------|------|
@@ -34,14 +34,14 @@ PLAIN, DEFLATED, DIFFERENCE = "v", "z", "y"
 FRAME = "f"
 """Which frame lies beside an item: the mark of the place of its making."""
 DEAD = "x"
-"""Marks a page that must never come to be: its writer is gone."""
+"""Marks a page that must never be written: its writer is expelled."""
 ONLY = "-"
 
 POSITION_BYTES = 12
 JOURNAL_SHARDS = 4
 """A partition of a table takes 1,000 write units a second, so the journal has several."""
 PAGE_SPAN = 7 * DAY
-"""No page holds events further apart: whoever looks for an instant reads at most so much too far."""
+"""The most time between two events of a page: a search for an instant reads at most so far beyond."""
 PAGE_BYTES_MAX = ITEM_BYTES_MAX
 _COMPRESS_BYTES_MIN = 160
 _DEFLATE_LEVEL = 6
@@ -140,7 +140,7 @@ def packed(value: bytes) -> Attributes:
 
 
 def content(found: Attributes) -> bytes:
-    """The value that `packed` put away."""
+    """The value of `packed`."""
     if DEFLATED in found:
         return zlib.decompress(b64decode(found[DEFLATED]["B"]), -15)
     return b64decode(found[PLAIN]["B"])

@@ -1,4 +1,4 @@
-"""Reading the table: many keys at once, ranges of a partition, whole tables; what was committed last, unless said."""
+"""Reads of the table: many keys at once, ranges of a partition, whole tables; consistent by default."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from threadline.stores.plan import BUILT_ON_REFUSED
 
 TRANSACTIONS_AT_ONCE = 8
 Outcomes = dict[int, Refusal | None]
-"""What became of batches of a call, by their places in it."""
+"""Outcomes of batches of a call, by position."""
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -73,7 +73,7 @@ class DynamoStore:
         now = self._clock()
         items = []
         for item, value in self._frames.whole(found):
-            # Whoever writes on top of this comes after it in the feed, whatever their clocks say.
+            # A write that builds on this comes after it in the feed, whatever the clocks say.
             self._journal.observe(layout.position_of(item))
             if not layout.has_expired(item, now):
                 items.append(Item(layout.key_of(item), layout.version_of(item), value))
@@ -194,16 +194,16 @@ class DynamoStore:
         return [outcomes[number] for number in range(len(batches))]
 
     def _round(self, batches: Sequence[Batch], known: Outcomes) -> Outcomes:
-        """One entry of the journal and what it announces; what is not answered is to be told anew."""
+        """Write one entry of the journal and its batches; those without an outcome have to be sent again."""
         todo = [number for number in range(len(batches)) if number not in known]
-        told = [number for number in todo if batches[number].events]
-        if not told:
+        recording = [number for number in todo if batches[number].events]
+        if not recording:
             return self._chains(batches, known, {}, self._journal.tick())
         position = self._journal.begin()
-        places = {number: layout.Place(position, index) for index, number in enumerate(told)}
+        places = {number: layout.Place(position, index) for index, number in enumerate(recording)}
         answered = False
         try:
-            pages = [writing.batch_pages(batches[number], places[number]) for number in told]
+            pages = [writing.batch_pages(batches[number], places[number]) for number in recording]
             outcomes: Outcomes = {}
             if self._journal.enter(position, pages):
                 outcomes = self._chains(batches, known, places, position)
@@ -260,7 +260,7 @@ class DynamoStore:
             if not made.steps:
                 return None
             try:
-                return self._tell(made, place, clause)
+                return self._send(made, place, clause)
             except writing.Framed as framed:
                 for write in framed.writes:
                     self._frames.learn(write.key, None)
@@ -268,7 +268,7 @@ class DynamoStore:
                         self._frames.dissolve(write.key)
         raise Unavailable("other writers keep changing the same items; try again")
 
-    def _tell(self, made: writing.Transaction, place: layout.Place, clause: writing.Clause) -> Refusal | None:
+    def _send(self, made: writing.Transaction, place: layout.Place, clause: writing.Clause) -> Refusal | None:
         request = {
             "TransactItems": [step.action for step in made.steps],
             "ClientRequestToken": made.token,
@@ -315,7 +315,7 @@ class DynamoStore:
 
 
 def migrate(url: str) -> list[str]:
-    """Make the table of this URL, or bring it to what this version needs; answers what was done, in words.
+    """Create or upgrade the table of this URL; returns the steps taken, in words.
 
     The table is on demand, has a stream of new images, point-in-time recovery, deletion protection and expiry.
     It may be run again at any time.

@@ -19,7 +19,7 @@ from threadline.stores.dynamodb.layout import DEAD, PageKey, page_name, unpack_p
 PAGES_MAX = 20_000
 """Pages kept in memory; a reader that is further behind than this reads the table."""
 ROUNDS_MAX = 3
-"""Times that one reading goes round the shards for pages that it still misses."""
+"""Passes of one read over the shards for pages that it still misses."""
 RETENTION = 24 * HOUR
 _SERVICE = "dynamodbstreams"
 
@@ -109,7 +109,7 @@ class StreamTail:
         return str(self._client.call("GetShardIterator", request, _SERVICE)["ShardIterator"])
 
     def _read_shards(self) -> int:
-        """Read each shard once; answers how many records came."""
+        """Read each shard once; returns the number of records."""
         count = 0
         ended = False
         for name, shard in list(self._shards.items()):

@@ -23,7 +23,7 @@ def check_table(client: Client) -> None:
 
 
 def migrate_table(client: Client) -> list[str]:
-    """Do what is still to be done; answers that in words."""
+    """Take the steps that are missing; returns them in words."""
     name = client.address.table
     done = []
     found = _describe(client)

@@ -57,7 +57,7 @@ _CONFIGURE = """SELECT set_config('search_path', %s, false), set_config('lock_ti
         false)"""
 
 
-_TURN = "SELECT pg_advisory_xact_lock(number) FROM unnest(%b::bigint[]) AS number"
+_ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(number) FROM unnest(%b::bigint[]) AS number"
 
 _BYTEAS, _BYTEA, _INT8S, _INT8 = 1001, 17, 1016, 20
 """Object ids of types: https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat."""
@@ -112,16 +112,16 @@ def place(url: str) -> Place:
     schemas = [unquote(pair.partition("=")[2]) for pair in pairs if pair.startswith("schema=")]
     rest = "&".join(pair for pair in pairs if not pair.startswith("schema="))
     try:
-        told = conninfo_to_dict(f"{head}?{rest}" if rest else head)
+        arguments = conninfo_to_dict(f"{head}?{rest}" if rest else head)
     except psycopg.Error as error:
         # The driver repeats what it was given, whole or in part, and a password may be in it.
-        said = str(error).partition('"')[0].strip(" :\n")
-        raise InvalidSetting(f"store: this is not the URL of a PostgreSQL database: {said}") from None
-    if "@" in str(told.get("host", "")) or set(str(told.get("port", ""))) - _PORTS:
+        reason = str(error).partition('"')[0].strip(" :\n")
+        raise InvalidSetting(f"store: this is not the URL of a PostgreSQL database: {reason}") from None
+    if "@" in str(arguments.get("host", "")) or set(str(arguments.get("port", ""))) - _PORTS:
         # Then a part of the password stands where the host or port does, and would be in every message.
         hint = "In a user's name or password write / as %2F, @ as %40 and : as %3A."
         raise InvalidSetting("store: the URL of a PostgreSQL database has no such host or port", hint=hint)
-    return Place({**_DEFAULTS, **told}, schemas[0] if schemas else SCHEMA)
+    return Place({**_DEFAULTS, **arguments}, schemas[0] if schemas else SCHEMA)
 
 
 class Patience:
@@ -200,21 +200,21 @@ class Connections:
             yield lambda sql, values: _rows(db, sql, values)
 
     @contextmanager
-    def turn(self, names: Iterable[str]) -> Iterator[None]:
+    def advisory_lock(self, names: Iterable[str]) -> Iterator[None]:
         """Work while others who ask for one of these names wait; without a turn if that takes too long."""
-        held = ExitStack()
+        locks = ExitStack()
         # A lock that cannot be had, or is lost, is no error: whoever works without it may have to work twice.
         with suppress(Lost, Collided, StoreBusy), ExitStack() as taking:
             if self._has_spare:  # the only connection is needed for the work itself
                 ask = taking.enter_context(self.transaction())
                 # All in one order, so that nobody waits for somebody who waits for them.
-                ask(_TURN, (sorted({_turn_number(f"{self.place.schema}/{name}") for name in names}),))
-            held = taking.pop_all()
+                ask(_ADVISORY_LOCK, (sorted({_lock_number(f"{self.place.schema}/{name}") for name in names}),))
+            locks = taking.pop_all()
         try:
             yield
         finally:
             with suppress(Lost, Collided, StoreBusy):
-                held.close()
+                locks.close()
 
     def close(self) -> None:
         """Close what is idle now, and each other connection when its statement is done."""
@@ -287,7 +287,7 @@ def _rows(db: psycopg.Connection[Row], sql: str, values: Sequence[Any]) -> list[
     return cursor.fetchall() if cursor.description is not None else []
 
 
-def _turn_number(name: str) -> int:
+def _lock_number(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 

@@ -170,7 +170,7 @@ class PostgresStore:
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.advisory_lock`."""
-        return self._connections.turn("/".join(key) for key in keys)
+        return self._connections.advisory_lock("/".join(key) for key in keys)
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """See `Store.commit`. All batches of a call share one transaction and one sync."""

@@ -50,21 +50,21 @@ SUM = ".sha256"
 CACHE_BYTES = 4_000_000
 _LOGS = ("-wal", "-shm", "-journal")
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """How much is done of how much."""
 
 
 class Copied(NamedTuple):
-    """What is in a copy that was found whole."""
+    """The content of a checked copy."""
 
     events: int
     file_bytes: int
-    aside: Path | None = None
-    """Where the store is now in whose place it was put."""
+    replaced: Path | None = None
+    """Where the replaced store is now."""
 
 
-def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float = 5.0) -> Copied:
-    """Copy a store as it is at this instant into the file ``backup``, beside whoever writes to it.
+def back_up(store: Path, backup: Path, progress: OnProgress, busy_timeout_seconds: float = 5.0) -> Copied:
+    """Copy a store as it is at this instant into the file ``backup``, while it is written to.
 
     The copy is checked, synced, and has its name only when it is whole. Its SHA-256 stands beside it in
     ``<backup>.sha256``, as ``sha256sum --check`` reads it. Raises `Conflict` if the name is taken.
@@ -77,7 +77,7 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
     partial = _beside(backup, ".partial")
     with _claimed(partial, store):
         try:
-            _copy(store, partial, told, int(busy_timeout_seconds * 1_000))
+            _copy(store, partial, progress, int(busy_timeout_seconds * 1_000))
             copied = _checked(partial, backup)
             _sync(partial)
             _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
@@ -95,14 +95,14 @@ def back_up(store: Path, backup: Path, told: Told, busy_timeout_seconds: float =
 
 @contextmanager
 def _claimed(partial: Path, like: Path) -> Iterator[None]:
-    """An empty file that is ours alone as long as this lasts, and that no more people can read than the store."""
+    """An empty file, locked during the context, that only those can read who can read the store."""
     try:
         descriptor = open_like(like, partial)
     except OSError as error:
         raise Unavailable(f"a backup cannot be written to {partial.absolute().parent}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever held the lock a moment ago has given this very file its name since, or has taken it away.
+        # The last holder of the lock has renamed this very file since, or removed it.
         if not partial.exists() or not os.path.samestat(partial.stat(), os.fstat(descriptor)):
             raise BlockingIOError
     except BlockingIOError:
@@ -117,7 +117,7 @@ def _claimed(partial: Path, like: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
+def _copy(store: Path, partial: Path, progress: OnProgress, busy_timeout_ms: int) -> None:
     with translated(store):
         source = connect(store, Access.READ, CACHE_BYTES, busy_timeout_ms)
         try:
@@ -125,31 +125,31 @@ def _copy(store: Path, partial: Path, told: Told, busy_timeout_ms: int) -> None:
             with source:
                 # The first read of a transaction decides what it sees; all pages are of that one instant.
                 asking(source)("SELECT position FROM indexed", ())
-                _copy_into(partial, source, told, busy_timeout_ms)
+                _copy_into(partial, source, progress, busy_timeout_ms)
         finally:
             source.close()
 
 
-def _copy_into(partial: Path, source: Connection, told: Told, busy_timeout_ms: int) -> None:
-    # Pages are copied as they are: what can go wrong from here on is that they cannot be written.
+def _copy_into(partial: Path, source: Connection, progress: OnProgress, busy_timeout_ms: int) -> None:
+    # Pages are copied as they are: from here on only writing them can fail.
     with translated(partial):
         target = connect(partial, Access.CREATE, CACHE_BYTES, busy_timeout_ms)
         try:
-            copy_database(source, target, PAGES_PER_STEP, told)
+            copy_database(source, target, PAGES_PER_STEP, progress)
         finally:
             target.close()
 
 
-def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> Copied:
+def restore(backup: Path, store: Path, progress: OnProgress, *, replace: bool = False) -> Copied:
     """Put a backup in the place of ``store``.
 
-    Nothing happens to what is there before the copy has been found whole. Raises `StoreBusy` if the store is in use,
+    The present store is untouched until the copy is checked. Raises `StoreBusy` if the store is in use,
     `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole, or is not what its
-    SHA-256 beside it says. SQLite itself sees damage to what holds the rows together, not to what stands in them.
+    SHA-256 beside it says. SQLite itself detects damage to its pages, not to the content of rows.
     """
     refuse_network(store)
     if store.is_symlink():
-        store = store.resolve()  # what is put in its place is the file, not the link to it
+        store = store.resolve()  # the file is replaced, not a link to it
     if not backup.is_file():
         raise InvalidValue(f"there is no backup {backup}")
     if file_bytes(_beside(backup, "-wal")):
@@ -159,15 +159,15 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
         if store.exists() and not replace:
             raise Conflict(f"there is a store at {store}", hint="With --replace it is set aside, and kept.")
         fresh = _beside(store, ".restoring")
-        _remove(fresh)  # what is left of one that was killed would be taken for the log of this one
+        _remove(fresh)  # the write-ahead log of a killed restore would be taken for this one's
         try:
             with _written(fresh):
-                _copy_file(backup, fresh, told)
-            if (told_sum := _beside(backup, SUM)).exists() and _digest(fresh) != told_sum.read_text()[:64]:
-                raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {told_sum.name}")
+                _copy_file(backup, fresh, progress)
+            if (sum_file := _beside(backup, SUM)).exists() and _digest(fresh) != sum_file.read_text()[:64]:
+                raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {sum_file.name}")
             copied = _checked(fresh, backup)
             _sync(fresh)
-            copied = copied._replace(aside=_exchange(fresh, store))
+            copied = copied._replace(replaced=_exchange(fresh, store))
         finally:
             _remove(fresh)
         sync_folder(store.absolute().parent)
@@ -176,19 +176,19 @@ def restore(backup: Path, store: Path, told: Told, *, replace: bool = False) -> 
     return copied
 
 
-def _copy_file(source: Path, target: Path, told: Told) -> None:
+def _copy_file(source: Path, target: Path, progress: OnProgress) -> None:
     size, done = file_bytes(source), 0
     made = open_like(source, target, os.O_EXCL)
     with source.open("rb") as reading, os.fdopen(made, "wb") as writing:
         while chunk := reading.read(CHUNK_BYTES):
             writing.write(chunk)
             done += len(chunk)
-            told(done, size)
+            progress(done, size)
 
 
 @contextmanager
 def _written(path: Path) -> Iterator[None]:
-    """Tell of a disk that is full where it is: the error itself names no file."""
+    """Name the full disk: the error itself names no file."""
     try:
         yield
     except OSError as error:
@@ -203,11 +203,11 @@ def _digest(path: Path) -> str:
 
 
 def _checked(copy: Path, named: Path) -> Copied:
-    """What a copy holds. Raises `StoreDamaged` if it is not whole, `InvalidSetting` if it is no store of ours."""
+    """The content of a copy. Raises `StoreDamaged` if it is not whole, `InvalidSetting` if it is no store."""
     with translated(named):
         db = connect(copy, Access.WRITE, CACHE_BYTES, 0)
         try:
-            # Nobody else knows of this file yet: so no shared index of its write-ahead log is needed beside it.
+            # No other process has this file open: it needs no shared index of its write-ahead log.
             db.pragma("locking_mode", "exclusive")
             ask = asking(db)
             refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
@@ -215,7 +215,7 @@ def _checked(copy: Path, named: Path) -> Copied:
             if found:
                 raise StoreDamaged(f"{named} is not whole: {found[0]}")
             with transaction(db):
-                # What a shared cache held of the store belongs to the time that came after this copy was made.
+                # A shared cache holds what came after this copy was made.
                 ask("DELETE FROM item WHERE tbl IN (SELECT id FROM name WHERE text = 'cache')", ())
             checkpoint(db, "truncate")
             [(events,)] = ask("SELECT count(*) FROM log", ())
@@ -227,19 +227,19 @@ def _checked(copy: Path, named: Path) -> Copied:
 def _exchange(fresh: Path, store: Path) -> Path | None:
     """Put a file in the place of a store, which gets the first free name beside it and can be opened there as before.
 
-    In between either can die: the store's name always leads to a whole store, and no write-ahead log to another's.
+    Safe against a crash at any point: the store's name always leads to a whole store, without another's log.
     """
     log, number = _beside(store, "-wal"), 1
     if store.exists():
         _fold(store)
-    while (aside := _beside(store, f".replaced-{number}")).exists() or (
-        _beside(aside, "-wal").exists() and log.exists()
+    while (replaced := _beside(store, f".replaced-{number}")).exists() or (
+        _beside(replaced, "-wal").exists() and log.exists()
     ):
         number += 1
     # It could not be folded in, or its store was taken away without it: it would be taken for that of the store that
     # comes. If we die after this, the next attempt sets the store aside under the same name.
     if log.exists():
-        log.rename(_beside(aside, "-wal"))
+        log.rename(_beside(replaced, "-wal"))
     _beside(store, "-shm").unlink(missing_ok=True)
     if not store.exists():
         fresh.rename(store)
@@ -249,15 +249,15 @@ def _exchange(fresh: Path, store: Path) -> Path | None:
     with suppress(PermissionError):
         os.chown(fresh, found.st_uid, found.st_gid)
     try:
-        os.link(store, aside)
+        os.link(store, replaced)
     except OSError:
-        store.rename(aside)  # this disk has no links
+        store.rename(replaced)  # this disk has no links
     fresh.rename(store)
-    return aside
+    return replaced
 
 
 def _fold(store: Path) -> None:
-    """Copy the write-ahead log of a store that is set aside into it, so that it is one file, if it can be."""
+    """Copy the write-ahead log of a replaced store into it, so that it is one file, if possible."""
     with suppress(ThreadlineError), translated(store):
         db = connect(store, Access.WRITE, CACHE_BYTES, 0)
         try:
@@ -271,7 +271,7 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 def _remove(copy: Path, endings: Sequence[str] = ("", *_LOGS)) -> None:
-    """Take an unfinished copy away, with what a look into it may have left beside it."""
+    """Remove an unfinished copy, with the files that reading it may have left beside it."""
     for ending in endings:
         _beside(copy, ending).unlink(missing_ok=True)
 

@@ -35,7 +35,7 @@ class Access(IntEnum):
 
 
 def connect(path: Path, access: Access, cache_bytes: int, busy_timeout_ms: int) -> Connection:
-    """A connection on which every commit is synced, and which moves the write-ahead log only when it is told to."""
+    """A connection on which every commit is synced, and which checkpoints only on request."""
     name, flags = str(path), int(access)
     if access is Access.READ and sqlite_file.is_frozen(path):
         # Without being told so, SQLite would put an index of the write-ahead log beside it, and cannot.
@@ -57,19 +57,19 @@ def checkpoint(db: Connection, how: Literal["passive", "restart", "truncate"]) -
     db.wal_checkpoint(mode=_CHECKPOINTS[how])
 
 
-def copy_database(source: Connection, target: Connection, pages: int, told: Callable[[int, int], None]) -> None:
-    """Copy the whole database, so many pages at a time; ``told`` how many of how many pages are there.
+def copy_database(source: Connection, target: Connection, pages: int, progress: Callable[[int, int], None]) -> None:
+    """Copy the whole database, ``pages`` at a time; ``progress`` is called with the pages done and all pages.
 
-    The source must be in a transaction: else a commit of another process begins the copy anew each time.
+    The source must be in a transaction: otherwise each commit of another process restarts the copy.
     """
     with target.backup("main", source, "main") as copying:
         while not copying.done:
             copying.step(pages)
-            told(copying.page_count - copying.remaining, copying.page_count)
+            progress(copying.page_count - copying.remaining, copying.page_count)
 
 
 def watch_wal(db: Connection, note: Callable[[int], None]) -> None:
-    """Tell ``note`` after each commit how many pages the write-ahead log has."""
+    """Call ``note`` after each commit with the number of pages in the write-ahead log."""
 
     def on_commit(_: Connection, __: str, pages: int) -> int:
         note(pages)
@@ -79,7 +79,7 @@ def watch_wal(db: Connection, note: Callable[[int], None]) -> None:
 
 
 def asking(db: Connection) -> Ask:
-    """What runs a statement on this connection and gives all its rows."""
+    """A function that runs a statement on this connection and returns all its rows."""
     return lambda sql, values: db.execute(sql, values).fetchall()
 
 
@@ -98,7 +98,7 @@ def transaction(db: Connection) -> Iterator[None]:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """No error of the driver gets through: each becomes one of ours."""
+    """Turn every error of the driver into one of `kernel/errors.py`."""
     try:
         yield
     except apsw.Error as error:
@@ -119,7 +119,7 @@ def _translation(error: apsw.Error, path: Path) -> ThreadlineError:
             # The shared index of the write-ahead log cannot grow on a full disk either; SQLite calls that I/O.
             return StoreFull(f"there is no room left for {path}", hint="Free space, then send the same events again.")
         case apsw.ConstraintError() if "log.position" in str(error):
-            # The place was free when we looked: somebody has written who does not hold the lock. Nothing was written.
+            # The position was free when it was read: a process without the lock has written. Nothing was written here.
             return StoreBusy(f"{path} was written to by another process meanwhile", hint="Stop that process.")
         case apsw.NotADBError():
             return StoreDamaged(f"{path} is not a Threadline store, or its first page is destroyed")

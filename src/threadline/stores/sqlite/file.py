@@ -19,9 +19,9 @@ _DISK_FULL_BYTES = 256 * 1_024
 class WriterLock:
     """The right to write, held as long as this process lives: the kernel takes it back even after ``kill -9``.
 
-    A file ``<path>.lock`` stands for it and holds the process id of the holder, for the message. The file is
-    never removed: whoever removed it could remove it from under a new holder. It stands beside the file itself, so
-    that symbolic links to the store lead to one lock.
+    The file ``<path>.lock`` is locked, and has the process id of the holder, for the message. It is never removed,
+    which could remove it from under a new holder. It lies beside the file itself, so that symbolic links to the store
+    lead to one lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,7 +89,7 @@ def _holder(descriptor: int) -> str:
 
 
 def mode_like(other: Path) -> int:
-    """Who may read and write a copy of a file: those who may the file itself, and we."""
+    """The mode of a copy of a file: the file's own, and read and write for this user."""
     return stat.S_IMODE(other.stat().st_mode) & 0o666 | 0o600
 
 
@@ -104,7 +104,7 @@ def open_like(other: Path, path: Path, flags: int = 0) -> int:
 
 
 def _hand_over(descriptor: int, other: Path) -> None:
-    """What root makes beside a file is its owner's, as SQLite has it: a service could not open its store any more."""
+    """Give a file that root makes to the owner of the store, as SQLite does: otherwise a service could not open it."""
     if os.geteuid() == 0 and other.exists():
         owner = other.stat()
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
@@ -185,7 +185,7 @@ def is_frozen(path: Path) -> bool:
 
 
 def disk_is_full(path: Path) -> bool:
-    """Whether so little room is left that a failure to write is put down to that."""
+    """Whether so little room is left that it explains a failure to write."""
     disk = os.statvfs(path.absolute().parent)
     return disk.f_bavail * disk.f_frsize < _DISK_FULL_BYTES
 

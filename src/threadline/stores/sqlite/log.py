@@ -45,13 +45,13 @@ _INDEX_THREAD = """INSERT OR IGNORE INTO place (thread, occurred_at, sequence, t
 _THREAD_AT_SEQUENCE = itemgetter(0, 2, 1)
 
 ABSENT_MAX = 10_000
-"""Ids that are remembered not to be in the log, so that a commit need not look for them once more."""
+"""Bound of the cache of ids that are not in the log, which saves a commit a second look-up."""
 
 
 class EventLog:
     """The log of one open file. The caller brings the connection, begins and ends transactions, and has one writer.
 
-    A process that only reads follows the writer of another one: it keeps a tail of its own, as far as it has read.
+    A read-only process follows another one's writer: it has a tail of its own, as far as it has read.
     """
 
     def __init__(self, names: Names, tail_entries_max: int, follow: bool) -> None:
@@ -104,7 +104,7 @@ class EventLog:
         return found
 
     def spans(self, ask: Ask, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
-        """A span of each of these threads; those that hold nothing of it are left out."""
+        """A span of each of these threads; threads without events in it are left out."""
         wanted = _packed(threads)
         types = set(self._names.numbers(ask, span.types).values())
         rows, view = self._look(ask, list(_span_queries(wanted, span, types)), self._tail.view())
@@ -115,8 +115,8 @@ class EventLog:
         start, stop = _bounds(span)
         chosen: list[int] = []
         for thread, known in places.items():
-            held = view.places(thread, start, stop, types=types, limit=span.limit, reverse=span.reverse)
-            known.update((at, sequence, position) for at, sequence, _, position in held)
+            newest = view.places(thread, start, stop, types=types, limit=span.limit, reverse=span.reverse)
+            known.update((at, sequence, position) for at, sequence, _, position in newest)
             chosen += [position for _, _, position in sorted(known, reverse=span.reverse)[: span.limit]]
         missing = _read(ask, [position for position in chosen if position not in by_position])
         by_position.update((row[7], row) for row in missing)
@@ -148,7 +148,7 @@ class EventLog:
         return [FeedEntry(str(row[7]), entry) for row, entry in zip(rows, self._entries(ask, rows), strict=True)]
 
     def _look(self, ask: Ask, statements: Sequence[tuple[str, Sequence[object]]], view: View) -> tuple[list[Row], View]:
-        """What the index on disk answers, and a view of all that it does not have.
+        """The rows from the index on disk, and a view of all that the index does not have.
 
         ``view`` was taken before, so it holds whatever was moved to the disk since. What was committed since it was
         taken is read from the log: entries never change, so it does not matter that this is another snapshot.
@@ -235,7 +235,7 @@ class EventLog:
         return wrong
 
     def published(self, rows: Sequence[IndexRow], buckets: range) -> None:
-        """Let readers see what is durable now."""
+        """Publish the tail of a durable transaction to readers."""
         if buckets:
             self._tail.moved(buckets)
         self._tail.add(rows)

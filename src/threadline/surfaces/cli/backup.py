@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from threadline.surfaces.cli.printing import counted, terminal
 from threadline.surfaces.cli.session import Session, store_option
-from threadline.surfaces.composition import Told
+from threadline.surfaces.composition import OnProgress
 
 
 @click.command()
@@ -54,7 +54,7 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Told]:
+def _bar(what: str) -> Iterator[OnProgress]:
     """On stderr, so that what is printed can be piped."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     console = terminal(stderr=True)

@@ -13,7 +13,7 @@ import click
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from threadline.engine.maintenance.move import Move
-from threadline.engine.maintenance.move import Progress as Told
+from threadline.engine.maintenance.move import Progress as OnProgress
 from threadline.kernel.errors import InvalidSetting, StoreFull
 from threadline.kernel.store import Store
 from threadline.settings import Settings, load, without_secret
@@ -94,7 +94,7 @@ def _stopped() -> threading.Event:
 
 
 @contextmanager
-def _bar(source: Store) -> Iterator[Told]:
+def _bar(source: Store) -> Iterator[OnProgress]:
     """A bar on stderr for each thing that is done; how many there are in all is known of events only."""
     stats = source.stats()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,.0f}"))

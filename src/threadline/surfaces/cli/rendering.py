@@ -19,6 +19,7 @@ from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
 from threadline.surfaces.operation_calls import convert, path_names
 from threadline.wire.message import read_array
+from threadline.wire.scan import BLANKS
 
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
 
@@ -53,7 +54,7 @@ class _Events(_Json):
         except (msgspec.DecodeError, RecursionError):
             with suppress(MalformedBody):
                 elements, rest = read_array(text, None)
-                if rest.strip() == b"[]":
+                if rest.strip(BLANKS) == b"[]":
                     return elements
             raise
 

@@ -1,4 +1,4 @@
-"""``threadline rules import``: decision models made into rules."""
+"""``threadline rules import``: decision models, and rules of a document database, made into rules."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import click
 import msgspec
 import yaml
 
-from threadline.capabilities.rules.model_import import rule_of_file
-from threadline.kernel.errors import InvalidDefinition
+from threadline.capabilities.rules.file_import import rules_of_files
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 from threadline.surfaces.operation_calls import call
 
@@ -22,14 +21,15 @@ from threadline.surfaces.operation_calls import call
 @workspace_option
 @click.pass_obj
 def import_(session: Session, files: tuple[Path, ...], draft: bool) -> None:
-    """Make rules of decision models (JDM files of GoRules), each named after its file.
+    """Make rules of JDM files of GoRules, and of JSON with RuleId, Conditions and Actions.
 
     Prints the section `rules` for a file of definitions, or writes drafts with --draft. They do nothing before a rule
-    set names them, and drafts before they are activated.
+    set names them, and drafts before they are activated. Of several versions of a rule the newest that is active is
+    taken, for drafts the newest; the others are named.
     """
-    rules = [rule_of_file(file.name, file.read_bytes()) for file in files]
-    if len({rule.id for rule in rules}) < len(rules):
-        raise InvalidDefinition("two of the files would make rules with the same id; rename one")
+    rules, left_out = rules_of_files([(file.name, file.read_bytes()) for file in files], inactive=draft)
+    for line in left_out:
+        click.echo(line, err=True)
     contents = {rule.id: {key: each for key, each in rule.content.items() if key != "id"} for rule in rules}
     if not draft:
         click.echo(yaml.safe_dump({"rules": contents}, sort_keys=False, allow_unicode=True, width=120), nl=False)

@@ -37,7 +37,7 @@ def refold(session: Session, jobs: int) -> None:
     settings = session.settings()
     if "://" not in settings.store and not Path(settings.store).exists():
         raise InvalidSetting(f"there is no store at {settings.store}")
-    with session.engine() as engine, _counter(session.console, "people refolded") as count:
+    with session.engine() as engine, counter(session.console, "people refolded") as count:
         done = refold_everybody(
             engine.store, engine.catalogue, jobs=jobs, opener=partial(_parts, session.opener()), progress=count
         )
@@ -75,7 +75,7 @@ def verify(session: Session, jobs: int) -> None:
         for fault in faults[:SHOWN_MAX]:
             _tell(session.console, "file", "red", fault)
         try:
-            with _counter(session.console, "people verified") as count:
+            with counter(session.console, "people verified") as count:
                 done = refold_everybody(
                     engine.store, engine.catalogue, write=False, jobs=jobs, opener=partial(_parts, session.opener()),
                     progress=count,
@@ -115,7 +115,7 @@ def _tell(console: Console, what: str, style: str, fault: str) -> None:
 
 
 @contextmanager
-def _counter(console: Console, what: str) -> Iterator[Callable[[int], None]]:
+def counter(console: Console, what: str) -> Iterator[Callable[[int], None]]:
     """Something to tell of people done, which shows how many there were; on a terminal and nowhere else."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from threadline.capabilities.whatif.operations import keep
+from threadline.capabilities.whatif.operations.runs import keep
 from threadline.capabilities.whatif.simulation import SAMPLES_MAX, Asked, Checkpoint, Simulation, prepare
 from threadline.capabilities.whatif.views import WhatIfView, view
 from threadline.engine.context import Context

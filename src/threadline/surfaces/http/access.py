@@ -43,6 +43,16 @@ class Access:
         found = await self._find(secret) if secret else None
         return found if found is not None and found.kind == "write_key" else None
 
+    async def no_sender(self, secrets: Sequence[str]) -> Unauthorized | Forbidden:
+        """The refusal of a request with no credential that lets it record."""
+        for secret in secrets:
+            if (found := await self._find(secret)) is not None:
+                return _lacks("write", found)
+        return Unauthorized(
+            "send a write key: as the user of Basic authorization, as a Bearer token, or as `writeKey` in the body",
+            hint="threadline keys create --name NAME makes one",
+        )
+
     async def token(self, request: Request, scope: str) -> Credential:
         """The token of a request, if it holds a scope. Raises `Unauthorized` or `Forbidden`."""
         for secret in secrets_of(request):
@@ -55,7 +65,7 @@ class Access:
                     hint=TOKEN_HINT,
                 )
             if not found.allows(scope):
-                raise Forbidden(f"this token lacks the scope {scope!r}; it has {', '.join(found.scopes)}")
+                raise _lacks(scope, found)
             return found
         raise Unauthorized(
             "send `Authorization: Bearer <token>`",
@@ -69,12 +79,8 @@ class Access:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._credentials.find, secret)
 
 
-def no_sender() -> Unauthorized:
-    """The refusal of a request that may not record."""
-    return Unauthorized(
-        "send a write key: as the user of Basic authorization, as a Bearer token, or as `writeKey` in the body",
-        hint="threadline keys create --name NAME makes one",
-    )
+def _lacks(scope: str, token: Credential) -> Forbidden:
+    return Forbidden(f"this token lacks the scope {scope!r}; it has {', '.join(token.scopes)}")
 
 
 def secrets_of(request: Request) -> tuple[str, ...]:
@@ -85,9 +91,11 @@ def secrets_of(request: Request) -> tuple[str, ...]:
         offered.append(rest)
     elif scheme == "basic":
         offered += _basic(rest)
-    # Webhook senders that can be given nothing but an address put it there (CloudEvents webhooks, section 3).
-    if b"access_token=" in request.scope["query_string"]:
-        offered += request.query_params.getlist("access_token")
+    # Webhook senders that can be given nothing but an address put it there (CloudEvents webhooks, section 3), and what
+    # a browser sends as a beacon has no headers of its own.
+    for name in ("access_token", "writeKey"):
+        if f"{name}=".encode() in request.scope["query_string"]:
+            offered += request.query_params.getlist(name)
     return tuple(filter(None, offered))[:SECRETS_MAX]
 
 

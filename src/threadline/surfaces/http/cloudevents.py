@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.kernel.errors import MalformedBody
-from threadline.surfaces.http.access import Access, no_sender, secrets_of
+from threadline.surfaces.http.access import Access, secrets_of
 from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.ingest import Ingest
@@ -40,7 +40,7 @@ class CloudEvents:
         secrets = secrets_of(request)
         credential = await self._access.sender(secrets)
         if credential is None:
-            raise no_sender()
+            raise await self._access.no_sender(secrets)
         address = client_host(request)
         content_type = request.headers.get("content-type", "").strip()
         structured = cloudevents.is_structured(content_type)

@@ -9,7 +9,7 @@ from threadline.surfaces.http.segment import BATCHES, LETTERS
 
 _OUTCOME = {"$ref": "#/components/schemas/Outcome"}
 _SENDERS: list[dict[str, list[str]]] = [{"writeKey": []}, {"token": []}]
-_WITHOUT = ("403", "404", "409")
+_WITHOUT = ("404", "409")
 
 # Types are not told on purpose: a message that is wrong in itself is an outcome in the answer, not a refused request.
 _FIELDS: dict[str, Any] = {

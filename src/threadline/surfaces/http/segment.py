@@ -12,7 +12,7 @@ from starlette.responses import Response
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event
-from threadline.surfaces.http.access import Access, no_sender, secrets_of
+from threadline.surfaces.http.access import Access, secrets_of
 from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.ingest import Ingest
@@ -59,14 +59,14 @@ class Segment:
             decoded = await self._ingest.decode(body, work)
         except MalformedBody as error:
             if credential is None:
-                raise no_sender() from error
+                raise await self._access.no_sender(secrets) from error
             await self._ingest.refuse_body(body, credential, address, error, secrets)
             raise
         results: Sequence[Event | Rejection] = decoded.results
         if credential is None:
             credential = await self._access.sender_in_body(decoded.write_key)
             if credential is None:
-                raise no_sender()
+                raise await self._access.no_sender(secrets)
             results = [_of(result, credential) for result in results]
         outcome = await self._ingest.take(results, credential, address, "segment", (*secrets, decoded.write_key))
         return Response(msgspec.json.encode(outcome), media_type="application/json")

@@ -158,16 +158,16 @@ def _read_event(payload: Any, entry: RejectedEntry) -> Event:
 
 def _source_type(read: _NativePayload, entry: RejectedEntry) -> str:
     """Which way it came, as the entry says: what Threadline has told itself cannot be made up in a correction."""
-    kept = entry.payload if isinstance(entry.payload, dict) else {}
-    if kept.get("source_type") == "internal" and read.type == kept.get("type"):
+    original = entry.payload if isinstance(entry.payload, dict) else {}
+    if original.get("source_type") == "internal" and read.type == original.get("type"):
         return "internal"
     return _way(entry)
 
 
 def _way(entry: RejectedEntry) -> str:
     """Whether this very process told it, or somebody over a wire."""
-    kept = entry.payload if entry.form == "event" and isinstance(entry.payload, dict) else {}
-    return "direct" if (kept.get("source_type") or source_type_of(entry.source)) == "direct" else "external"
+    original = entry.payload if entry.form == "event" and isinstance(entry.payload, dict) else {}
+    return "direct" if (original.get("source_type") or source_type_of(entry.source)) == "direct" else "external"
 
 
 _READERS: Mapping[str, Reader] = {"event": _read_event, NATIVE_FORM: _read_native}

@@ -76,7 +76,7 @@ class RememberResult(msgspec.Struct, kw_only=True):
     fact: Annotated[
         FactView | None, Meta(description="Null where it has expired, or where no more facts of its source are kept.")
     ]
-    kept: Annotated[
+    applied: Annotated[
         bool,
         Meta(description="False: it is in the thread, but too many facts of its source are known, or it has expired."),
     ]
@@ -104,8 +104,8 @@ def _remember(context: Context[Needs], params: RememberParams) -> RememberResult
         properties["expires_at"] = instant(parse_time(params.expires_at))
     if params.derived_from:
         properties["derived_from"] = params.derived_from
-    said = canonical_json(properties).decode()
-    request = params.request or f"at {person.position} {said}"
+    text = canonical_json(properties).decode()
+    request = params.request or f"at {person.position} {text}"
     # Who says so is part of what is said: each agent is a voice of its own.
     source = context.source
     identifier, key = place_and_key(context, person, type, request, named=params.request, source=source)
@@ -113,9 +113,9 @@ def _remember(context: Context[Needs], params: RememberParams) -> RememberResult
     receipt = context.engine.recorder.record([event], known=True)[0]
     fact = _known(context, person.id).get(params.type, {}).get(params.key)
     # What was just told is among the newest events of its fact; told again, it may not be any more.
-    kept = fact is not None and (receipt.status == "duplicate" or receipt.id in fact["source_event_ids"])
+    applied = fact is not None and (receipt.status == "duplicate" or receipt.id in fact["source_event_ids"])
     fact = None if fact is None else fact_view(fact)
-    return RememberResult(person=person.id, receipt=receipt, fact=fact, kept=kept)
+    return RememberResult(person=person.id, receipt=receipt, fact=fact, applied=applied)
 
 
 REMEMBER = Operation(

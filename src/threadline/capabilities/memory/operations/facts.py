@@ -32,7 +32,7 @@ ExpiresAt = Annotated[Instant | None, Meta(description="From this instant on the
 Voices = Annotated[list[str], Meta(description="The voices that say so, by name.")]
 
 
-class WordView(msgspec.Struct, kw_only=True):
+class ConflictView(msgspec.Struct, kw_only=True):
     """What one or several sources say of a fact."""
 
     value: Value
@@ -56,7 +56,7 @@ class FactView(msgspec.Struct, kw_only=True):
     expires_at: ExpiresAt
     voices: Voices = []
     conflicts: Annotated[
-        list[WordView], Meta(description="Other values: of weaker sources, or of equal ones less sure.")
+        list[ConflictView], Meta(description="Other values: of weaker sources, or of equal ones less sure.")
     ]
     events: Annotated[int, Meta(description="How many events made it; `memory_lineage` lists them.")]
     source_event_ids: Annotated[list[str], Meta(description="The newest of them, the newest first.")]
@@ -124,7 +124,7 @@ def _memory(context: Context[WithReader], params: MemoryParams) -> MemoryResult:
 
 def fact_view(fact: dict[str, Any]) -> FactView:
     """A fact in the form in which it is read."""
-    return FactView(**{**fact, "conflicts": [WordView(**each) for each in fact["conflicts"]]})
+    return FactView(**{**fact, "conflicts": [ConflictView(**each) for each in fact["conflicts"]]})
 
 
 MEMORY = Operation(

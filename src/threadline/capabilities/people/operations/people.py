@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.capabilities.people.operations.person import Reads
@@ -33,7 +33,7 @@ class PersonSummary(msgspec.Struct, kw_only=True):
     """A person in a list."""
 
     id: str
-    identifiers: Annotated[list[str], Meta(description="kind:value, strongest first.")]
+    identifiers: Identifiers
     events: int
     created_at: Instant
     last_seen_at: Instant | None

@@ -83,8 +83,8 @@ def must_be_on(context: Context[WithCatalogue]) -> None:
 def _points(context: Context[Reads], params: PointsParams) -> PointsView:
     must_be_on(context)
     asked = person_as_of(context, params.id, params.as_of)
-    told = {"as_of": None if asked.as_of is None else asked.shown_at, **asked.views("points")["points"]}
-    return msgspec.convert({"person": asked.person.id, "position": asked.person.position, **told}, PointsView)
+    shown = {"as_of": None if asked.as_of is None else asked.shown_at, **asked.views("points")["points"]}
+    return msgspec.convert({"person": asked.person.id, "position": asked.person.position, **shown}, PointsView)
 
 
 POINTS = Operation(

@@ -58,8 +58,8 @@ def _ledger(context: Context[WithReader], params: LedgerParams) -> LedgerPage:
 
 def _line(recorded: Recorded, points: int) -> LedgerLine:
     event = recorded.event
-    said = {name: event.properties.get(name) for name in ("rule", "table", "reason")}
-    texts = {name: value for name, value in said.items() if isinstance(value, str)}
+    details = {name: event.properties.get(name) for name in ("rule", "table", "reason")}
+    texts = {name: value for name, value in details.items() if isinstance(value, str)}
     adds = event.type in (POINTS_EARNED, POINTS_ADJUSTED)
     return LedgerLine(
         id=recorded.id, type=event.type, points=points if adds else -points, occurred_at=instant(event.occurred_at),

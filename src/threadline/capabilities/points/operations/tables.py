@@ -34,11 +34,11 @@ class HistoryResult(msgspec.Struct, kw_only=True):
 def _history_run(calendar: Calendar) -> Any:
     def run(context: Context[Reads], params: HistoryParams) -> HistoryResult:
         person = context.engine.reader.person(context.workspace, params.id)
-        held = {day["day"]: day for day in points_view(context, person, context.now)["days"]}
+        by_day = {day["day"]: day for day in points_view(context, person, context.now)["days"]}
         today = calendar.day(context.now)
         texts = [day_text(today - back) for back in range(params.days)]
         nothing = {"earned": 0, "spent": 0, "adjusted": 0, "expired": 0}
-        days = [msgspec.convert(held.get(text, {"day": text, **nothing}), PointsDay) for text in texts]
+        days = [msgspec.convert(by_day.get(text, {"day": text, **nothing}), PointsDay) for text in texts]
         return HistoryResult(person=person.id, timezone=calendar.timezone, days=days)
 
     return run

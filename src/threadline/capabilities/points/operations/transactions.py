@@ -54,7 +54,7 @@ class Needs(Reads, WithLog, WithRecorder, Protocol):
 
 
 def _spend(context: Context[Needs], params: SpendParams) -> SpendResult:
-    person, id = _tell(context, params.id, POINTS_SPEND_REQUESTED, params.points, params.request, params.reason)
+    person, id = _record(context, params.id, POINTS_SPEND_REQUESTED, params.points, params.request, params.reason)
     for outcome in ("spent", "refused"):
         answer: Recorded | None = context.engine.log.of_key(context.workspace, SOURCE, f"{id}/{outcome}")
         if answer is not None:
@@ -65,7 +65,7 @@ def _spend(context: Context[Needs], params: SpendParams) -> SpendResult:
     raise NotFound("points were switched off by `points: false` when this was asked for, so nothing came of it")
 
 
-def _tell(context: Context[Needs], ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
+def _record(context: Context[Needs], ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
     """Record the wish; (person id, event id). Sent again it is the same event, whoever has been merged meanwhile."""
     must_be_on(context)
     engine = context.engine
@@ -131,7 +131,7 @@ class AdjustResult(msgspec.Struct, kw_only=True):
 def _adjust(context: Context[Needs], params: AdjustParams) -> AdjustResult:
     if params.points == 0:
         raise InvalidValue("`points` must not be 0")
-    _, id = _tell(context, params.id, POINTS_ADJUSTED, params.points, params.request, params.reason)
+    _, id = _record(context, params.id, POINTS_ADJUSTED, params.points, params.request, params.reason)
     person = context.engine.reader.person(context.workspace, params.id)
     balance = points_view(context, person, context.engine.recorder.now())["balance"]
     return AdjustResult(person=person.id, points=params.points, balance=balance, event=id)

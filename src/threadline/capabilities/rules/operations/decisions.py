@@ -6,7 +6,7 @@ import base64
 import binascii
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -30,7 +30,7 @@ from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.consequences import Needs as ConsequenceNeeds
-from threadline.capabilities.rules.deciding import decide_rule
+from threadline.capabilities.rules.deciding import POLICY, decide_rule
 from threadline.capabilities.rules.effective import Effectiveness
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
@@ -48,6 +48,8 @@ from threadline.kernel.store import query_pages
 
 LOOKED_AT_MAX = 10_000
 """Index rows or events looked at for one page, where a filter leaves few of them."""
+RULES_LISTED_MAX = 200
+"""Rules whose decisions are listed together."""
 CAUSES_MAX = 64
 _PAGE_ROWS = 100
 """Read at a time of each shard: the newest rows of all of them make a page."""
@@ -57,7 +59,7 @@ _PAGE_ROWS = 100
 
 
 class DecisionsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
-    """Which decisions: those about an event, of a person, or by a rule, and of these a part."""
+    """Which decisions: those about an event, of a person, or by a rule, or all, and of these a part."""
 
     event: Annotated[EventId | None, Meta(description="About this event.")] = None
     person: PersonRef | None = None
@@ -110,9 +112,20 @@ def _decisions(context: Context[Needs], params: DecisionsParams) -> DecisionsPag
         return DecisionsPage(decisions=[recorded_view(each, person.id) for each in found])
     if params.person is not None:
         return _of_person(context, params.person, params, wanted)
-    if params.rule is not None:
-        return _of_rule(context, params, wanted)
-    raise InvalidValue("name an `event`, a `person` or a `rule`")
+    return _of_rules(context, params, wanted, _rules(context) if params.rule is None else [params.rule])
+
+
+def _rules(context: Context[repository.Reads]) -> list[str]:
+    """Every rule that may have decided."""
+    written = [id for id, _ in repository.heads(context, "", RULES_LISTED_MAX + 1)]
+    declared = context.engine.definition_history.names(POLICY)
+    found = sorted({*repository.active_rules_of(context).rules, *written, *declared})
+    if len(found) > RULES_LISTED_MAX:
+        raise InvalidValue(
+            f"the decisions of all rules are listed for up to {RULES_LISTED_MAX} rules, and there are more here",
+            hint="Name an `event`, a `person` or a `rule`.",
+        )
+    return found
 
 
 def _of_person(context: Context[WithReader], ref: str, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
@@ -132,15 +145,14 @@ def _of_person(context: Context[WithReader], ref: str, params: DecisionsParams, 
 _SORT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 
 
-def _of_rule(context: Context[Needs], params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
-    assert params.rule is not None
+def _of_rules(context: Context[Needs], params: DecisionsParams, wanted: _Wanted, rules: Sequence[str]) -> DecisionsPage:
     after = "" if wanted.stop is None else sort_of(wanted.stop - 1)
     stop = None if wanted.start is None else sort_of(wanted.start - 1)
     if params.cursor:
         after = _read_sort(params.cursor)
     shown: list[DecisionView] = []
     last = ""
-    for looked_at, (sort, told) in enumerate(_marks(context, params.rule, after, stop), 1):
+    for looked_at, (sort, told) in enumerate(_marks(context, rules, after, stop), 1):
         last = sort
         version, _, status = told.partition(" ")
         if wanted.fits(int(version), status):
@@ -151,10 +163,13 @@ def _of_rule(context: Context[Needs], params: DecisionsParams, wanted: _Wanted) 
     return DecisionsPage(decisions=shown)
 
 
-def _marks(context: Context[WithStore], rule: str, after: str, stop: str | None) -> Iterator[tuple[str, str]]:
-    """The index rows of a rule's decisions, the newest first."""
-    store, named = context.engine.store, (partition(context.workspace, rule, each) for each in SHARDS)
-    shards = (query_pages(store, TABLE, where, after, stop, _PAGE_ROWS) for where in named)
+def _marks(
+    context: Context[WithStore], rules: Sequence[str], after: str, stop: str | None
+) -> Iterator[tuple[str, str]]:
+    """The index rows of the decisions of some rules, the newest first."""
+    store, size = context.engine.store, max(_PAGE_ROWS // max(len(rules), 1), 10)
+    named = (partition(context.workspace, rule, each) for rule in rules for each in SHARDS)
+    shards = (query_pages(store, TABLE, where, after, stop, size) for where in named)
     for row in heapq.merge(*shards, key=lambda row: row.key.sort):
         yield row.key.sort, row.value.decode()
 
@@ -181,7 +196,7 @@ def _person(context: Context[WithReader], recorded: Recorded) -> str:
 DECISIONS = Operation(
     name="decisions_list",
     group=DECISIONS_GROUP,
-    summary="List decisions about an event, of a person or by a rule, the newest first.",
+    summary="List decisions, about an event, of a person, by a rule or all, the newest first.",
     params=DecisionsParams,
     result=DecisionsPage,
     run=_decisions,
@@ -292,7 +307,7 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None
     known = engine.reader.as_of(person, context.now)
-    subject = Subject(known.view, recorded)
+    subject = Subject(known.view, recorded, known.at)
     decided = decide_rule(rule, sets[0] if sets else None, subject)
     assert decided is not None, "a rule that is asked for every answer gives one"
     reasons = Effectiveness(context, active, known, recorded, context.now, stored=True).reasons(decided)

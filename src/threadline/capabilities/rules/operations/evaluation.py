@@ -111,7 +111,7 @@ def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult
     if params.record:
         return _recorded(context, params, active, _asked(context, params, person))
     known = context.engine.reader.as_of(person, context.now)
-    subject = Subject(known.view)
+    subject = Subject(known.view, at=known.at)
     found = [decide_rule(*each, subject) for each in _all(context, params, active, context.now)]
     reasons = _reasons(params, Effectiveness(context, active, known, None, context.now, stored=False))
     return _answer(context, person.id, "", found, reasons)
@@ -208,7 +208,7 @@ def _asked_of(
         chosen = active.recording_all()
         if recorded.event.type != DECISIONS_ASKED:
             return decide(chosen, recorded, person, history=True)
-    subject = Subject(person.view, recorded)
+    subject = Subject(person.view, recorded, person.at)
     return [decide_rule(*each, subject) for each in _all(context, params, active, recorded.known_at)]
 
 

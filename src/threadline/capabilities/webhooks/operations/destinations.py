@@ -11,7 +11,7 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.webhooks.definition import Destination
 from threadline.capabilities.webhooks.operations import WEBHOOKS_GROUP
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.outbox import LaneState
+from threadline.kernel.outbox import QueueState
 from threadline.kernel.ports import WithDelivery
 from threadline.kernel.time import format_time
 
@@ -44,12 +44,12 @@ class DestinationList(msgspec.Struct, kw_only=True):
     destinations: list[DestinationLine]
 
 
-def _line(context: Context[object], state: LaneState) -> DestinationLine:
+def _line(context: Context[object], state: QueueState) -> DestinationLine:
     standing = state.circuit
     resting = standing.rest_until > context.now
     return DestinationLine(
-        name=state.lane.name,
-        url=state.lane.destination.url.partition("?")[0],
+        name=state.queue.name,
+        url=state.queue.destination.url.partition("?")[0],
         state="stopped" if standing.stopped_at else "resting" if resting else "testing" if standing.rests else "open",
         since=format_time(standing.stopped_at) if standing.stopped_at else None,
         until=format_time(standing.rest_until) if resting else None,
@@ -60,9 +60,9 @@ def _line(context: Context[object], state: LaneState) -> DestinationLine:
 
 
 def _destinations(context: Context[WithDelivery], params: DestinationsParams) -> DestinationList:
-    states = context.engine.delivery.lanes()
+    states = context.engine.delivery.queues()
     return DestinationList(
-        destinations=[_line(context, state) for state in states if isinstance(state.lane.destination, Destination)]
+        destinations=[_line(context, state) for state in states if isinstance(state.queue.destination, Destination)]
     )
 
 

@@ -1,0 +1,93 @@
+"""Operations that bring everybody up to changed definitions: what is to be done, and doing it page by page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
+from threadline.capabilities.events.parameters import Next, Page
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithMaintenance
+
+Stale = Annotated[
+    list[str],
+    Meta(description="What is older than the definitions: `people`, whose states are folded again, then others."),
+]
+
+
+class ChangesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class ChangeView(msgspec.Struct, kw_only=True):
+    """A definition that differs from the one that everybody was last brought up to."""
+
+    change: Annotated[str, Meta(description="added, changed or removed.")]
+    section: str
+    name: Annotated[str, Meta(description="Empty where the section holds no names.")]
+
+
+class ChangesResult(msgspec.Struct, kw_only=True):
+    """What differs, and what has to be done about it."""
+
+    changes: list[ChangeView]
+    stale: Stale
+    projections: Annotated[list[str], Meta(description="Kinds of states that are folded again for everybody.")]
+
+
+class ApplyParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """From where to go on."""
+
+
+class ApplyResult(msgspec.Struct, kw_only=True):
+    """How far it came. It may be stopped after any call and begun again."""
+
+    step: Annotated[str, Meta(description="What was brought up to date; empty if everything was.")]
+    people: Annotated[int, Meta(description="People looked at in this call.")]
+    next: Next = ""
+
+
+def _changes(context: Context[WithMaintenance], params: ChangesParams) -> ChangesResult:
+    maintenance = context.engine.maintenance
+    stale = maintenance.stale()
+    return ChangesResult(
+        changes=[ChangeView(change=c.change, section=c.section, name=c.name) for c in maintenance.changes()],
+        stale=list(stale),
+        projections=list(maintenance.changed_projections()) if "people" in stale else [],
+    )
+
+
+def _apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResult:
+    done = context.engine.maintenance.advance(params.cursor, params.limit)
+    return ApplyResult(step=done.step, people=done.people, next=done.next)
+
+
+CHANGES = Operation(
+    name="definitions_changes",
+    group=DEFINITIONS_GROUP,
+    summary="Show how the definitions in force differ from those that everybody was last brought up to.",
+    params=ChangesParams,
+    result=ChangesResult,
+    run=_changes,
+    method="GET",
+    path="/v1/definitions/changes",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),  # the command line has `apply --dry-run`
+    example=ChangesParams(),
+)
+APPLY = Operation(
+    name="definitions_apply",
+    group=DEFINITIONS_GROUP,
+    summary="Bring a page of people up to the definitions in force; to be repeated until `next` is empty.",
+    params=ApplyParams,
+    result=ApplyResult,
+    run=_apply,
+    method="POST",
+    path="/v1/definitions/apply",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=ApplyParams(),
+)

@@ -1,0 +1,114 @@
+"""From a rule as a document database keeps it, with `RuleId`, `Conditions` and `Actions`, to a rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from threadline.capabilities.conditions.fields import EVENT, PROFILE_PARTS
+from threadline.capabilities.conditions.operators import OPERATORS
+from threadline.capabilities.conditions.reading import GROUPS
+from threadline.capabilities.rules.actions import KINDS, SYNONYMS
+from threadline.capabilities.rules.definition import Rule, rule_of_json
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.suggestion import suggestion
+
+KEYS = ("rule_id", "version", "name", "description", "is_active", "priority", "conditions", "actions", "effective_from",
+        "effective_until")  # fmt: skip
+DROPPED = ("_id", "created_at", "created_by", "updated_at", "updated_by")
+"""Keys that say nothing of what the rule decides."""
+ROOTS = frozenset(
+    {EVENT, *PROFILE_PARTS, "activity", "attribution", "campaigns", "decisions", "features", "identifiers", "interests",
+     "leaderboards", "memory", "points", "segments", "streaks"}
+)  # fmt: skip
+"""First steps of fields that are Threadline's. Every other field is a property of the event."""
+
+
+class Document(NamedTuple):
+    """A version of a rule as a document has it."""
+
+    rule: Rule
+    is_active: bool
+
+
+def rule_of_document(place: str, value: Mapping[str, Any]) -> Document:
+    """The rule of a document. Raises `InvalidDefinition` with every mistake and its place."""
+    given = {_snake(name): each for name, each in value.items() if _snake(name) not in DROPPED}
+    for name in given:
+        if name not in KEYS:
+            raise InvalidDefinition(f"{place}: unknown key {name!r} of a rule; {suggestion(name, KEYS)}")
+    id, active = given.pop("rule_id", ""), given.pop("is_active", True)
+    if type(id) is not str or type(active) is not bool:
+        raise InvalidDefinition(f"{place}: a rule has a `RuleId`, a text, and `IsActive`, true or false")
+    given["conditions"] = _conditions(given.get("conditions"), f"{place}: Conditions")
+    given["actions"] = _actions(given.get("actions") or [], f"{place}: Actions")
+    for name in ("effective_from", "effective_until"):
+        given[name] = _time(given.get(name))
+    content = {name: each for name, each in given.items() if each is not None}
+    return Document(rule_of_json(rule_id(id), content, place), active)
+
+
+def rule_id(name: str) -> str:
+    """A name as the id of a rule."""
+    return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")[:64] or "rule"
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _objects(value: Any, place: str) -> list[dict[str, Any]]:
+    if type(value) is not list or not all(type(each) is dict for each in value):
+        raise InvalidDefinition(f"{place} is a list of objects")
+    return [{_snake(name): each for name, each in found.items()} for found in value]
+
+
+def _conditions(value: Any, place: str) -> dict[str, Any]:
+    """A list of conditions, all of which must hold, or a group; groups may stand in each other."""
+    if type(value) is not dict:
+        return {"all": [_condition(each, place) for each in _objects(value, place)]}
+    return _condition({_snake(name): each for name, each in value.items()}, place)
+
+
+def _condition(value: dict[str, Any], place: str) -> dict[str, Any]:
+    group = next((name for name in GROUPS if name in value), None)
+    if group == "not":
+        return {"not": _conditions(value["not"], place)}
+    if group is not None:
+        return {group: [_condition(each, place) for each in _objects(value[group], place)]}
+    if not {"field", "operator"} <= value.keys() <= {"field", "operator", "value"} or type(value["field"]) is not str:
+        raise InvalidDefinition(
+            f"{place}: a condition has `Field`, `Operator` and `Value`, or one of `All`, `Any`, `Not`"
+        )
+    operator = _snake(str(value["operator"]))
+    if operator not in OPERATORS:
+        raise InvalidDefinition(f"{place}: unknown operator {value['operator']!r}; {suggestion(operator, OPERATORS)}")
+    return {"field": _field(value["field"]), operator: value.get("value", True if operator == "exists" else None)}
+
+
+def _field(written: str) -> str:
+    first, dot, rest = written.partition(".")
+    if first.lower() == "payload" and dot:
+        return f"event.properties.{rest}"
+    return written if first in ROOTS and (dot or first in PROFILE_PARTS) else f"event.properties.{written}"
+
+
+def _actions(value: Any, place: str) -> list[dict[str, Any]]:
+    """The actions by their `Order`; those without one come after, as they stand."""
+    found = sorted(_objects(value, place), key=lambda each: each.get("order", len(value)))
+    return [_action(each, place) for each in found]
+
+
+def _action(value: dict[str, Any], place: str) -> dict[str, Any]:
+    written, params = value.get("type"), value.get("parameters") or {}
+    if type(written) is not str or type(params) is not dict or not value.keys() <= {"type", "order", "parameters"}:
+        raise InvalidDefinition(f"{place}: an action has `Type`, `Order` and `Parameters`")
+    kind = KINDS.get(SYNONYMS.get(written, written))
+    known = kind.params if kind is not None else {}
+    return {written: {_snake(name) if _snake(name) in known else name: each for name, each in params.items()}}
+
+
+def _time(value: Any) -> Any:
+    # Exports of MongoDB write an instant as {"$date": "2026-03-01T00:00:00Z"}.
+    return value.get("$date") if type(value) is dict else value

@@ -1,0 +1,59 @@
+"""From files of other systems to rules: decision models, and rules as a document database keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from threadline.capabilities.rules.definition import Rule
+from threadline.capabilities.rules.document_import import Document, rule_of_document
+from threadline.capabilities.rules.model_import import rule_of_model
+from threadline.kernel.errors import InvalidDefinition
+
+
+class Imported(NamedTuple):
+    """What some files hold."""
+
+    rules: list[Rule]
+    left_out: list[str]
+    """Other versions, each with the reason."""
+
+
+def rules_of_files(files: Iterable[tuple[str, bytes]], *, inactive: bool = False) -> Imported:
+    """The newest active version of each rule; with ``inactive`` the newest. Raises `InvalidDefinition`."""
+    versions: dict[str, dict[int, Document]] = {}
+    for found in (each for name, text in files for each in _documents(name, text)):
+        rule = found.rule
+        if versions.setdefault(rule.id, {}).setdefault(rule.version, found) is not found:
+            raise InvalidDefinition(f"there are two rules {rule.id!r} of version {rule.version}; rename one")
+    imported = Imported([], [])
+    for id, documents in versions.items():
+        newest = max((number for number, each in documents.items() if each.is_active or inactive), default=0)
+        if newest:
+            imported.rules.append(documents[newest].rule)
+        for number in sorted(documents.keys() - {newest}):
+            reason = f"version {newest} is newer" if 0 < number < newest else "it is not active"
+            imported.left_out.append(f"{id} version {number} is left out: {reason}")
+    return imported
+
+
+def _documents(name: str, text: bytes) -> Iterator[Document]:
+    """A file is a decision model, a rule, a list of rules, or a rule on each line."""
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        try:
+            value = [msgspec.json.decode(line) for line in text.splitlines() if line.strip()]
+        except msgspec.DecodeError:
+            raise InvalidDefinition(f"{name}: this is not JSON: {error}") from None
+    if type(value) is dict and "nodes" in value:
+        yield Document(rule_of_model(name, value), True)
+        return
+    for number, each in enumerate(value if type(value) is list else [value], 1):
+        place = f"{name}[{number}]" if type(value) is list else name
+        if type(each) is not dict or not {"RuleId", "Conditions"} <= each.keys():
+            wanted = "neither a decision model with `nodes` nor a rule with `RuleId` and `Conditions`"
+            raise InvalidDefinition(f"{place}: {wanted}")
+        yield rule_of_document(place, each)

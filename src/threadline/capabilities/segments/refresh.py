@@ -1,0 +1,67 @@
+"""Segments of everybody looked at again: who belongs to another one than their events say gets an event for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Protocol
+
+from threadline.capabilities.segments.definition import Segment
+from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
+from threadline.capabilities.segments.membership import Memberships, next_turn
+from threadline.capabilities.segments.projection import SEGMENTS
+from threadline.kernel.event import Event
+from threadline.kernel.operation import Refresh
+from threadline.kernel.ports import Person, WithReader, WithRecorder
+
+
+class Needs(WithReader, WithRecorder, Protocol):
+    """What is needed here of the engine."""
+
+
+def segments_refresh(segments: Sequence[Segment]) -> Refresh:
+    """The refresh of everybody's segments, by these definitions."""
+    versions = " ".join(f"{segment.name}={segment.version}" for segment in segments)
+    return Refresh(SEGMENTS.name, versions or "none", partial(_page, tuple(segments)))
+
+
+def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) -> tuple[int, str]:
+    page, following = engine.reader.people(None, after, limit)
+    refresh(segments, engine, page)
+    return len(page), following
+
+
+def refresh(segments: Sequence[Segment], engine: Needs, people: Iterable[Person]) -> int:
+    """Ask for another look at the segments of these people; answers for how many of them one was needed."""
+    now = engine.recorder.now()
+    events = [_request(engine, person) for person in people if _outdated(segments, engine, now, person)]
+    engine.recorder.record(events, known=True)
+    return len(events)
+
+
+def _outdated(segments: Sequence[Segment], engine: WithReader, now: int, person: Person) -> bool:
+    memberships = Memberships(engine.reader.as_of(person, now), now)
+    told = {name: word["version"] for name, word in (memberships.person.view(SEGMENTS.name) or {}).items()}
+    if told != {segment.name: segment.version for segment in segments if memberships.belongs(segment)}:
+        return True
+    ahead = memberships.next(segments)
+    if ahead is None:
+        return False
+    first = min((due for name, due in person.timers.items() if name.split("/")[1] == SEGMENTS.name), default=None)
+    if first is not None and first <= ahead:
+        return False
+    turn = next_turn(segments, memberships)
+    return turn is not None and (first is None or first > turn)
+
+
+def _request(engine: WithRecorder, person: Person) -> Event:
+    return Event(
+        type=SEGMENTS_REFRESHED,
+        identifiers=(person.identifiers[person.id],),
+        occurred_at=engine.recorder.clock(),
+        # Told twice at one position it is the same wish, and it moves the position.
+        key=f"segments/{person.id}/{person.position}",
+        source="threadline.segments",
+        source_type="internal",
+        workspace=person.workspace,
+    )

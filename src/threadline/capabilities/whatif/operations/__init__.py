@@ -1,0 +1,1 @@
+"""Operations on what-ifs: running one, and the results that were saved."""

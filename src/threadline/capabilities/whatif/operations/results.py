@@ -1,0 +1,154 @@
+"""Results of what-ifs: those of this process and those that were saved, and two of the saved side by side."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.whatif import saved_results
+from threadline.capabilities.whatif.operations.runs import WHAT_IF_GROUP, WhatIfId, shown
+from threadline.capabilities.whatif.saved_results import Saved
+from threadline.capabilities.whatif.simulation import Needs
+from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, WhatIfView
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithStore
+from threadline.kernel.simulation import JobState
+
+
+class SavedParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page."""
+
+
+class SavedLine(msgspec.Struct, kw_only=True):
+    """A what-if in a list."""
+
+    id: str
+    state: JobState
+    new: str
+    old: str
+    saved_at: Instant | None = None
+    saved_by: str = ""
+    note: str = ""
+    changed: int
+    decisions: int
+    errors: int
+
+
+class SavedPage(msgspec.Struct, kw_only=True):
+    """Those that run or ran in this process, the newest first, and those that were kept, by id."""
+
+    running: list[SavedLine]
+    saved: list[SavedLine]
+    next: Next = ""
+
+
+def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
+    kept = saved_results.all_saved(context, params.cursor, params.limit)
+    running = [shown(each) for each in context.engine.simulations.of(context.workspace)]
+    return SavedPage(
+        running=msgspec.convert(running, list[SavedLine], from_attributes=True),
+        saved=[_saved_line(each) for each in kept],
+        next=kept[-1].id if len(kept) == params.limit else "",
+    )
+
+
+def _saved_line(kept: Saved) -> SavedLine:
+    about = {"saved_at": instant(kept.at), "saved_by": kept.by, "note": kept.note}
+    return msgspec.convert({**kept.view, **about}, SavedLine)
+
+
+LIST = Operation(
+    name="what_if_list",
+    group=WHAT_IF_GROUP,
+    summary="List what-ifs: those of this process and those that were saved.",
+    params=SavedParams,
+    result=SavedPage,
+    run=_listed,
+    method="GET",
+    path="/v1/whatif",
+    example=SavedParams(),
+)
+
+
+class CompareParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which two that were kept."""
+
+    one: WhatIfId
+    other: WhatIfId
+
+
+class RuleDifference(msgspec.Struct, kw_only=True):
+    """A rule in both."""
+
+    rule: str
+    one: RuleTotals | None
+    other: RuleTotals | None
+
+
+class Comparison(msgspec.Struct, kw_only=True):
+    """Two what-ifs side by side; of numbers the other's less the one's."""
+
+    comparable: Annotated[
+        bool, Meta(description="Whether both asked about the same time range, people, types and historical events.")
+    ]
+    people_changed: int
+    changed: int
+    errors: int
+    matrix: Annotated[list[MatrixCell], Meta(description="Cells that differ.")]
+    rules: Annotated[list[RuleDifference], Meta(description="Rules that differ.")]
+    people_only_in_one: Annotated[list[str], Meta(description="Samples of the one that are none of the other's.")]
+    people_only_in_other: list[str]
+
+
+def _compare(context: Context[WithStore], params: CompareParams) -> Comparison:
+    one, other = (
+        msgspec.convert(saved_results.saved(context, id).view, WhatIfView) for id in (params.one, params.other)
+    )
+    asked = [
+        (each.start, each.stop, each.historical, [sorted(each.asked.get(name, ())) for name in ("people", "types")])
+        for each in (one, other)
+    ]
+    people = [{sample.person for sample in each.samples} for each in (one, other)]
+    return Comparison(
+        comparable=asked[0] == asked[1], people_changed=other.people_changed - one.people_changed,
+        changed=other.changed - one.changed, errors=other.errors - one.errors,
+        matrix=_cells(one.matrix, other.matrix), rules=_rules(one.rules, other.rules),
+        people_only_in_one=sorted(people[0] - people[1]), people_only_in_other=sorted(people[1] - people[0]),
+    )  # fmt: skip
+
+
+def _cells(one: list[MatrixCell], other: list[MatrixCell]) -> list[MatrixCell]:
+    found: dict[tuple[str, str], MatrixCell] = {}
+    for sign, cells in ((-1, one), (1, other)):
+        for cell in cells:
+            key = (cell.old, cell.new)
+            held = found.setdefault(key, MatrixCell(old=cell.old, new=cell.new, same=0, changed=0))
+            held.same += sign * cell.same
+            held.changed += sign * cell.changed
+    return [cell for _, cell in sorted(found.items()) if cell.same or cell.changed]
+
+
+def _rules(one: list[RuleTotals], other: list[RuleTotals]) -> list[RuleDifference]:
+    here, there = ({each.rule: each for each in rules} for rules in (one, other))
+    return [
+        RuleDifference(rule=rule, one=here.get(rule), other=there.get(rule))
+        for rule in sorted({*here, *there})
+        if here.get(rule) != there.get(rule)
+    ]
+
+
+COMPARE = Operation(
+    name="what_if_compare",
+    group=WHAT_IF_GROUP,
+    summary="Compare two saved what-ifs: the same history under two candidates, or before and after.",
+    params=CompareParams,
+    result=Comparison,
+    run=_compare,
+    method="GET",
+    path="/v1/whatif/compare",
+    example=CompareParams(one="0123456789abcdef0123456789abcdef", other="fedcba9876543210fedcba9876543210"),
+)

@@ -1,0 +1,121 @@
+"""Everybody brought up to the definitions in force: states folded again, and what those ask for beside states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.maintenance import indexes
+from threadline.kernel.errors import NotFound
+from threadline.kernel.operation import Refresh
+from threadline.kernel.ports import Advanced, DefinitionChange, Ports
+from threadline.kernel.store import Batch, Key, Put, Store
+
+APPLIED = "applied"
+"""Table of one item: the definitions that everybody was last brought up to."""
+PEOPLE = indexes.PEOPLE
+_KEY = Key(APPLIED, "definitions")
+
+Contents = Mapping[str, Mapping[str, str]]
+"""Section -> name -> a hash of what is declared."""
+
+
+class Applied(msgspec.Struct, array_like=True):
+    """What was in force when everybody was up to date."""
+
+    contents: dict[str, dict[str, str]]
+    layout: str
+    """See `Catalogue.layout`."""
+
+
+def stale(store: Store, catalogue: Catalogue, engine: Ports) -> tuple[str, ...]:
+    """What is older than the definitions in force, in the order in which it is brought up to date."""
+    found = [] if indexes.is_marked(store, catalogue, PEOPLE) else [PEOPLE]
+    return (*found, *(each.name for each in catalogue.refreshes if not _is_done(store, catalogue, each, engine)))
+
+
+def _is_done(store: Store, catalogue: Catalogue, refresh: Refresh, engine: Ports) -> bool:
+    return indexes.is_marked(store, catalogue, refresh.name) if refresh.is_done is None else refresh.is_done(engine)
+
+
+def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limit: int) -> Advanced:
+    """Bring some people up to date, from a cursor on ("": from the beginning), and answer from where to go on.
+
+    It may be stopped after any call, or in the middle of one, and begun again: whoever is up to date is passed over.
+    """
+    step, _, after = cursor.partition(":")
+    if not cursor:
+        pending = stale(store, catalogue, engine)
+        if not pending:
+            _note_applied(store, catalogue)
+            return Advanced("", 0, "")
+        step = pending[0]
+    if step == PEOPLE:
+        people, after = indexes.catch_up_page(store, catalogue, after, limit)
+        if not after:
+            indexes.write_changed_rows(store, catalogue)
+    else:
+        people, after = _refresh(catalogue, step).page(engine, after, limit)
+    if after:
+        return Advanced(step, people, f"{step}:{after}")
+    indexes.mark(store, catalogue, step)
+    left = [name for name in stale(store, catalogue, engine) if name != step]
+    if not left:
+        _note_applied(store, catalogue)
+    return Advanced(step, people, f"{left[0]}:" if left else "")
+
+
+def _refresh(catalogue: Catalogue, name: str) -> Refresh:
+    found = next((each for each in catalogue.refreshes if each.name == name), None)
+    if found is None:
+        raise NotFound(f"nothing is refreshed under the name {name[:80]!r}; begin again without a cursor")
+    return found
+
+
+# --- what has changed -------------------------------------------------------------------------
+
+
+def changes(store: Store, catalogue: Catalogue) -> Iterator[DefinitionChange]:
+    """How the definitions in force differ from those that everybody was last brought up to."""
+    before = applied(store)
+    old: Contents = {} if before is None else before.contents
+    new = contents_of(catalogue)
+    for section in sorted(old.keys() | new.keys()):
+        was, now = old.get(section, {}), new.get(section, {})
+        for name in sorted(was.keys() | now.keys()):
+            if was.get(name) != now.get(name):
+                change = "added" if name not in was else "removed" if name not in now else "changed"
+                yield DefinitionChange(change, section, name)
+
+
+def changed_projections(store: Store, catalogue: Catalogue) -> tuple[str, ...]:
+    """The names of the projections whose states have to be folded again."""
+    before = applied(store)
+    old = set() if before is None else set(before.layout.split())
+    return tuple(each.partition("=")[0] for each in catalogue.layout.split() if each not in old)
+
+
+def applied(store: Store) -> Applied | None:
+    """What was in force when everybody was last up to date; None: that is not known."""
+    item = store.get([_KEY])[0]
+    return None if item is None else msgspec.json.decode(item.value, type=Applied)
+
+
+def contents_of(catalogue: Catalogue) -> Contents:
+    """What the definitions of a catalogue declare."""
+    return {} if catalogue.definitions is None else catalogue.definitions.contents()
+
+
+def put_applied(catalogue: Catalogue) -> Put:
+    """The item that says that everybody is up to these definitions."""
+    noted = Applied({section: dict(each) for section, each in contents_of(catalogue).items()}, catalogue.layout)
+    return Put(_KEY, msgspec.json.encode(noted, order="deterministic"))
+
+
+def _note_applied(store: Store, catalogue: Catalogue) -> None:
+    put = put_applied(catalogue)
+    item = store.get([put.key])[0]
+    if item is None or item.value != put.value:
+        store.commit([Batch(writes=[put])])

@@ -1,0 +1,94 @@
+"""``threadline apply``: changed definitions checked, frozen, and brought to everybody, in one go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import InvalidDefinition, InvalidSetting, StoreBusy
+from threadline.surfaces.cli.check import show_problems
+from threadline.surfaces.cli.printing import answer, counted
+from threadline.surfaces.cli.session import Session, json_option, store_option
+from threadline.surfaces.cli.upkeep import counter
+from threadline.surfaces.definition_checks import check, warnings
+from threadline.surfaces.operation_calls import call
+
+PAGE_PEOPLE = 500
+
+
+@click.command()
+@store_option
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+@json_option
+@click.pass_obj
+def apply(session: Session, dry_run: bool, as_json: bool) -> None:
+    """Check the definitions, show what has changed, and bring everybody up to it.
+
+    People's states are folded again, then segments and leaderboards are refreshed. A version of a rule is fixed from
+    then on. It can be stopped at any time and started again, and does nothing where nothing has changed.
+    """
+    found = check(session.given, session.composition.catalogue)
+    if found.problems:
+        raise InvalidDefinition("\n".join(map(str, found.problems)))
+    settings = session.settings()
+    if "://" not in settings.store and not Path(settings.store).exists():
+        raise InvalidSetting(
+            f"there is no store at {settings.store}",
+            hint="The definitions are right; `threadline check` needs no store.",
+        )
+    try:
+        with session.engine(readonly=dry_run) as engine:
+            changes = msgspec.to_builtins(_call(session, engine, "definitions_changes"))
+            told = {**changes, "warnings": warnings(engine.catalogue, engine.log), "people": {}}
+            if not as_json:
+                show_problems(session.console, (), told["warnings"])
+                _show(session.console, changes)
+            if not dry_run:
+                told["people"] = _apply(session, engine)
+    except StoreBusy as error:
+        raise StoreBusy(
+            str(error),
+            hint="If that is a server, let it read the definitions by SIGHUP or `POST /v1/definitions/reload`, "
+            "then `POST /v1/definitions/apply` until `next` is empty.",
+        ) from None
+    if as_json:
+        answer(told, session.console, as_json=True)
+        return
+    for step, people in told["people"].items():
+        session.console.print(f"{step}: {counted(people, 'person')} brought up to date", highlight=False)
+    if not dry_run or not changes["stale"]:
+        session.console.print("Everything is as the definitions say.")
+
+
+def _apply(session: Session, engine: Engine) -> dict[str, int]:
+    """Step -> how many people were looked at in it."""
+    people: dict[str, int] = {}
+    cursor = ""
+    with counter(session.console, "people") as count:
+        while True:
+            done = _call(session, engine, "definitions_apply", cursor=cursor, limit=PAGE_PEOPLE)
+            if done.step:
+                people[done.step] = people.get(done.step, 0) + done.people
+            count(done.people)
+            cursor = done.next
+            if not cursor:
+                return people
+
+
+def _call(session: Session, engine: Engine, operation: str, **params: Any) -> Any:
+    return call(engine.catalogue.operation(operation), session.context(engine), params, strict=True)
+
+
+def _show(console: Console, changes: dict[str, Any]) -> None:
+    for each in changes["changes"]:
+        name = ".".join(filter(None, (each["section"], each["name"])))
+        console.print(f"{each['change']:8} {name}", highlight=False, soft_wrap=True)
+    if changes["projections"]:
+        console.print(f"folded again for everybody: {', '.join(changes['projections'])}", highlight=False)
+    if others := [step for step in changes["stale"] if step != "people"]:
+        console.print(f"refreshed for everybody: {', '.join(others)}", highlight=False)
