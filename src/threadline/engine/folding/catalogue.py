@@ -69,12 +69,8 @@ class Catalogue:
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
-<<<<<<< HEAD
         self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
-=======
         self.refreshes: tuple[Refresh, ...] = _unique(v for v in found if isinstance(v, Refresh))
-        self.lanes = {lane.name: lane for lane in _unique(v for v in found if isinstance(v, Lane))}
->>>>>>> r2
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
@@ -200,9 +196,6 @@ def _fold_of(projection: Projection, event_type: str) -> Fold | None:
 
 
 Declared = TypeVar(
-<<<<<<< HEAD
-    "Declared", Projection, Policy, Operation, Section, Inspection, Queue, Requirement, SenderFactory, PublicRoute
-=======
     "Declared",
     Projection,
     Policy,
@@ -210,11 +203,10 @@ Declared = TypeVar(
     Section,
     Inspection,
     Refresh,
-    Lane,
+    Queue,
     Requirement,
     SenderFactory,
     PublicRoute,
->>>>>>> r2
 )
 
 
