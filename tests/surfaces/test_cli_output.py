@@ -45,7 +45,7 @@ SECRET_SETTINGS = {
     if each.is_secret
 }
 COMMANDS_THAT_TELL = (
-    ("settings",), ("settings", "--json"), ("settings", "--markdown"), ("doctor",), ("catalogue",), ("verify",),
+    ("settings",), ("settings", "--json"), ("catalogue", "--markdown"), ("doctor",), ("catalogue",), ("verify",),
     ("migrate",), ("backup", "/nowhere/b.db"), ("move", "x.db", "memory:"), ("person", "user_id:42"),
     ("people", "list"),
 )  # fmt: skip

@@ -18,9 +18,10 @@ from threadline.surfaces.operation_calls import field_names, path_names, shown
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
-    from threadline.app import operations
+    from threadline.app import catalogue
 
-    return document(operations())
+    found = catalogue()
+    return document(found.operations, found.public_routes)
 
 
 def _bodies(described: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -111,7 +112,7 @@ def test_the_commands_of_the_docs_go_to_the_server_that_is_asked(client: TestCli
 
 
 def test_the_document_is_what_is_served(client: TestClient, engine: Engine) -> None:
-    assert client.get("/openapi.json").json() == document(engine.catalogue.operations)
+    assert client.get("/openapi.json").json() == document(engine.catalogue.operations, engine.catalogue.public_routes)
 
 
 def test_examples_of_operations_are_taken(engine: Engine) -> None:
