@@ -19,6 +19,7 @@ from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import system_clock
 from threadline.stores.memory import MemoryStore
+from threadline.surfaces.python import StaleAnswer
 
 __all__ = ["call", "composed"]
 
@@ -68,6 +69,8 @@ def test_answers_say_what_is_older_than_the_definitions_until_they_are_applied(c
     assert "Older than the definitions: people;" in call("features", "top", "clicks").err
     assert "Older than the definitions: people, segments;" in call("segments", "members", "clickers").err
     assert "run `threadline apply`" in " ".join(call("doctor").out.split())
+    with threadline.open(clicked, readonly=True) as tl, pytest.warns(StaleAnswer, match="features_top: older than"):
+        tl.features.top("clicks")
     assert call("apply").code == 0
     for command in (
         ("features", "top", "clicks"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from datetime import datetime
@@ -23,11 +24,15 @@ from threadline.kernel.operation import Operation
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import format_time, from_datetime, parse_time
-from threadline.surfaces.operation_calls import call, names_in, path_names, shown
+from threadline.surfaces.operation_calls import call, names_in, path_names, shown, stale_note
 from threadline.surfaces.python_help import help_of, signature_of
 
 Moment = datetime | str | int
 """A time: an aware datetime, RFC 3339 text, or microseconds since 1970 UTC."""
+
+
+class StaleAnswer(UserWarning):
+    """An answer goes by what is older than the definitions; the message says by what, and what to do."""
 
 
 class Threadline:
@@ -128,7 +133,11 @@ class Threadline:
             plain = {name: _plain(value) for name, value in values.items() if value is not None}
             self.engine.recorder.refuse_forks()
             with self.engine.reading() if operation.method == "GET" else nullcontext():
-                return msgspec.to_builtins(call(operation, context, plain, strict=True))
+                result = msgspec.to_builtins(call(operation, context, plain, strict=True))
+                stale = stale_note(operation, context)
+            if stale:
+                warnings.warn(f"{operation.name}: older than the definitions: {stale}", StaleAnswer, stacklevel=2)
+            return result
 
         method.__name__ = method.__qualname__ = operation.name
         method.__doc__ = help_of(operation)
