@@ -21,6 +21,7 @@ from threadline.stores.memory import MemoryStore
 
 __all__ = ["call", "composed"]
 
+SHIPPED = catalogue()
 DEFINITIONS = """
 features: {clicks: {aggregate: count, events: click}}
 segments: {clickers: {when: {field: features.clicks, greater_than: 1}}}
@@ -142,7 +143,7 @@ def test_apply_killed_before_any_commit_and_begun_again_ends_as_one_run(tmp_path
     new = catalogue([tmp_path])
     for commits in range(1_000):
         store = Killed()
-        old = Engine(store, catalogue(), system_clock)
+        old = Engine(store, SHIPPED, system_clock)
         with threadline.Threadline(old) as tl:
             for number in range(3):
                 for _ in range(number + 1):
@@ -162,3 +163,21 @@ def test_apply_killed_before_any_commit_and_begun_again_ends_as_one_run(tmp_path
         if survived:
             break
     assert 5 < commits < 999, "it was killed before each of its commits"
+
+
+def test_a_section_of_very_many_names_is_known_as_a_whole(tmp_path: Path) -> None:
+    def engine(count: int) -> Engine:
+        lines = [f"  r{number}: {{conditions: {{field: tags, exists: true}}}}" for number in range(count)]
+        (tmp_path / "threadline.yaml").write_text("\n".join(["rules:", *lines, ""]))
+        return Engine(store, catalogue([tmp_path]), system_clock)
+
+    store = MemoryStore()
+    assert engine(2).maintenance.changes() == []
+    threadline.Threadline(engine(3)).track("u", "click")
+    changes = [tuple(each) for each in engine(4).maintenance.changes()]
+    assert changes == [("added", "rules", "r3")]
+    many = engine(1_001)
+    assert [tuple(each) for each in many.maintenance.changes()] == [("changed", "rules", "")]
+    apply_all(many)
+    assert engine(1_001).maintenance.changes() == []
+    assert [tuple(each) for each in engine(1_002).maintenance.changes()] == [("changed", "rules", "")]

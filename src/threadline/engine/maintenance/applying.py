@@ -9,6 +9,7 @@ import msgspec
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance import indexes
 from threadline.kernel.errors import NotFound
+from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Refresh
 from threadline.kernel.ports import Advanced, DefinitionChange, Ports
 from threadline.kernel.store import Batch, Key, Put, Store
@@ -16,6 +17,8 @@ from threadline.kernel.store import Batch, Key, Put, Store
 APPLIED = "applied"
 """Table of one item: the definitions that everybody was last brought up to."""
 PEOPLE = indexes.PEOPLE
+NAMES_MAX = 1_000
+"""Of a section of which each name is known."""
 _KEY = Key(APPLIED, "definitions")
 
 Contents = Mapping[str, Mapping[str, str]]
@@ -84,6 +87,8 @@ def changes(store: Store, catalogue: Catalogue) -> Iterator[DefinitionChange]:
     new = contents_of(catalogue)
     for section in sorted(old.keys() | new.keys()):
         was, now = old.get(section, {}), new.get(section, {})
+        if len({_is_whole(was), _is_whole(now)} - {None}) > 1:
+            was, now = {"": "before"}, {"": "now"}  # one side has too many names to know each
         for name in sorted(was.keys() | now.keys()):
             if was.get(name) != now.get(name):
                 change = "added" if name not in was else "removed" if name not in now else "changed"
@@ -103,9 +108,17 @@ def applied(store: Store) -> Applied | None:
     return None if item is None else msgspec.json.decode(item.value, type=Applied)
 
 
+def _is_whole(section: Mapping[str, str]) -> bool | None:
+    """Whether a section is known as a whole and not by its names; None if it is empty."""
+    return "" in section if section else None
+
+
 def contents_of(catalogue: Catalogue) -> Contents:
-    """What the definitions of a catalogue declare."""
-    return {} if catalogue.definitions is None else catalogue.definitions.contents()
+    """What the definitions of a catalogue declare; a section of very many names as a whole, for an item has a bound."""
+    found = {} if catalogue.definitions is None else catalogue.definitions.contents()
+    return {
+        section: each if len(each) <= NAMES_MAX else {"": short_hash(repr(each))} for section, each in found.items()
+    }
 
 
 def put_applied(catalogue: Catalogue) -> Put:

@@ -78,8 +78,11 @@ def _writes_of_marks(store: Store, wanted: Mapping[str, Put], besides: Put) -> l
     right = {(mark.key, mark.value) for mark in wanted.values()}
     other = (item.key for item in held.values() if item.value != _NONE and (item.key, item.value) not in right)
     writes = {key: Put(key, _NONE) for key in other}
+    applied = store.get([besides.key])[0]
+    if applied is None or applied.value != besides.value:
+        missing.append(besides)
     if missing and not store.scan(PERSON, limit=1):
-        writes |= {mark.key: mark for mark in (*missing, besides)}
+        writes |= {mark.key: mark for mark in missing}
     return list(writes.values())
 
 
