@@ -8,7 +8,7 @@ import msgspec
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance import indexes
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import InvalidValue
 from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Refresh
 from threadline.kernel.ports import Advanced, DefinitionChange, Ports
@@ -73,7 +73,9 @@ def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limi
 def _refresh(catalogue: Catalogue, name: str) -> Refresh:
     found = next((each for each in catalogue.refreshes if each.name == name), None)
     if found is None:
-        raise NotFound(f"nothing is refreshed under the name {name[:80]!r}; begin again without a cursor")
+        raise InvalidValue(
+            f"{name[:64]!r} is not what a cursor begins with; pass the `next` of the call before as it is"
+        )
     return found
 
 
