@@ -14,7 +14,7 @@ from tests.surfaces.cli_stage import call, composed
 from threadline.app import catalogue
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.rebuild import refold_everybody
-from threadline.kernel.errors import Unavailable
+from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import system_clock
 from threadline.stores.memory import MemoryStore
@@ -163,6 +163,23 @@ def test_apply_killed_before_any_commit_and_begun_again_ends_as_one_run(tmp_path
         if survived:
             break
     assert 5 < commits < 999, "it was killed before each of its commits"
+
+
+def test_a_cursor_of_other_definitions_begins_again(tmp_path: Path) -> None:
+    definitions = tmp_path / "threadline.yaml"
+    store = MemoryStore()
+    with_people = threadline.Threadline(Engine(store, SHIPPED, system_clock))
+    for number in range(3):
+        with_people.track(f"u{number}", "click")
+    definitions.write_text(DEFINITIONS)
+    cursor = Engine(store, catalogue([tmp_path]), system_clock).maintenance.advance("", 2).next
+    definitions.write_text(DEFINITIONS.replace("count", "any"))
+    changed = Engine(store, catalogue([tmp_path]), system_clock)
+    while cursor:
+        cursor = changed.maintenance.advance(cursor, 2).next
+    assert up_to_date(changed)["differing"] == ((), 0, ())
+    with pytest.raises(InvalidValue, match="is not a cursor"):
+        changed.maintenance.advance("nonsense", 2)
 
 
 def test_a_section_of_very_many_names_is_known_as_a_whole(tmp_path: Path) -> None:
