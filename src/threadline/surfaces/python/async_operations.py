@@ -205,6 +205,12 @@ class Definitions:
         """Show how the definitions in force differ from those that everybody was last brought up to."""
         return await self._call(calls.DEFINITIONS_CHANGES, {})
 
+    async def reload(
+        self,
+    ) -> definitions_applying.ChangesResult:
+        """Put the definition files, as they are now, in force in a running server; all of them or none."""
+        return await self._call(calls.DEFINITIONS_RELOAD, {})
+
     async def schema(
         self,
     ) -> dict[str, Any]:

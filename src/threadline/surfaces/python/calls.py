@@ -130,6 +130,9 @@ DEFINITIONS_APPLY: Call[definitions_applying.ApplyResult] = Call(
 DEFINITIONS_CHANGES: Call[definitions_applying.ChangesResult] = Call(
     "definitions_changes", "GET", "/v1/definitions/changes", definitions_applying.ChangesResult, {}
 )
+DEFINITIONS_RELOAD: Call[definitions_applying.ChangesResult] = Call(
+    "definitions_reload", "POST", "/v1/definitions/reload", definitions_applying.ChangesResult, {}, repeatable=False
+)
 DEFINITIONS_SCHEMA: Call[dict[str, Any]] = Call(
     "definitions_schema", "GET", "/v1/definitions/schema", dict[str, Any], {}
 )
