@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Cursor, Time
-from threadline.kernel.errors import InvalidValue
+from threadline.capabilities.events.forms import Cursor, Time, not_a_cursor
 
 PAGE_MAX = 1_000
 Known = Annotated[
@@ -62,5 +61,5 @@ class TimePage(Page, kw_only=True, forbid_unknown_fields=True):
 def number_of(cursor: str) -> int:
     """The number that a cursor is, 0 for none. Raises `InvalidValue` for what is not one of ours."""
     if cursor and not (cursor.isascii() and cursor.isdigit()):
-        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+        raise not_a_cursor(cursor)
     return int(cursor or 0)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Step
-from threadline.capabilities.events.forms import Cursor, Identifiers, Instant, PersonRef, instant
+from threadline.capabilities.events.forms import Cursor, Duration, Identifiers, Instant, PersonRef, instant
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf, Next, Page
 from threadline.capabilities.segments.definition import Segment
@@ -190,7 +190,7 @@ class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Of which segment, and how soon."""
 
     name: Name
-    within: Annotated[str, Meta(description="How far ahead to look, such as 1d; at most a year.", max_length=32)] = "1d"
+    within: Annotated[Duration, Meta(description="How far ahead to look, such as 1d; at most a year.")] = "1d"
     cursor: Cursor = ""
 
 
@@ -215,7 +215,7 @@ def _leaving(segments: Segments, context: Context[WithReader], params: LeavingPa
     segment = _found(segments, params.name)
     within = parse_duration(params.within)
     if within > YEAR:
-        raise InvalidValue("`within` is at most a year")
+        raise InvalidValue("`within` is at most a year", param="within")
     until = context.now + within
     found: list[tuple[int, Any]] = []
     cursor = ""

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, instant
+from threadline.capabilities.events.forms import Date, Instant, PersonRef, instant
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
@@ -102,8 +102,8 @@ class DaysParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose days, from when to when."""
 
     id: PersonRef
-    since: Annotated[str, Meta(description="The first local date; without it 30 days are shown.", max_length=10)] = ""
-    until: Annotated[str, Meta(description="The last local date; without it today.", max_length=10)] = ""
+    since: Annotated[Date | None, Meta(description="The first local date; without it 30 days are shown.")] = None
+    until: Annotated[Date | None, Meta(description="The last local date; without it today.")] = None
 
 
 class DayView(msgspec.Struct, kw_only=True):
@@ -134,7 +134,7 @@ def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysR
     until = _day(params.until, "until", today)
     since = _day(params.since, "since", until - DAYS_USUAL + 1)
     if not 0 <= until - since < DAYS_MAX:
-        raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `since` to `until`")
+        raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `since` to `until`", param="since")
     points = _points(plan, engine, person, state, since, until)
     shown = []
     for day, first_at, events in day_records(plan, state, since, until):
@@ -150,12 +150,12 @@ def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysR
     )  # fmt: skip
 
 
-def _day(text: str, name: str, otherwise: int) -> int:
+def _day(text: str | None, name: str, otherwise: int) -> int:
     if not text:
         return otherwise
     day = day_of(text)
     if day is None:
-        raise InvalidValue(f"{name}: {text!r} is not a date; write it like 2026-03-01")
+        raise InvalidValue(f"{name}: {text!r} is not a date; write it like 2026-03-01", param=name)
     return day
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.events.forms import not_a_cursor
 from threadline.capabilities.events.operations import REJECTED_GROUP
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithRejected
 
@@ -40,7 +40,7 @@ _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]+")
 
 def _rejected(context: Context[WithRejected], params: RejectedParams) -> RejectedPage:
     if params.cursor and not _CURSOR.fullmatch(params.cursor):
-        raise InvalidValue(f"{params.cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+        raise not_a_cursor(params.cursor)
     page = context.engine.rejected.page(context.workspace, params.cursor, params.limit)
     entries = [
         rejected_view(entry)

@@ -14,7 +14,7 @@ from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.capabilities.people.operations.person import Reads
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Choice, Context, Operation
 from threadline.kernel.ports import Person, WithReader, WithStore
 
 _PAGES_MAX = 50
@@ -51,8 +51,6 @@ class Needs(Reads, WithStore, Protocol):
 
 
 def _people(context: Context[Needs], params: PeopleParams) -> PeoplePage:
-    if sum(map(bool, (params.identifier, params.tag, params.group))) > 1:
-        raise InvalidValue("give one of `identifier`, `tag` and `group`")
     if params.identifier:
         found, following = _named(context, params.identifier), ""
     elif params.tag or params.group:
@@ -127,5 +125,6 @@ PEOPLE = Operation(
     run=_people,
     method="GET",
     path="/v1/people",
+    choices=(Choice(("identifier", "tag", "group")),),
     example=PeopleParams(tag="vip", limit=20),
 )

@@ -21,6 +21,7 @@ from threadline.capabilities.events.forms import (
     checked_id,
     event_view,
     instant,
+    not_a_cursor,
     read_cursor,
     time_param,
     write_cursor,
@@ -184,7 +185,7 @@ def _read_sort(cursor: str) -> str:
     except (binascii.Error, ValueError):
         sort = ""
     if not _SORT.fullmatch(sort):
-        raise InvalidValue("this cursor did not come from this list; pass `next` as it is")
+        raise not_a_cursor(cursor)
     return sort
 
 

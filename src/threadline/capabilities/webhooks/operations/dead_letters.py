@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant
+from threadline.capabilities.events.forms import Instant, not_a_cursor
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.webhooks.definition import KIND, NAME
 from threadline.capabilities.webhooks.operations import WEBHOOKS_GROUP
@@ -67,9 +67,9 @@ def _call(context: Context[WithReader], each: DeadLetter) -> ParkedCall:
 
 def _page(context: Context[WithDelivery], params: ParkedParams | RedriveParams) -> list[DeadLetter]:
     if params.cursor and not _CURSOR.fullmatch(params.cursor):
-        raise InvalidValue("this cursor did not come from an earlier page; pass `next` as it is")
+        raise not_a_cursor(params.cursor)
     if params.destination and not NAME.fullmatch(params.destination):
-        raise InvalidValue(f"{params.destination!r} is not a valid destination name")
+        raise InvalidValue(f"{params.destination!r} is not a valid destination name", param="destination")
     return context.engine.delivery.dead_letters(context.workspace, params.destination, params.cursor, params.limit)
 
 
