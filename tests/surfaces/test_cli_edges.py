@@ -37,9 +37,8 @@ def test_an_option_before_its_command_is_told_its_place(arguments: tuple[str, ..
     assert place in told.err
 
 
-@pytest.mark.parametrize("command", ["settings", "catalogue"])
-def test_two_forms_of_one_answer_exclude_each_other(command: str, store: Path, call) -> None:  # type: ignore[no-untyped-def]
-    told = call(command, "--json", "--markdown")
+def test_two_forms_of_one_answer_exclude_each_other(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call("catalogue", "--json", "--markdown")
     assert (told.code, told.out) == (2, "")
     assert "exclude each other" in told.err
 

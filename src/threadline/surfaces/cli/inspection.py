@@ -9,21 +9,16 @@ import click
 from threadline.settings import Described, describe, without_secret
 from threadline.surfaces.cli.printing import answer, show
 from threadline.surfaces.cli.session import Session, json_option, store_option
-from threadline.surfaces.cli.tables import errors_table, operations_table, settings_table
+from threadline.surfaces.cli.tables import errors_table, operations_table
 from threadline.surfaces.operation_calls import call
 
 
 @click.command()
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print the settings in force as JSON.")
-@click.option("--markdown", is_flag=True, help="Print the table of the documentation.")
 @click.pass_obj
-def settings(session: Session, as_json: bool, markdown: bool) -> None:
+def settings(session: Session, as_json: bool) -> None:
     """List all settings, what they are now, and why they exist. Secrets are not shown."""
-    if markdown:
-        _refuse_json(as_json)
-        click.echo(settings_table(), nl=False)
-        return
     in_force = session.settings()
     rows = [
         {

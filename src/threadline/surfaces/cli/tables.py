@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from threadline.kernel.operation import Operation
-from threadline.settings import describe
 from threadline.surfaces.http.codes import error_codes
 
 
-def settings_table() -> str:
-    """Every setting, as docs/settings.md shows it."""
-    lines = ["| variable | type | default | unit | reason |", "|---|---|---|---|---|"]
-    for each in describe():
-        default = f"`{each.default}`" if each.default != "" else "empty"
-        lines.append(f"| `{each.variable}` | {each.type} | {default} | {each.unit} | {each.reason} |")
-    return "\n".join(lines) + "\n"
-
-
 def operations_table(operations: Iterable[Operation]) -> str:
-    """Every operation, as docs/http.md shows it."""
-    lines = ["| address | name | scope | what it does |", "|---|---|---|---|"]
-    ordered = sorted(operations, key=lambda each: (each.path, each.method))
-    lines += [f"| `{each.method} {each.path}` | `{each.name}` | {each.scope} | {each.summary} |" for each in ordered]
-    return "\n".join(lines) + "\n"
+    """Every operation by its group, as docs/http.md shows it."""
+    rows: dict[str, list[str]] = {}
+    for each in sorted(operations, key=lambda each: (each.group is not None, each.name)):
+        group = "beside the groups" if each.group is None else f"`{each.group.name}`: {each.group.summary.rstrip('.')}"
+        scope = "" if (each.method, each.scope) == ("GET", "read") else f" {each.scope}"
+        rows.setdefault(group, []).append(f"`{each.verb}` {each.method} `{each.path}`{scope}")
+    lines = [f"| {group} | {', '.join(found)} |" for group, found in rows.items()]
+    return "\n".join(["| group | operations |", "|---|---|", *lines]) + "\n"
 
 
 def errors_table() -> str:
