@@ -64,13 +64,12 @@ BEYOND_SCHEMA = {
     "names": "this parameter or another one, of a query",
     "record": "only beside some of the other parameters",
     "scopes": "none for a write key, at least one for a token",
-    "since": "at most so many days before `until`",
     "source": "a source that exists",
-    "start": "before `stop`",
+    "start": "before `stop`, and not too long before",
     "stop": "an instant that lies ahead",
     "tag": "parameters of a query cannot exclude each other in OpenAPI",
-    "until": "an instant that lies ahead",
     "version": "a version or a content, of a rule that is named",
+    "when": "a condition as JSON in a text: it has a schema of its own, in /v1/definitions/schema",
     "within": "an upper bound",
 }
 BEYOND_SCHEMA_CODES = {

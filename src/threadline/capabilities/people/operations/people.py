@@ -104,10 +104,11 @@ def _condition(context: Context[WithCatalogue], written: str) -> Conditions:
     try:
         conditions = Conditions(read_json(msgspec.json.decode(written), "when"))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidValue(f"when: this is not JSON: {error}") from None
+        raise InvalidValue(f"when: this is not JSON: {error}", param="when") from None
     for field in conditions.fields:
         if not viewed(field)[0]:
-            raise InvalidValue(f"when: a person has no event; name what is known of them, not {'.'.join(field)}")
+            message = f"when: a person has no event; name what is known of them, not {'.'.join(field)}"
+            raise InvalidValue(message, param="when")
     context.engine.catalogue.refuse_unread(Read(name, path, "when") for name, path in conditions.reads)
     return conditions
 
