@@ -201,7 +201,7 @@ class MemoryStore:
         """See `Store.feed`; the cursor is how many entries have been read."""
         check_page(limit)
         if cursor and not (cursor.isascii() and cursor.isdigit()):
-            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
+            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
         start = int(cursor or 0)
         with self._lock:
             page = self._log[start : start + limit]

@@ -223,7 +223,7 @@ class SqliteStore:
         """See `Store.feed`; the cursor is the position of the last entry read."""
         check_page(limit)
         if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
+            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
         with self._reading() as db:
             return self._log.feed(asking(db), int(cursor or 0), limit)
 
