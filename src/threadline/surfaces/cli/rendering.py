@@ -87,9 +87,7 @@ def render(operation: Operation) -> click.Command:
             params = convert(operation, values, strict=False)
         except InvalidValue as error:
             raise click.UsageError(str(error)) from None
-        with session.engine(readonly=operation.method == "GET") as engine:
-            # The command was made from what ships, before there were definitions: they shape some operations.
-            result = engine.catalogue.operation(operation.name).run(session.context(engine), params)
+        result = session.run(operation, params)
         answer(result, session.console, as_json=as_json)
         if operation.refused(result):
             raise click.exceptions.Exit(1)
