@@ -23,6 +23,7 @@ from threadline.settings import Settings
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.definition_checks import settings_in_force
+from threadline.surfaces.operation_calls import stale_note
 from threadline.surfaces.python.call import call_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,11 @@ class Session:
         try:
             with self.engine(readonly=operation.method == "GET") as engine:
                 # It was found among what ships, before there were definitions: they shape some operations.
-                return engine.catalogue.operation(operation.name).run(self.context(engine), params)
+                declared = engine.catalogue.operation(operation.name)
+                result = declared.run(self.context(engine), params)
+                if stale := stale_note(declared, self.context(engine)):
+                    click.echo(f"Older than the definitions: {stale}.", err=True)
+                return result
         except StoreBusy as error:
             raise StoreBusy(str(error), hint=self.beside_a_server()) from None
 
