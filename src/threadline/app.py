@@ -34,7 +34,7 @@ from threadline.settings import (
 )
 from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import readers
 
 MEMORY = "memory:"

@@ -197,7 +197,7 @@ def test_who_asks_for_all_rules_is_not_answered_by_those_that_do_not_count() -> 
         asked.now = until
 
 
-@pytest.mark.parametrize("operation", ["rule", "rule_log", "rules_versions", "rules_shadow_report"])
+@pytest.mark.parametrize("operation", ["rules_show", "rules_log", "rules_versions", "rules_shadow_report"])
 def test_what_was_never_a_rule_is_not_found(operation: str) -> None:
     asked = asked_with_set()
     with pytest.raises(NotFound, match="'score'"):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import threadline
@@ -58,8 +57,8 @@ def test_apply_brings_everybody_up_to_changed_definitions_and_a_second_one_does_
     }
     assert call("verify").code == 0
     with threadline.open(clicked, readonly=True) as tl:
-        assert len(msgspec.to_builtins(tl.segment_members("clickers"))["members"]) == 2
-        assert [entry["score"] for entry in msgspec.to_builtins(tl.leaderboard("clickers"))["places"]] == [3, 2, 1]
+        assert len(tl.segments.members("clickers").members) == 2
+        assert [entry.score for entry in tl.leaderboards.top("clickers").places] == [3, 2, 1]
     again = json.loads(call("apply", "--json").out)
     assert (again["changes"], again["stale"], again["people"]) == ([], [], {})
 
@@ -72,7 +71,7 @@ def test_apply_names_what_changed_and_what_was_removed(call, clicked: Path) -> N
     assert "changed  segments.clickers" in told.out
     assert "removed  leaderboards.clickers" in told.out
     with threadline.open(clicked, readonly=True) as tl:
-        assert len(msgspec.to_builtins(tl.segment_members("clickers"))["members"]) == 1
+        assert len(tl.segments.members("clickers").members) == 1
 
 
 def test_apply_refuses_mistakes_and_a_store_that_is_not_there_and_says_what_to_do_beside_a_server(  # type: ignore[no-untyped-def]

@@ -222,7 +222,7 @@ def test_what_was_answered_is_there_once(end: int, code: int, tmp_path: Path, se
         assert len(kept) == len(set(kept))
         recorded = {tl.engine.log.event("default", id).event.key for id in kept}
         assert accepted <= recorded
-        assert tl.person("user_id:42")["position"] == len(kept)
+        assert tl.person("user_id:42").position == len(kept)
 
 
 def _everything(tl: threadline.Threadline) -> Sequence[Any]:

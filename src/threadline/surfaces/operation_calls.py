@@ -20,11 +20,6 @@ def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operat
     return {operation.name: operation for operation in operations if surface in operation.shown_on}
 
 
-def names_in(operations: Iterable[Operation]) -> list[str]:
-    """The names at the first level: of groups, and of operations that are in none."""
-    return sorted({operation.name if operation.group is None else operation.group.name for operation in operations})
-
-
 def path_names(operation: Operation) -> tuple[str, ...]:
     """The names of the path's parameters, in the order of the path."""
     return tuple(part[1:-1] for part in operation.path.split("/") if part.startswith("{"))

@@ -30,7 +30,7 @@ from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.routing import Route
-from threadline.surfaces.operation_calls import convert, shown
+from threadline.surfaces.operation_calls import convert, field_names, shown
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, Rendered, accepted, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import depth, depth_bound
@@ -74,6 +74,9 @@ class Operations:
             values = read_object(await read_body(request, REQUEST_BYTES_MAX), member)
         else:
             values = in_query
+            key = request.headers.get("idempotency-key")
+            if key and "request" in field_names(operation):
+                values.setdefault("request", key)
         params = _params(operation, values, names, credential)
         context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
         charge = await self._charge(operation.intake, context, params, credential, client_host(request))
@@ -93,7 +96,7 @@ class Operations:
                 conflicts=counts["conflict"], rejected=counts["rejected"],
             )  # fmt: skip
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
-        if answer.next:
+        if answer.next and operation.method == "GET":
             following = {name: each for name, each in in_query.items() if name != "cursor"}
             headers["link"] = f'<?{urlencode({**following, "format": form, "cursor": answer.next}, True)}>; rel="next"'
         return Response(answer.body, operation.status, headers, MEDIA_TYPES[form])
