@@ -296,7 +296,7 @@ def test_two_who_change_a_rule_at_once_both_get_a_turn(monkeypatch: pytest.Monke
     other = Asked()
     other.engine = Engine(asked.engine.store, asked.engine.catalogue, lambda: asked.now)
     once = [True]
-    held = repository.held
+    held = repository.stored_head
 
     def overtaken(context: Any, id: str) -> Any:
         found = held(context, id)
@@ -305,7 +305,7 @@ def test_two_who_change_a_rule_at_once_both_get_a_turn(monkeypatch: pytest.Monke
             other.ask("rules_activate", id="score", version=1, untested=True)
         return found
 
-    monkeypatch.setattr(repository, "held", overtaken)
+    monkeypatch.setattr(repository, "stored_head", overtaken)
     asked.ask("rules_activate", id="score", version=2, untested=True)
     assert log(asked)[2:] == [(1, "active"), (1, "retired"), (2, "active")]
     assert decided(asked, 86) == [("Rejected", 2)]

@@ -54,9 +54,8 @@ OWN_WORDS = {
 """Word of a dialect that this house had -> words that everybody knows."""
 
 ROOMS_WITH_OWN_WORDS = (
-    "capabilities/conditions", "capabilities/definitions", "capabilities/features", "capabilities/leaderboards",
-    "capabilities/people", "capabilities/rules", "capabilities/schemas", "capabilities/segments", "capabilities/whatif",
-    "engine/maintenance", "engine/simulation", "settings", "surfaces", "testing", "wire",
+    "capabilities/definitions", "capabilities/features", "capabilities/leaderboards", "capabilities/people",
+    "capabilities/schemas", "capabilities/segments", "engine/maintenance", "settings", "surfaces", "testing", "wire",
 )  # fmt: skip
 """Rooms in which some are left. A room that is rid of them leaves this list and cannot come back."""
 

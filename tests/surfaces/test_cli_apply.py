@@ -63,6 +63,21 @@ def test_apply_brings_everybody_up_to_changed_definitions_and_a_second_one_does_
     assert (again["changes"], again["stale"], again["people"]) == ([], [], {})
 
 
+def test_answers_say_what_is_older_than_the_definitions_until_they_are_applied(call, clicked: Path) -> None:  # type: ignore[no-untyped-def]
+    assert "Older than the definitions: people;" in call("features", "top", "clicks").err
+    assert "Older than the definitions: people, segments;" in call("segments", "members", "clickers").err
+    assert "run `threadline apply`" in " ".join(call("doctor").out.split())
+    assert call("apply").code == 0
+    for command in (
+        ("features", "top", "clicks"),
+        ("segments", "members", "clickers"),
+        ("leaderboards", "top", "clickers"),
+    ):
+        told = call(*command)
+        assert (told.code, told.err) == (0, "")
+    assert "older than" not in " ".join(call("doctor").out.split())
+
+
 def test_apply_names_what_changed_and_what_was_removed(call, clicked: Path) -> None:  # type: ignore[no-untyped-def]
     assert call("apply").code == 0
     changed = DEFINITIONS.replace("greater_than: 1", "greater_than: 2").replace("leaderboards:", "#")

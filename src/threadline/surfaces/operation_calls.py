@@ -67,3 +67,10 @@ def _refuse_nulls(operation: Operation, values: Mapping[str, Any], params: Any) 
 def call(operation: Operation, context: Context, values: Mapping[str, Any], *, strict: bool) -> Any:
     """Run an operation and answer its result as the operation gives it."""
     return operation.run(context, convert(operation, values, strict=strict))
+
+
+def stale_note(operation: Operation, context: Context) -> str:
+    """What an answer relies on that is older than the definitions in force, and what to do; empty: nothing is."""
+    stale = context.engine.maintenance.stale() if operation.relies_on else ()
+    older = [name for name in stale if name in operation.relies_on]
+    return f"{', '.join(older)}; run `threadline apply` or call `definitions_apply`" if older else ""

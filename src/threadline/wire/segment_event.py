@@ -228,7 +228,8 @@ def _identifiers(
 def _previous(value: str, found: list[Identifier]) -> list[Identifier]:
     """An alias names what somebody was called before: mostly the anonymous id, in older set-ups an e-mail address.
 
-    It is never a second user_id: a person has one, and every alias would end in quarantine.
+    It is never a second user_id: a person has one, and every alias would end in quarantine. Where somebody has that
+    user_id, the join waits for review (`threadline.engine.recording.identity.review_alias`).
     """
     identifier = Identifier("email" if "@" in value else "anonymous_id", value)
     return [] if identifier in found else [identifier]

@@ -179,7 +179,7 @@ class Decisions:
 
 
 class Definitions:
-    """Definition files: their form, what has changed in them, and bringing everybody up to it."""
+    """Definition files: their form, and putting changes in force."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call

@@ -81,6 +81,7 @@ def operations(boards: Boards) -> list[Operation]:
     return [
         Operation(
             name="leaderboards_standing",
+            relies_on=("people", "leaderboards"),
             group=LEADERBOARDS_GROUP,
             summary="Show a person's rank on a leaderboard, and the people around them.",
             params=StandingParams,

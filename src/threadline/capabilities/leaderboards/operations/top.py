@@ -43,6 +43,7 @@ def operations(boards: Boards) -> list[Operation]:
     return [
         Operation(
             name="leaderboards_top",
+            relies_on=("people", "leaderboards"),
             group=LEADERBOARDS_GROUP,
             summary="List the top of a leaderboard, now or for any past period.",
             params=BoardParams,

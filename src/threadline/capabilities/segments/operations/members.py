@@ -117,13 +117,13 @@ def operations(segments: Segments) -> list[Operation]:
     """The operations on members."""
     return [
         Operation(
-            name="segments_members", group=SEGMENTS_GROUP,
+            name="segments_members", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
             summary="List the members of a segment.",
             params=MembersParams, result=MembersResult, run=partial(_members, segments), method="GET",
             path="/v1/segments/{name}/members", example=MembersParams(name="big_spenders"),
         ),
         Operation(
-            name="segments_leaving", group=SEGMENTS_GROUP,
+            name="segments_leaving", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
             summary="List the members who will soon leave a segment if nothing happens.",
             params=LeavingParams, result=LeavingResult, run=partial(_leaving, segments), method="GET",
             path="/v1/segments/{name}/leaving", example=LeavingParams(name="big_spenders", within="1d"),
