@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
+from tests.capabilities.segments_stage import SPENDERS
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
-from threadline.kernel.time import DAY, HOUR
+from threadline.kernel.operation import Operation
+from threadline.kernel.time import DAY, HOUR, format_time
+from threadline.surfaces.operation_calls import path_names
 
 
 def known(person: dict[str, Any]) -> dict[str, Any]:
@@ -59,6 +63,54 @@ def test_a_person_is_found_by_id_and_by_identifier_and_otherwise_not() -> None:
             asked.ask("person", id=ref)
 
 
+NAMES_A_PERSON = [
+    each
+    for each in Asked().engine.catalogue.operations
+    if each.method == "GET" and each.path.startswith("/v1/people/{id}") and path_names(each) == ("id",)
+]
+
+
+@pytest.mark.parametrize("operation", NAMES_A_PERSON, ids=lambda operation: operation.name)
+def test_a_bare_value_is_a_user_id_for_every_operation(operation: Operation) -> None:
+    """Law: of a person named by a bare value, every operation answers what it answers under ``user_id:value``."""
+    asked = Asked()
+    asked.tell("page", user_id="ada", email="ada@example.com", properties={"url": "/"})
+    asked.tell("page", email="x", user_id=32 * "a")
+    asked.tell("page", user_id="bob")
+    more = {"people_merge_preview": {"other": "bob"}, "memory_variables": {"names": "a.b.c"}}.get(operation.name, {})
+    instant = {"as_of": format_time(asked.now)} if "as_of" in operation.params.__struct_fields__ else {}
+    for name in ("ada", 32 * "a"):
+        answers = []
+        for id in (name, f"user_id:{name}", asked.ask("person", id=name)["id"]):
+            asked.now = STARTS_AT + HOUR
+            answers.append(asked.ask(operation.name, id=id, **more, **instant))
+        assert answers[0] == answers[1] == answers[2]
+
+
+def test_a_bare_value_that_is_the_id_of_a_person_is_that_person() -> None:
+    asked = Asked()
+    id = asked.tell("page", user_id="ada")["person"]
+    other = asked.tell("page", user_id=id)["person"]
+    assert asked.ask("person", id=id)["id"] == id
+    assert asked.ask("person", id=f"user_id:{id}")["id"] == other
+    with pytest.raises(NotFound):
+        asked.ask("person", id=id, workspace="theirs")
+
+
+def test_bare_identifiers_split_list_and_spend_as_user_ids() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada", email="ada@example.com")
+    asked.tell("page", user_id="eve", email="eve@example.com")
+    asked.ask("people_merge", id="ada", other="eve", force=True)
+    assert asked.ask("people_split", id="ada", identifiers=["eve"])["new"]["identifiers"] == ["user_id:eve"]
+    assert asked.ask("people_list", identifier="eve") == asked.ask("people_list", identifier="user_id:eve")
+    asked.ask("points_adjust", id="ada", points=10, request="gift", reason="a gift")
+    first, again = (
+        asked.ask("points_spend", id=id, points=3, request="order")["event"] for id in ("ada", "user_id:ada")
+    )
+    assert first == again
+
+
 def test_a_shared_kind_gives_one_lead_id_in_every_workspace() -> None:
     asked = Asked({"passport": {"shared": True, "priority": 1}})
     for workspace in ("default", "theirs"):
@@ -78,6 +130,9 @@ def test_an_identifier_set_aside_is_shown_as_not_linked() -> None:
     assert {f"{i['kind']}:{i['value']}": i["linked"] for i in bob["identifiers"]} == {
         "user_id:bob": True, "anonymous_id:phone": False,
     }  # fmt: skip
+
+
+SPENDERS_CATALOGUE = Asked(definitions=SPENDERS).engine.catalogue
 
 
 # --- people -----------------------------------------------------------------------------------
@@ -118,10 +173,57 @@ def test_people_are_found_by_identifier_and_by_group() -> None:
     assert listed(asked, group="acme") == ["user_id:ada"]
     assert listed(asked, identifier="user_id:bob") == ["user_id:bob"]
     assert listed(asked, identifier="user_id:eve") == []
-    with pytest.raises(InvalidValue, match="kind:value"):
-        asked.ask("people_list", identifier="bob")
     with pytest.raises(InvalidValue, match="one of"):
         asked.ask("people_list", tag="a", group="b")
+
+
+@given(totals=st.lists(st.integers(0, 200), max_size=12), limit=st.integers(1, 5), tagged=st.booleans())
+def test_people_by_feature_and_by_segment_are_those_for_whom_it_holds(
+    totals: list[int], limit: int, tagged: bool
+) -> None:
+    asked = Asked(catalogue=SPENDERS_CATALOGUE)
+    for number, total in enumerate(totals, 1):
+        asked.tell("purchase_completed", user_id=f"{number}", properties={"total": total, "currency": "EUR"})
+        if number % 2:
+            asked.ask("people_tag", id=f"user_id:{number}", add=["odd"])
+    wanted = sorted(f"user_id:{n}" for n, total in enumerate(totals, 1) if total > 100 and (n % 2 or not tagged))
+    more = {"tag": "odd"} if tagged else {}
+    when = json.dumps({"field": "features.monetary_total", "gt": 100})
+    assert sorted(listed(asked, when=when, limit=limit, **more)) == wanted
+    both = json.dumps({"all": [json.loads(when), {"field": "tags", "contains": "odd"}]})
+    spenders = sorted(f"user_id:{n}" for n, total in enumerate(totals, 1) if total > 80)
+    assert sorted(listed(asked, segment="spenders", limit=limit)) == spenders
+    odd = [who for who in wanted if int(who.partition(":")[2]) % 2]
+    assert sorted(listed(asked, segment="spenders", when=both, limit=limit)) == odd
+
+
+def test_a_condition_is_put_to_so_many_people_in_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threadline.capabilities.people.operations.people.LOOKED_AT_MAX", 4)
+    monkeypatch.setattr("threadline.capabilities.people.operations.people._TOGETHER", 2)
+    asked = Asked()
+    for number in range(10):
+        asked.tell("page", user_id=f"u{number}")
+    when = json.dumps({"field": "features.has_purchased", "equals": True})
+    page = asked.ask("people_list", when=when)
+    assert (page["people"], page["people_read"], page["next"] != "") == ([], 4, True)
+    assert listed(asked, when=when) == []
+    assert len(listed(asked, when=when.replace("true", "false"), limit=3)) == 10
+
+
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({"when": "{"}, "when: this is not JSON"),
+        ({"when": '{"field": "features.monetary_total", "above": 1}'}, "when.above: unknown operator 'above'"),
+        ({"when": '{"field": "features.monetary", "gt": 1}'}, "when: .*did you mean"),
+        ({"when": '{"field": "event.type", "equals": "page"}'}, "when: a person has no event"),
+        ({"segment": "spender"}, "did you mean 'spenders'"),
+        ({"segment": "spenders", "tag": "vip"}, "give one of"),
+    ],
+)
+def test_a_wrong_filter_of_people_is_named(params: dict[str, str], problem: str) -> None:
+    with pytest.raises((InvalidValue, NotFound), match=problem):
+        Asked(catalogue=SPENDERS_CATALOGUE).ask("people_list", **params)
 
 
 @pytest.mark.parametrize("table", ["tag", "group"])
@@ -213,7 +315,7 @@ def test_a_preview_tells_what_a_merge_does_and_changes_nothing() -> None:
     asked = Asked()
     ada, mail = two_people(asked)
     before = asked.engine.store.feed()
-    for operation, more in (("people_merge_preview", {}), ("merge", {"dry_run": True})):
+    for operation, more in (("people_merge_preview", {}), ("people_merge", {"dry_run": True})):
         preview = asked.ask(operation, id=mail, other=ada, **more)
         assert (preview["done"], preview["survivor"], preview["merged"], preview["objection"]) == (False, ada, mail, "")
         assert preview["person"]["events"] == 4

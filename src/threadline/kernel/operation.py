@@ -6,12 +6,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
+import msgspec
+
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.ports import Ports
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
 
 Surface = Literal["http", "cli", "python"]
+COLUMNS = msgspec.Meta(extra={"columns": True})
+"""Marks an object in the entries of a list whose members are columns of their own in CSV and Parquet."""
 Scope = Literal["write", "read", "admin"]
 
 
@@ -141,6 +145,9 @@ class Operation:
     """Whether a result says that nothing was done, or that something checked is not as it should be: the command then
     exits with 1."""
 
+    relies_on: tuple[str, ...] = ()
+    """What it reads that is written for everybody beforehand: ``people``, for their states, or names of a `Refresh`. An
+    answer says so while that is older than the definitions in force."""
     intake: Intake | None = None
     """Set where callers give it events to record."""
     guarded: Callable[[Any], str] = _nothing

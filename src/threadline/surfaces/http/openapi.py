@@ -14,10 +14,12 @@ from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
+from threadline.surfaces.http.operations import STALE_HEADER
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.public import public_paths
 from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
 from threadline.surfaces.operation_calls import path_names
+from threadline.surfaces.row_formats import MEDIA_TYPES, rows_of
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
@@ -108,6 +110,8 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         "responses": {str(operation.status): _answer("What was asked for.", result)},
         "description": f"{meaning} Needs the scope `{operation.scope}`.".strip(),
     }
+    if operation.relies_on:
+        described["responses"][str(operation.status)]["headers"] = {STALE_HEADER: _STALE}
     others = {name: schema for name, schema in shape.get("properties", {}).items() if name not in names}
     required = [name for name in shape.get("required", ()) if name not in names]
     if operation.method == "POST":
@@ -118,12 +122,23 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         described["requestBody"] = {"required": bool(required), "content": {"application/json": content}}
     else:
         described["parameters"] += [_query_parameter(name, others[name], name in required) for name in others]
+    if rows_of(operation.result) is not None:
+        described["responses"][str(operation.status)]["content"] |= _ROW_CONTENT
+        if operation.method != "POST":
+            described["parameters"].append(_FORMAT)
     for parameter in described["parameters"]:
         if parameter["name"] in told:
             parameter["example"] = told[parameter["name"]]
     if operation.method != "POST" or not others:
         described["x-without"] = ("415",)
     return described
+
+
+_ROW_CONTENT = {MEDIA_TYPES[form].partition(";")[0]: {"schema": {"type": "string"}} for form in ("csv", "parquet")}
+_FORMAT = {
+    "name": "format", "in": "query", "required": False, "schema": {"enum": [*MEDIA_TYPES]},
+    "description": "The form of the list, instead of what `Accept` says. The header `Link` leads to the next page.",
+}  # fmt: skip
 
 
 def _example(operation: Operation, shape: dict[str, Any]) -> dict[str, Any]:
@@ -211,6 +226,13 @@ _HEALTH_PATHS: dict[str, Any] = {
         }
     },
 }  # fmt: skip
+
+
+_STALE = {
+    "description": "Sent while what the answer goes by is older than the definitions in force: what, and what to do.",
+    "schema": {"type": "string"},
+    "example": "segments; run `threadline apply` or call `definitions_apply`",
+}
 
 
 def _pruned(document: dict[str, Any]) -> dict[str, Any]:
